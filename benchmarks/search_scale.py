@@ -176,7 +176,7 @@ def stored_and_made(path: Path, queries: int = 30) -> dict[str, float]:
         begun = time.perf_counter()
         codec.fits(query, weights, opened.table.tokens_of(first))
         between = time.perf_counter()
-        _, passages = encoder.with_tokens(texts, lambda some: some.astype(np.float32))
+        _, passages = encoder.with_tokens(encoder.items(texts), lambda some: some.astype(np.float32))
         for one in passages:
             (weights * (tokens @ one.T).max(axis=1)).sum()
         if turn >= 3:  # the first ones open files

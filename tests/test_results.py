@@ -40,6 +40,7 @@ OTHERS = {
     "context-teach",
     "domains",
     "duplicates",
+    "indexing",
     "queries",
     "topics",
     "searching",

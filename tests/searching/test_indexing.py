@@ -1,4 +1,5 @@
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from tokenizers.pre_tokenizers import Whitespace
 
 import likewise
 from likewise.errors import LikewiseError, MissingExtraError
+from likewise.inference import chooser
+from likewise.runs.job import read_record
+from likewise.searching import indexing
 from likewise.searching.indexing import index, recall_of
 from likewise.searching.reading import Index
 from likewise.searching.table import SearchError
@@ -177,3 +181,54 @@ def test_an_encoder_of_words_which_reads_texts_of_any_length_makes_an_index(note
     model.save(str(tmp_path / "words"))
     made = index(notes, model=tmp_path / "words", out=tmp_path / "words.index", quiet=True)
     assert made.passages == 42
+
+
+def test_a_text_that_comes_again_is_encoded_once_though_the_first_is_still_being_written(
+    saved_model, sentences, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(indexing, "WINDOW", 8)
+    monkeypatch.setattr(indexing.Table, "add", slowly(indexing.Table.add))
+    source = tmp_path / "lines.txt"
+    source.write_text("\n".join([*sentences[:8], *sentences[4:12], *sentences[:8]]) + "\n")
+    made = index(source, model=saved_model, out=tmp_path / "a.index", quiet=True)
+    assert (made.passages, made.encoded) == (24, 12)
+    by_text: dict[str, set[bytes]] = {}
+    for *_, text, _, vector in contents(tmp_path / "a.index"):
+        by_text.setdefault(text, set()).add(np.array(vector).tobytes())
+    assert len(by_text) == 12
+    assert all(len(vectors) == 1 for vectors in by_text.values())
+
+
+def slowly(add):
+    def added(self, *args):
+        time.sleep(0.1)
+        add(self, *args)
+
+    return added
+
+
+def test_an_index_keeps_its_precision_and_a_stopped_run_its_engine(
+    notes, saved_model, sentences, tmp_path, monkeypatch, after_two_windows
+):
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "bf16")
+    monkeypatch.setattr(indexing, "FEW", 10)
+    monkeypatch.setattr(chooser, "FEW", 10)
+    out, exact = tmp_path / "a.index", tmp_path / "exact.index"
+    with after_two_windows():
+        index(notes, model=saved_model, out=out, precision="close", quiet=True)
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "none")  # where bfloat16 would not be chosen
+    index(notes, model=saved_model, out=out, precision="close", quiet=True)
+    index(notes, model=saved_model, out=exact, quiet=True)
+    records = [read_record(path) for path in (out, exact)]
+    assert [(record["precision"], record["engine"]) for record in records] == [
+        ("close", "torch bf16"),
+        ("fp32", "torch fp32"),
+    ]
+    lowest = min(np.dot(a[5], b[5]) for a, b in zip(contents(out), contents(exact), strict=True))
+    assert lowest >= 0.999
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "bf16")
+    (notes / "more.txt").write_text("\n".join(sentences[45:60]) + "\n")
+    index(notes, out=exact, quiet=True)
+    assert read_record(exact)["engine"] == "torch fp32"
+    Index(out).add(sentences[60:75])
+    assert read_record(out)["engine"] == "torch bf16"

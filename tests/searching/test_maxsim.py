@@ -193,12 +193,12 @@ def test_a_run_that_stopped_before_its_first_passages_were_written_encodes_the_s
     source = tmp_path / "lines.txt"
     source.write_text("\n".join(sentences[:40]) + "\n")
     monkeypatch.setattr(indexing, "_FITTED", 8)
-    together: list[list[str]] = []
+    together: list[list[list[int]]] = []
     encode = TextEncoder.with_tokens
 
-    def noted(self, texts, take):
-        together.append(list(texts))
-        return encode(self, texts, take)
+    def noted(self, items, take, *step):
+        together.append([item.tolist() for item in items])
+        return encode(self, items, take, *step)
 
     def stopped(self, *args):
         raise RuntimeError("stopped")

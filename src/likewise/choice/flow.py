@@ -243,6 +243,7 @@ class _Run:
                 metadata=["_id"],
                 language=self.language,
                 vectors_from=path,
+                precision="fp32",
                 quiet=self.progress.quiet,
             )
             judged_by = Index(whole, encoder.name)

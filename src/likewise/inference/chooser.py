@@ -7,7 +7,8 @@ that 'auto' makes one only for a long job.
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,24 @@ from likewise.inference.engines.engine import (
 )
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
 from likewise.inference.engines.store import Store, release
-from likewise.inference.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_CLOSE, MIN_COSINE, MIN_RANK, Fidelity, Sample
+from likewise.inference.fidelity import (
+    ENOUGH,
+    MAX_DIFFERENCE,
+    MIN_CLOSE,
+    MIN_COSINE,
+    MIN_RANK,
+    Fidelity,
+    Sample,
+    sample_of,
+)
 from likewise.inference.per_model import PerModel
+from likewise.inference.tokens import FEW
 
 MAKERS: dict[str, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
-FEW = 256
-"""For fewer texts 'auto' opens no export, which takes about as long as encoding them; one that is open is used."""
 LONG = 5e12
 """Operations from which 'auto' makes exports: about a minute of two cores with AVX2."""
+LONG_IN_BF16 = 1e14
+"""The same where torch is in bfloat16 without an export, which is then a fifth faster: some minutes of one core."""
 
 
 class Exports:
@@ -95,6 +106,11 @@ class Exports:
         """
         engine, precision = pair
         known = self.checked.get(pair)
+        if known is None and close and precision != "fp32" and (about := self.store.judged(pair)):
+            if "failed" in about:
+                raise CannotExport(str(about["failed"]))
+            with suppress(KeyError):  # of a file that was written by hand
+                known = Fidelity(**{one.name: about[one.name] for one in fields(Fidelity)})
         if known is None and precision == "fp32" and (about := self.store.same(engine)):
             known = Fidelity(**about)  # of a lower precision it depends on the texts too
         if known is None or known.sentences < ENOUGH <= len(sample.texts):
@@ -107,10 +123,12 @@ class Exports:
                 known = sample.fidelity(self._opened(pair, sample))
             if precision == "fp32":
                 self.store.note(engine, asdict(known), known.sentences >= ENOUGH)
+            if close and precision != "fp32":
+                self.keep(pair, known)
             if precision == "fp32" and not known.same:
                 limit = f"not {MAX_DIFFERENCE:.0e} at most"
                 raise CannotExport(f"its vectors differ from torch's by {known.difference:.1e} and {limit}")
-            if precision != "fp32" and not known.near:
+            if precision != "fp32" and not close and not known.near:
                 raise QuantisationRefused(
                     f"{engine} {precision} does not keep the vectors: {known}; {MIN_COSINE} and {MIN_RANK} are needed. "
                     "Take --precision fp32."
@@ -173,14 +191,15 @@ def choose(model: SentenceTransformer, choice: EngineChoice, texts: Sequence[str
     auto = choice.engine == "auto"
     on_cpu = model.device.type == "cpu"
     few = auto and (total < FEW or not on_cpu)
-    if choice.precision == "fp32" and (choice.engine == "torch" or few):
+    close = choice.precision == "close"
+    if (choice.precision == "fp32" and choice.engine == "torch") or (few and (close or choice.precision == "fp32")):
         return Chosen(TorchEngine(model))  # the way of a single sentence: nothing is looked at
-    exports, sample = exports_of(model), Sample(model, texts)
+    exports, sample = exports_of(model), Sample(model, sample_of(texts, ENOUGH) if close else texts)
     named = choice.precision in ("bf16", "int8")
     pairs: list[EngineVariant] = [(choice.engine, one) for one in _precisions(choice)]
     if auto:
         pairs = [pair for pair in fast_pairs(choice.precision) if pair[0] == "torch" or release(pair[0])]
-        if not named and (few or sample.operations(total) < LONG):
+        if not named and (few or sample.operations(total) < (LONG_IN_BF16 if close and processor.has_bf16() else LONG)):
             there = exports.checked.__contains__ if few else exports.has
             pairs = [pair for pair in pairs if pair[0] == "torch" or (on_cpu and there(pair))]
     notes: list[str] = []
@@ -188,7 +207,7 @@ def choose(model: SentenceTransformer, choice: EngineChoice, texts: Sequence[str
         if pair == ("torch", "fp32"):
             break
         try:
-            engine = exports.ready(pair, sample, close=choice.precision == "close")
+            engine = exports.ready(pair, sample, close=close)
             return Chosen(engine, exports.checked[pair], tuple(notes))
         except (MissingExtraError, QuantisationRefused) as reason:
             if not auto and (named or isinstance(reason, MissingExtraError)):

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from likewise import processor
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.location import check_loadable
 from likewise.errors import LikewiseError
@@ -33,6 +34,9 @@ class DeferredEncoder:
     Args:
         model: the encoder, or what `load` takes.
         engine, precision: as in `load`.
+
+    Attributes:
+        asked: engine and precision, as they were asked for.
     """
 
     def __init__(
@@ -42,9 +46,12 @@ class DeferredEncoder:
         precision: EnginePrecision = "fp32",
     ) -> None:
         self._given, self._engine, self._precision = model, engine, precision
+        self.asked = f"{engine} {precision}"
         self._exports: dict[Role | None, ExportedEncoder] = {}
         # What 'auto' takes for these vectors wherever there is an export (see `fast_pairs`).
-        self._by_export = isinstance(model, str | os.PathLike) and engine in ("auto", "onnx") and precision == "fp32"
+        float32 = precision in ("fp32", "close")
+        self._by_export = isinstance(model, str | os.PathLike) and engine in ("auto", "onnx") and float32
+        self._bf16 = precision == "close" and processor.has_bf16()
 
     @cached_property
     def model(self) -> SentenceTransformer:
@@ -77,23 +84,31 @@ class DeferredEncoder:
             return getattr(self._given, "loaded_from", None)
         return str(Path(self._given).expanduser().resolve()) if Path(self._given).exists() else str(self._given)
 
-    def opened(self, role: Role | None = None, tokens: bool = False) -> TextEncoder:
-        """Return the encoder of texts in a role: by an export, where there is one, or by the loaded model.
+    def opened(
+        self, role: Role | None = None, tokens: bool = False, *, few: bool = False, before: str = ""
+    ) -> TextEncoder:
+        """Return the encoder of texts in a role: by an export in float32, where there is one, or by the loaded model.
 
         Args:
             tokens: whether it must give the vectors of tokens.
+            few: texts are so few that it does not pay to load the model for bfloat16, where that was left open.
+            before: the engine of the run that is resumed.
         """
-        with suppress(LookupError):
-            found = self.export(role)
-            if found.gives_tokens or not tokens:
-                return found
+        if before == ExportedEncoder.engine or (not before and (few or not self._bf16)):
+            with suppress(LookupError):
+                found = self.export(role)
+                if found.gives_tokens or not tokens:
+                    return found
         return self.loaded(role)
 
     def loaded(self, role: Role | None = None) -> LoadedEncoder:
         """Return the encoder of texts in a role by the loaded model."""
         from likewise.inference.vectors import LoadedEncoder
 
-        choice = EngineChoice(self._engine, self._precision) if isinstance(self._given, str | os.PathLike) else None
+        choice: EngineChoice | None = EngineChoice(self._engine, self._precision)
+        if not isinstance(self._given, str | os.PathLike):  # 'close' is then what it was loaded with
+            own = getattr(self._given, "choice", None)
+            choice = own if self._precision == "close" and getattr(own, "precision", "") == "close" else None
         return LoadedEncoder(self.model, self.facts.prompt(role), choice=choice)
 
     def export(self, role: Role | None = None) -> ExportedEncoder:

@@ -12,10 +12,11 @@ from torch.nn.functional import normalize
 
 from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.saved_models import OwnInference
-from likewise.inference.chooser import FEW, Chosen, choose, exports_of
+from likewise.inference.chooser import Chosen, choose, exports_of
 from likewise.inference.engines.engine import Engine, EngineChoice, TorchEngine
 from likewise.inference.road import road_of
 from likewise.inference.runner import UnfitModel, fits, is_static, static_vectors
+from likewise.inference.tokens import FEW
 from likewise.runs.progress import Progress
 
 DEFAULT_BATCH = 32

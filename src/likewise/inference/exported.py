@@ -19,7 +19,8 @@ import numpy as np
 from likewise.inference.engines.engine import CPU_BUDGET, Call, TokenCall
 from likewise.inference.engines.onnx_engine import OnnxEngine
 from likewise.inference.engines.store import Store
-from likewise.inference.tokens import Tokens, by_budget
+from likewise.inference.tokens import Step, Tokens, by_budget
+from likewise.runs.overlap import spread_over
 from likewise.runs.progress import Progress
 
 Role = Literal["query", "document"]
@@ -82,13 +83,21 @@ class TextEncoder:
     def __init__(self, prompt: str, truncate_dim: int | None) -> None:
         self.prompt, self._truncate_dim = prompt, truncate_dim
 
-    def choose(self, texts: Sequence[str], total: int, progress: Progress) -> None:
-        """Choose the engine by the first of `total` texts, if there is a choice, and show it."""
+    def choose(self, texts: Sequence[str], total: int, progress: Progress, before: str = "") -> None:
+        """Choose the engine by the first of `total` texts, if there is a choice, and show it.
+
+        Args:
+            before: the engine of the run that is resumed: what was left open is chosen as it was then.
+        """
         progress.tell(f"engine: {self.engine}")
 
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the vectors (S, D), float32, of S texts, 1 or more, on all cores."""
-        return self.vectors(self.items(texts), self.pool.map)
+    def __call__(self, texts: Sequence[str], step: Step = lambda _: None) -> np.ndarray:
+        """Return the vectors (S, D), float32, of S texts, 1 or more, on all cores.
+
+        Args:
+            step: called with the number of texts done after each batch.
+        """
+        return self.vectors(self.items(texts), self.pool.map, step)
 
     def items(self, texts: Sequence[str], prompt: str | None = None) -> list[Item]:
         """Return S texts as `vectors` takes them, after a prompt (None: the usual one)."""
@@ -100,45 +109,62 @@ class TextEncoder:
         """Return the length of an item in tokens."""
         return len(item)
 
-    def vectors(self, items: Sequence[Item], spread: Callable[..., Iterable[np.ndarray]] = map) -> np.ndarray:
+    def vectors(
+        self,
+        items: Sequence[Item],
+        spread: Callable[..., Iterable[np.ndarray]] = map,
+        step: Step = lambda _: None,
+    ) -> np.ndarray:
         """Return the vectors (S, D), float32 and of length 1, of S items, 1 or more; threads may call at the same time.
 
         Args:
             spread: maps over the batches: `map` on one core, that of an executor on several.
+            step: called with the number of items done after each batch.
         """
         batches = by_budget(np.array([len(item) for item in items]), self.budget)
-        rows = list(spread(lambda batch: self._batch([items[i] for i in batch]), batches))
-        found = np.empty((len(items), rows[0].shape[1]), dtype=np.float32)
-        for batch, vectors in zip(batches, rows, strict=True):
+        found: np.ndarray | None = None
+        for batch, vectors in zip(
+            batches, spread(lambda batch: self._batch([items[i] for i in batch]), batches), strict=True
+        ):
+            found = np.empty((len(items), vectors.shape[1]), dtype=np.float32) if found is None else found
             found[batch] = vectors
+            step(len(batch))
+        assert found is not None
         return cut(found, self._truncate_dim)
 
-    def with_tokens(self, texts: Sequence[str], take: Callable[[np.ndarray], Taken]) -> tuple[np.ndarray, list[Taken]]:
-        """Return the vectors (S, D) of S texts, 1 or more, and what is taken of their tokens, on all cores.
+    def with_tokens(
+        self, items: Sequence[Item], take: Callable[[np.ndarray], Taken], step: Step = lambda _: None
+    ) -> tuple[np.ndarray, list[Taken]]:
+        """Return the vectors (S, D) of S items, 1 or more, and what is taken of their tokens, on all cores.
 
         Args:
             take: called with the vectors (T, E) of each text's tokens as its batch is done, as all of them together
-                would fill the memory.
+                would fill the memory; in this thread, while the next batches are encoded.
+            step: called with the number of items done after each batch.
         """
-        return self.vectors_and_tokens(self.items(texts), take, self.pool.map)
+        return self.vectors_and_tokens(items, take, spread_over(self.pool, 2 * self.workers), step)
 
     def vectors_and_tokens(
-        self, items: Sequence[Item], take: Callable[[np.ndarray], Taken], spread: Callable[..., Iterable[Any]] = map
+        self,
+        items: Sequence[Item],
+        take: Callable[[np.ndarray], Taken],
+        spread: Callable[..., Iterable[Any]] = map,
+        step: Step = lambda _: None,
     ) -> tuple[np.ndarray, list[Taken]]:
         """Return the vectors (S, D) of S items, and what is taken of their tokens; see `vectors` and `with_tokens`."""
         batches = by_budget(np.array([len(item) for item in items]), self.budget)
 
-        def run(batch: np.ndarray) -> tuple[np.ndarray, list[Taken]]:
+        def run(batch: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             ids, mask = self._tokens.batch([items[i] for i in batch], self._at_least)
-            vectors, tokens = self._token_call(ids, mask)
-            return vectors, [take(rows[there]) for rows, there in zip(tokens, mask.astype(bool), strict=True)]
+            return (*self._token_call(ids, mask), mask.astype(bool))
 
         taken: dict[int, Taken] = {}
         found: np.ndarray | None = None
-        for batch, (vectors, some) in zip(batches, spread(run, batches), strict=True):
+        for batch, (vectors, tokens, mask) in zip(batches, spread(run, batches), strict=True):
             found = np.empty((len(items), vectors.shape[1]), dtype=np.float32) if found is None else found
             found[batch] = vectors
-            taken.update(zip(batch.tolist(), some, strict=True))
+            taken.update((i, take(rows[there])) for i, rows, there in zip(batch.tolist(), tokens, mask, strict=True))
+            step(len(batch))
         assert found is not None
         return cut(found, self._truncate_dim), [taken[i] for i in range(len(items))]
 

@@ -25,7 +25,8 @@ from likewise.inference.engines.graph import check_exportable
 from likewise.inference.engines.store import release
 from likewise.inference.fidelity import ENOUGH, MIN_CLOSE, compare, sample_of
 from likewise.inference.per_model import PerModel
-from likewise.inference.runner import Step, runner_of
+from likewise.inference.runner import runner_of
+from likewise.inference.tokens import Step
 
 _AT_ONCE = 4 * ENOUGH
 """Texts of a call from which its engine is judged before it, on some of them. A shorter call of a model that was never

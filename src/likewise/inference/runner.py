@@ -6,7 +6,7 @@ own: large batches, and no objects for each token. Letters of the shapes: S sent
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,9 +21,8 @@ from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.word_vectors import WordVectors
 from likewise.inference.engines.engine import Engine
 from likewise.inference.per_model import PerModel
-from likewise.inference.tokens import Tokens, by_budget
+from likewise.inference.tokens import Step, Tokens, by_budget
 
-Step = Callable[[int], object]
 _STATIC_BATCH = 1024  # texts of a mean of word vectors: nothing is padded
 # Longer than any model reads: tokenizers without a limit say 1e30.
 _NO_LIMIT = 1 << 24

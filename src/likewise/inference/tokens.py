@@ -5,7 +5,7 @@ Letters of the shapes: S sentences, B sentences of a batch, T tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,10 @@ from likewise.corpus.lines_and_rows import digest_of, without_surrogates
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+Step = Callable[[int], object]
+"""Called with the number of texts done."""
+FEW = 256
+"""For fewer texts 'auto' opens no export, which takes about as long as encoding them; one that is open is used."""
 WASTE = 64
 """Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
 _PIECE = 1024  # texts handed to the tokenizer at a time: its objects are far larger than the ids

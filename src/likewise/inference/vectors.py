@@ -26,7 +26,8 @@ from likewise.inference.engines.graph import fingerprint, token_dimension
 from likewise.inference.exported import Facts, Item, TextEncoder
 from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.load_model import load
-from likewise.inference.runner import Step, UnfitModel, fits, one_core_threads, runner_of, torch_threads
+from likewise.inference.runner import UnfitModel, fits, one_core_threads, runner_of, torch_threads
+from likewise.inference.tokens import Step
 from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.on_ray import loadable
 from likewise.runs.progress import Progress
@@ -216,11 +217,16 @@ class LoadedEncoder(TextEncoder):
         """Return the length of an item in tokens; in characters divided by 4 where they are not known."""
         return 1 + len(item) // 4 if self._runs is None else len(item)
 
-    def vectors(self, items: Sequence[Item], spread: Callable[..., Iterable[np.ndarray]] = map) -> np.ndarray:
+    def vectors(
+        self,
+        items: Sequence[Item],
+        spread: Callable[..., Iterable[np.ndarray]] = map,
+        step: Step = lambda _: None,
+    ) -> np.ndarray:
         """See `TextEncoder.vectors`."""
         if self._runs is None:
             return _plain(self.model, items, "", self.batch_size, self.normalize)
-        return super().vectors(items, spread)
+        return super().vectors(items, spread, step)
 
     @cached_property
     def _call(self) -> Call:  # type: ignore[override]
@@ -245,7 +251,8 @@ class LoadedEncoder(TextEncoder):
         try:
             one_core = self._runs.open_tokens(self.workers)
         except LookupError:  # its graph gives no tokens
-            one_core = TorchEngine(self.model).open_tokens(self.workers)
+            torch_precision: Precision = "bf16" if self._runs.precision == "bf16" else "fp32"
+            one_core = TorchEngine(self.model, torch_precision).open_tokens(self.workers)
 
         @torch.inference_mode()
         def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

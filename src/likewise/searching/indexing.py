@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -23,12 +24,14 @@ from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.inference.exported import Facts, TextEncoder
+from likewise.inference.exported import Facts, Item, TextEncoder
+from likewise.inference.tokens import FEW
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
+from likewise.runs.overlap import finished_behind, read_ahead
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -37,7 +40,7 @@ from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
-from likewise.searching.reading import Index, check_version, encoder_of, finished_record
+from likewise.searching.reading import Index, check_version, encoder_of, finished_record, precision_of
 from likewise.searching.table import SHOWN, Encoded, SearchError, Table, check_fields, number_of
 
 if TYPE_CHECKING:
@@ -51,8 +54,6 @@ _TOKENS_A_WORD = 1.4
 APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
 _TRIED = 100
-_STEP = 256
-"""Passages that are encoded between two moves of the bar: some batches for each of many cores."""
 _FITTED = 256
 """Passages whose tokens say in which form those of all are stored."""
 _UNWEIGHED = 0.01
@@ -105,7 +106,7 @@ def index(
     pipeline: Given | None = None,
     vectors_from: str | os.PathLike[str] | Shared | None = None,
     engine: EngineName = "auto",
-    precision: EnginePrecision = "fp32",
+    precision: EnginePrecision | None = None,
     on: str | None = None,
     workers: int | None = None,
     quiet: bool = False,
@@ -141,7 +142,9 @@ def index(
             queries that are taken out of the text; where these cannot tell, the default weights stay.
         vectors_from: another index by the same model, such as one that `choose` has made: the vectors of texts that
             it holds are taken from it.
-        engine, precision: as in `load`.
+        engine, precision: as in `load`; None for the precision of the index, float32 for a new one. "close" is two to
+            three times as fast where the processor has bfloat16, and changes some hits (docs/speed.md). A query is
+            always encoded in float32.
         on: 'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes.
         workers: number of workers of the Ray cluster; None for one on each core.
         quiet: show nothing on standard error.
@@ -162,6 +165,7 @@ def index(
     with ExitStack() as stack:
         given = given_texts(texts, corpus_options, stack=stack)
         change = _Change.of(given, target, keep)
+        precision = precision or precision_of({} if overwrite else read_record(target))
         encoder = encoder_of(target, model, engine=engine, precision=precision)
         settings: dict[str, Any] = {"words": words, "metadata": metadata, "language": language}
         if not given.in_memory:
@@ -176,6 +180,7 @@ def index(
             approximate=approximate,
             pipeline=pipeline,
             vectors_from=vectors_from,
+            precision=precision,
             on=on,
             workers=workers,
             resume=resume,
@@ -235,6 +240,7 @@ def _updated(
     approximate: int = APPROXIMATE,
     pipeline: Given | None = None,
     vectors_from: str | os.PathLike[str] | Shared | None = None,
+    precision: EnginePrecision | None = None,
     on: str | None = None,
     workers: int | None = None,
     resume: Resume = "auto",
@@ -274,7 +280,7 @@ def _updated(
         reading = change.given.options if change.given else CorpusOptions()
         splitting = Splitting(settings["words"], reading)
         codec = _codec(job, table, record)
-        update = _Update(table, encoder, number, splitting, stop, metadata, change.others, codec, job.work, shared)
+        update = _Update(table, encoder, number, splitting, stop, job, metadata, change.others, codec, shared)
         update.id_kind = record.get("ids", "")
         found = update.run(change)
         table.index_words(language)
@@ -287,8 +293,10 @@ def _updated(
         unweighed = record.get("unweighed", 0) + sum(found[:3])
         if codec is not None and table.rows and (unweighed > _UNWEIGHED * table.rows or len(codec.weights) == 1):
             unweighed = 0
-            reader = update.vectors or encoder.opened("document")
-            codec = replace(codec, weights=token_weights(reader.items(table.texts(_COUNTED))))
+            if not (update.counted and len(update.ids) == table.rows <= _COUNTED):
+                reader = update.vectors or encoder.opened("document", few=True)
+                update.ids = reader.items(table.texts(_COUNTED))
+            codec = replace(codec, weights=token_weights(update.ids))
         geometry = _geometry(job, table, steps, stop, record, codec)
         table.finish()
         chosen = ""
@@ -306,6 +314,8 @@ def _updated(
             "ids": update.id_kind,
             "unweighed": unweighed,
             "model": encoder.name,
+            "precision": precision or precision_of(record),
+            "engine": update.vectors.engine if update.vectors is not None else record.get("engine", ""),
             "passages": table.rows,
             "query": query,
         }
@@ -390,10 +400,10 @@ class _Update:
     workers: int
     splitting: Splitting
     stop: StopRequest
+    job: Job  # whose work holds what a run that is resumed must know
     metadata: Sequence[str] | None = ()  # fields that are kept; None for all
     others: str = ""  # files of folders that are not prose
     codec: TokenCodec | None = None  # of the tokens, fitted when there is something to encode
-    work: Path = Path()  # where it is kept for a run that is resumed
     shared: Shared | None = None  # whose vectors are taken where it has the same text
     skipped: dict[str, str] = field(default_factory=dict)  # source to the reason
     changed: dict[str, str] = field(default_factory=dict)  # and those that are in, but as they were for a moment
@@ -401,18 +411,21 @@ class _Update:
     encoded: int = 0
     added: int = 0
     bar: Any = None
-    shown: int = 0  # passages of this window that the bar has counted
+    pending: deque[dict[str, Encoded]] = field(default_factory=deque)  # by key, what may not be in the table yet
     vectors: Any = None  # a TextEncoder, opened when there is something to encode
     id_kind: str = ""  # "int" as long as all ids are whole numbers, "text" otherwise
     stale: dict[str, None] = field(default_factory=dict)  # sources whose ids were given anew
     wanted: array[int] = field(default_factory=lambda: array("Q"))  # the numbers of sources that were given
 
+    ids: list[Item] = field(default_factory=list)  # of the tokens of all passages, if these are few and encoded here
+
     def __post_init__(self) -> None:
+        self.counted = not (self.workers or self.table.rows)
         self.there = self.table.sources()
         if self.shared is not None and self.table.has_tokens:
             if self.codec is None and self.shared.codec is not None:
                 self.codec = replace(self.shared.codec, weights=np.ones(1, dtype=np.float32))  # those of its own text
-                self.codec.save(self.work)
+                self.codec.save(self.job.work)
             if not self.shared.stores_as(self.codec):
                 self.shared = None
 
@@ -469,7 +482,7 @@ class _Update:
             yield self._fresh(rows, keep)
 
     def _fresh(self, rows: Mapping[str, list[IndexedPassage]], keep: bool) -> list[Entry]:
-        """Return the passages of those texts that are not in the table yet."""
+        """Return the passages of those texts that are not in the table yet; each of these comes once, by its id."""
         if keep:
             ids = [str(passages[0].id) for passages in rows.values()]
             self.stale |= dict.fromkeys(self.table.others(ids, list(rows)))
@@ -488,13 +501,16 @@ class _Update:
             self.id_kind = "int" if isinstance(passage.id, int) else "text"
 
     def _written(self, windows: Callable[[], Iterator[list[Entry]]], size: int) -> None:
-        """Encode and write windows of passages, of texts with `size` bytes in all."""
+        """Encode and write windows of passages, of texts with `size` bytes in all.
+
+        While a window is encoded, the next one is read in a thread, and the one before is written in another.
+        """
         with self.stop.progress.bar("indexing") as bar:
             self.bar = bar
 
             def begun() -> Iterator[Callable[[], int]]:
                 before = 0
-                for window, following in pairwise(chain(filter(None, windows()), [None])):
+                for window, following in pairwise(chain(read_ahead(filter(None, windows())), [None])):
                     assert window is not None
                     if following is None:
                         bar.update(total=before + len(window))
@@ -504,10 +520,13 @@ class _Update:
                     before += len(window)
                     yield self._begun(window, bar.total or 0)
 
-            for written in in_order(begun(), 2 * self.workers):
-                bar.advance(written - self.shown)
-                self.shown = 0
-                self.stop.check(f"after {counted(bar.done, 'passage')}")
+            done = 0
+            for written in in_order(begun(), 2 * self.workers) if self.workers else finished_behind(begun()):
+                done += written
+                self.pending.popleft()
+                if self.workers:
+                    bar.update(done=done)
+                self.stop.check(f"after {counted(done, 'passage')}")
 
     def _files(self, named: list[Path], walked: list[Path], keep: bool) -> Changed:
         """Bring the table in line with the files."""
@@ -581,14 +600,21 @@ class _Update:
         """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
         keys = [digest_of(passage.encoded).hex() for *_, passage in window]
         known = self.table.known(keys)
+        for before in self.pending:
+            known |= {key: before[key] for key in keys if key in before}
         if self.shared is not None and (missing := [key for key in keys if key not in known]):
             known |= self.shared.known(missing, self.table.has_tokens)
         new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in known}
         rows = self._encode(list(new.values()), total) if new else tuple
         self.encoded += len(new)
+        self.pending.append(known)
+        if not self.workers:
+            known.update(zip(new, rows(), strict=True))
+            self.bar.advance(len(window) - len(new))
 
         def write() -> int:
-            known.update(zip(new, rows(), strict=True))
+            if self.workers:
+                known.update(zip(new, rows(), strict=True))
             self.table.add(window, keys, [known[key] for key in keys])
             return len(window)
 
@@ -597,33 +623,43 @@ class _Update:
     def _encode(self, texts: list[str], total: int) -> Callable[[], Iterable[Encoded]]:
         """Return a function that gives the vectors and the tokens of texts, which a cluster encodes meanwhile."""
         if self.vectors is None:
-            own = self.encoder
-            self.vectors = own.loaded("document") if self.workers else own.opened("document", self.table.has_tokens)
-            self.vectors.choose(texts, total, self.stop.progress)
+            own, notes = self.encoder, self.job.notes
+            before = notes.get("engine", "") if notes.get("asked") == own.asked else ""
+            if self.workers:
+                self.vectors = own.loaded("document")
+            else:
+                few = max(total, len(texts)) < FEW
+                self.vectors = own.opened("document", self.table.has_tokens, few=few, before=before)
+            self.vectors.choose(texts, total, self.stop.progress, before)
+            self.job.note(engine=self.vectors.engine, asked=own.asked)
         if self.table.has_tokens and self.codec is None:
             return self._fitted(texts)
         if self.workers:
             return RayExecutor().submit(_encoded, self.vectors.elsewhere(), texts, self.codec).result
-        rows = self._in_steps(texts)
+        rows = self._here(texts)
         return lambda: rows
 
-    def _in_steps(self, texts: list[str]) -> list[Encoded]:
-        """Return the vectors and the tokens of texts, with a bar that moves meanwhile."""
-        order = np.argsort([-len(text) for text in texts], kind="stable").tolist()  # those of like length pad little
-        found: dict[int, Encoded] = {}
-        for start in range(0, len(order), _STEP):
-            part = order[start : start + _STEP]
-            found.update(zip(part, _rows(self.vectors, [texts[i] for i in part], self.codec), strict=True))
-            self.bar.advance(len(part))
-            self.shown += len(part)
-        return [found[i] for i in range(len(texts))]
+    def _here(self, texts: list[str]) -> list[Encoded]:
+        """Return the vectors and the tokens of texts, encoded by this process."""
+        if self.codec is None:
+            return [(vector, b"") for vector in self.vectors(texts, self.bar.advance)]
+        items = self._counted(self.vectors.items(texts))
+        return list(zip(*self.vectors.with_tokens(items, self.codec.pack, self.bar.advance), strict=True))
+
+    def _counted(self, items: list[Item]) -> list[Item]:
+        """Return items, which are kept if they may be all that the weights of tokens are found by."""
+        if self.counted and len(self.ids) <= _COUNTED:
+            self.ids += items
+        return items
 
     def _fitted(self, texts: list[str]) -> Callable[[], Iterable[Encoded]]:
         """Return the same, after the form of the tokens is found by some of the texts, which are encoded once too."""
         some = dict.fromkeys(np.linspace(0, len(texts) - 1, num=min(_FITTED, len(texts))).astype(int).tolist())
-        vectors, tokens = self.vectors.with_tokens([texts[i] for i in some], lambda rows: rows.astype(np.float32))
+        items = self._counted(self.vectors.items([texts[i] for i in some]))
+        vectors, tokens = self.vectors.with_tokens(items, lambda rows: rows.astype(np.float32))
+        self.bar.advance(0 if self.workers else len(some))
         self.codec = TokenCodec.fit(tokens)
-        self.codec.save(self.work)
+        self.codec.save(self.job.work)
         first = dict(zip(some, zip(vectors, map(self.codec.pack, tokens), strict=True), strict=True))
         if not (rest := [i for i in range(len(texts)) if i not in first]):
             return lambda: first.values()
@@ -652,14 +688,10 @@ def _is_text(name: str) -> bool:
 
 def _encoded(opens: Callable[[], TextEncoder], texts: list[str], codec: TokenCodec | None) -> list[Encoded]:
     """Return the vectors and the tokens of texts; called by a worker of a cluster."""
-    return _rows(opens(), texts, codec)
-
-
-def _rows(encoder: TextEncoder, texts: list[str], codec: TokenCodec | None) -> list[Encoded]:
-    """Return the vectors (D,) of texts, and their tokens, if there is a form in which they are stored."""
+    encoder = opens()
     if codec is None:
         return [(vector, b"") for vector in encoder(texts)]
-    return list(zip(*encoder.with_tokens(texts, codec.pack), strict=True))
+    return list(zip(*encoder.with_tokens(encoder.items(texts), codec.pack), strict=True))
 
 
 def _no_tokens(target: Path, length: int) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -57,14 +58,19 @@ class TokenCodec:
         >>> len(codec.pack(texts[0])), codec.unpack(codec.pack(texts[0])).shape
         (18, (9, 8))
         """
-        tokens = _unit(np.concatenate(texts)).astype(np.float64)
-        largest = np.linalg.eigh(tokens.T @ tokens)[1][:, ::-1][:, :width]  # of the second moment
+        count, size = sum(map(len, texts)), texts[0].shape[1]
+        moment, total = np.zeros((size, size)), np.zeros(size)
+        for tokens in map(_unit, texts):
+            moment += tokens.T @ tokens
+            total += tokens.sum(axis=0)
+        largest = np.linalg.eigh(moment)[1][:, ::-1][:, :width]
         size = largest.shape[1]
         turned = largest @ np.linalg.qr(np.random.default_rng(0).standard_normal((size, size)))[0]
         directions = np.hstack([turned, np.zeros((len(turned), -size % _IN_A_BYTE))])
-        placed = tokens @ directions
-        step = np.maximum(2 * _REACH * placed.std(axis=0) / _LEVELS, 1e-9)
-        parts = (directions, placed.mean(axis=0), step, np.ones(1))
+        mean = total @ directions / count
+        variance = np.einsum("ep,ef,fp->p", directions, moment / count, directions, optimize=True) - mean**2
+        step = np.maximum(2 * _REACH * np.sqrt(np.maximum(variance, 0)) / _LEVELS, 1e-9)
+        parts = (directions, mean, step, np.ones(1))
         return cls(*(part.astype(np.float32) for part in parts))
 
     def save(self, folder: Path) -> None:
@@ -92,9 +98,22 @@ class TokenCodec:
 
     def pack(self, tokens: np.ndarray) -> bytes:
         """Return the tokens (T, E) of a text as T x P / 4 bytes."""
-        levels = np.floor((self.projected(tokens) - self.mean) / self.step) + _LEVELS // 2
-        codes = np.clip(levels, 0, _LEVELS - 1).astype(np.uint8)
-        return (codes[:, ::4] | codes[:, 1::4] << 2 | codes[:, 2::4] << 4 | codes[:, 3::4] << 6).tobytes()
+        levels = tokens @ self._steps  # (T, P)
+        levels *= 1 / np.maximum(np.sqrt(np.einsum("te,te->t", tokens, tokens)), 1e-9)[:, None]
+        levels += self._middle
+        np.clip(levels, 0, _LEVELS - 0.5, out=levels)
+        fours = levels.astype(np.uint8).view("<u4")  # (T, P / 4): the first of four is the lowest byte
+        return (fours | fours >> 6 | fours >> 12 | fours >> 18).astype(np.uint8).tobytes()
+
+    @cached_property
+    def _steps(self) -> np.ndarray:
+        """The directions (E, P) in steps: `pack` is on the way of every token of an index."""
+        return self.directions / self.step
+
+    @cached_property
+    def _middle(self) -> np.ndarray:
+        """The number (P,) of the level at 0, with its fraction."""
+        return _LEVELS // 2 - self.mean / self.step
 
     def unpack(self, packed: bytes) -> np.ndarray:
         """Return the tokens (T, P) of a text."""

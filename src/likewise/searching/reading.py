@@ -21,6 +21,7 @@ from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
+from likewise.inference.engines.engine import EnginePrecision
 from likewise.inference.exported import ExportedEncoder, TextEncoder
 from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
@@ -180,7 +181,7 @@ class Index:
     def _writing(self) -> DeferredEncoder:
         """Return the encoder of passages."""
         if self._writer is None:
-            self._writer = encoder_of(self.path, self._model)
+            self._writer = encoder_of(self.path, self._model, precision=precision_of(read_record(self.path)))
         return self._writer
 
     def _named(self, id: str | None) -> str | int | None:
@@ -472,6 +473,12 @@ def encoder_of(
     if given is None:
         raise SearchError(f"{index} names no model: give the one to index with, such as --model runs/arc")
     return DeferredEncoder(given, **engine)
+
+
+def precision_of(record: Mapping[str, Any]) -> EnginePrecision:
+    """Return the precision of the passages of an index: float32, unless it was made in another one."""
+    found: EnginePrecision = record.get("precision", "fp32")
+    return found
 
 
 def check_version(index: Path, record: Mapping[str, Any]) -> None:

@@ -60,9 +60,8 @@ def trial_index(
     """
     text, out = held.save(folder / "text"), folder / "index"
     options = CorpusOptions(field="text")
-    index(
-        text, model=model, out=out, corpus_options=options, metadata=["_id"], language=language, quiet=quiet, **settings
-    )
+    settings |= {"corpus_options": options, "metadata": ["_id"], "language": language, "precision": "fp32"}
+    index(text, model=model, out=out, quiet=quiet, **settings)
     return out
 
 

@@ -1,0 +1,65 @@
+"""Parts of a long job beside each other: what is read next and what is written last, while the job itself goes on.
+
+In threads, as reading, products and writing hold Python's lock only a small part of the time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def read_ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield items, of which the next one is made in a thread meanwhile.
+
+    >>> list(read_ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    end: Any = object()
+    with ThreadPoolExecutor(1, "likewise-reader") as reader:
+        following = reader.submit(next, items, end)
+        while (found := following.result()) is not end:
+            following = reader.submit(next, items, end)
+            yield found
+
+
+def finished_behind(begun: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """Yield the results of pieces of work in their order; a thread finishes each while the next one is begun.
+
+    If whoever takes the results stops, the piece that was begun last is not finished.
+
+    >>> list(finished_behind([lambda: 1, lambda: 2]))
+    [1, 2]
+    """
+    with ThreadPoolExecutor(1, "likewise-writer") as writer:
+        last: Future[T] | None = None
+        for finish in begun:
+            if last is not None:
+                yield last.result()
+            last = writer.submit(finish)
+        if last is not None:
+            yield last.result()
+
+
+def spread_over(pool: Executor, ahead: int) -> Callable[..., Iterator[Any]]:
+    """Return a `map` over the threads of a pool, which holds at most `ahead` results that are not taken yet.
+
+    >>> with ThreadPoolExecutor(2) as pool:
+    ...     list(spread_over(pool, 4)(str, range(3)))
+    ['0', '1', '2']
+    """
+
+    def spread(run: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+        waiting: deque[Future[T]] = deque()
+        for item in items:
+            waiting.append(pool.submit(run, item))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    return spread
