@@ -262,7 +262,7 @@ def test_an_analysis_that_fails_makes_no_folder(model, tmp_path):
 
 def test_messages_count_one_as_one(tiny_base, tmp_path):
     (tmp_path / "one.txt").write_text("The old cat sees the dog near the river and the small bridge.\n")
-    assert "1 sentence left of 1 file," in train(tmp_path / "one.txt", tiny_base, tmp_path / "run").output
+    assert "1 sentence could be used of 1 file," in train(tmp_path / "one.txt", tiny_base, tmp_path / "run").output
 
 
 @pytest.mark.parametrize(("row", "said"), [(3, "a number"), (["a"], "a list"), (None, "null"), (True, "true or false")])

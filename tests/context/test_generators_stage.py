@@ -81,5 +81,5 @@ def test_errors_come_before_training(work, tiny_generators, tmp_path, tiny_base)
     text.write_text("The first sentence is here. The second one follows it. The third one ends it. A fourth one.\n")
     build_index(tmp_path / "small", str(text), IndexOptions(hash_bits=10), quiet=True)
     read_states(tmp_path / "small", StatesOptions(encoder=str(tiny_base), keep="pieces"), quiet=True)
-    with pytest.raises(ContextError, match="give more documents"):
+    with pytest.raises(ContextError, match="index more documents"):
         train_generators(tmp_path / "small", tiny_generators, quiet=True)

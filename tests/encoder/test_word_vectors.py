@@ -73,5 +73,5 @@ def test_cased_vectors_keep_case_and_fall_back_to_lower_case():
 def test_errors(glove):
     with pytest.raises(WordVectorError, match="none of the corpus"):
         build_word_vectors(glove, ["xyzzy plugh"])
-    with pytest.raises(WordVectorError, match="go together"):
+    with pytest.raises(WordVectorError, match="do not match"):
         WordVectors(word_tokenizer(["a"], lower=True), torch.zeros(2, 2))

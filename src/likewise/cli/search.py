@@ -15,6 +15,7 @@ from likewise.cli.shared_options import (
     LanguageOption,
     OverwriteOption,
     PrecisionOption,
+    Precisions,
     QuietOption,
     ResumeOption,
     WorkersOption,
@@ -24,7 +25,6 @@ from likewise.cli.shared_options import (
 )
 from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted, printable
-from likewise.inference.engines.engine import EnginePrecision
 from likewise.serving.serve_options import ServeOptions
 
 _TOLD = 3
@@ -80,7 +80,7 @@ def index(
     ] = None,
     engine: EngineOption = "auto",
     precision: Annotated[
-        Optional[EnginePrecision],
+        Optional[Precisions],
         Option(
             help="That of the passages; by default that of the index, and fp32 for a new one; close takes bfloat16 if "
             "each cosine with float32 stays above 0.999."

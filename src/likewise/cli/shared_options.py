@@ -37,8 +37,9 @@ EngineOption = Annotated[
     Literal["auto", "torch", "openvino", "onnx"],
     Option(help="The engine that runs the model; auto takes the fastest that is installed and keeps the vectors."),
 ]
+Precisions = Literal["close", "auto", "fp32", "bf16", "int8"]
 PrecisionOption = Annotated[
-    Literal["close", "auto", "fp32", "bf16", "int8"],
+    Precisions,
     Option(help="fp32 keeps the vectors exact; auto takes int8 or bfloat16 if the vectors stay close enough."),
 ]
 WorkersOption = Annotated[Optional[int], Option(help="Workers of the Ray cluster; by default one on each core.")]
