@@ -95,7 +95,7 @@ def choose(
             speaks OpenAI's protocol, "http://localhost:11434/v1", to which the passages are then sent;
             "bundled:smollm2"; or a folder or hub name of a causal model. Those are kept by which one of the bases, with
             BM25 added, finds the passage among the first 10, and which do not copy it.
-        queries_model: the name of the model on that server; it may be left out if there is one alone.
+        queries_model: the name of the model on that server; it may be left out if the server has only one.
         queries_for: passages that queries are written for, at most.
         judgements: your own judgements: a line for each with the query's id, the document's, and a grade, with tabs.
             A document is called by the field _id of its row, or by its file.

@@ -18,9 +18,8 @@ from likewise.cli.shared_options import (
     ResumeOption,
     flag,
     given,
-    with_options,
+    with_corpus,
 )
-from likewise.corpus.options import CorpusOptions
 
 _BASES = ["bundled:minilm"]
 _WIDE = 110
@@ -28,7 +27,7 @@ _SPEEDS_AND_SIZES = ("Passages/s", "Index MB", "Model MB")
 
 
 @typed
-@with_options("read", CorpusOptions(), without=WHOLE_TEXTS)
+@with_corpus(without=WHOLE_TEXTS)
 def choose(
     *,
     texts: Annotated[list[Path], Argument(help="Files, folders, or patterns, as `index` takes them.")],
@@ -61,7 +60,7 @@ def choose(
     ] = None,
     queries_model: Annotated[
         Optional[str],
-        Option(help="The name of the model on that server; it may be left out if there is one alone."),
+        Option(help="The name of the model on that server; it may be left out if the server has only one."),
     ] = None,
     queries_for: Annotated[int, Option(help="The most passages that queries are written for.")] = 200,
     judgements: Annotated[
@@ -89,12 +88,12 @@ def choose(
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
     json: Annotated[bool, flag("--json", "Print all figures as JSON.")] = False,
-    read: Any,
+    corpus_options: Any,
 ) -> None:
     """Find the base and the search that are best for your own text, without labels."""
     arguments = given(locals())
-    arguments["corpus_options"] = CorpusOptions(**arguments.pop("read"))
-    choice = likewise.choose(**{name: value for name, value in arguments.items() if name != "json"})
+    del arguments["json"]
+    choice = likewise.choose(**arguments)
     if quiet:
         return
     if json:

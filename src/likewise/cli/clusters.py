@@ -14,9 +14,8 @@ from likewise.cli.shared_options import (
     QuietOption,
     ResumeOption,
     given,
-    with_options,
+    with_corpus,
 )
-from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted, printable
 
 _REASONS = {
@@ -37,7 +36,7 @@ _LARGEST = 15
 
 
 @typed
-@with_options("read", CorpusOptions(), without=WHOLE_TEXTS)
+@with_corpus(without=WHOLE_TEXTS)
 def duplicates(
     *,
     texts: TextsArgument,
@@ -68,13 +67,13 @@ def duplicates(
     precision: PrecisionOption = "fp32",
     seed: Annotated[int, Option(help="Fixes the cells in which more than 100,000 texts are compared.")] = 1,
     quiet: QuietOption = False,
-    read: Any,
+    corpus_options: Any,
 ) -> None:
     """Find the texts that say what an earlier one says."""
     arguments = given(locals())
     from likewise.clusters.duplicates import duplicates as find_duplicates
 
-    found = find_duplicates(corpus_options=CorpusOptions(**arguments.pop("read")), **arguments)
+    found = find_duplicates(**arguments)
     if not quiet:
         _show_duplicates(found)
 
@@ -115,7 +114,7 @@ def _show_duplicates(found: Any) -> None:
 
 
 @typed
-@with_options("read", CorpusOptions(), without=WHOLE_TEXTS)
+@with_corpus(without=WHOLE_TEXTS)
 def topics(
     *,
     texts: TextsArgument,
@@ -140,13 +139,13 @@ def topics(
     quiet: QuietOption = False,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
-    read: Any,
+    corpus_options: Any,
 ) -> None:
     """Find what texts are about: topics with names, their most typical texts, and a map."""
     arguments = given(locals())
     from likewise.clusters.topics import topics as find_topics
 
-    found = find_topics(corpus_options=CorpusOptions(**arguments.pop("read")), **arguments)
+    found = find_topics(**arguments)
     if not quiet:
         _show_topics(found)
 

@@ -10,8 +10,16 @@ from typer import Argument, Option
 import likewise
 from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.messages import table_of
-from likewise.cli.shared_options import DataOption, ModelArgument, QuietOption, flag, given, with_config, with_options
-from likewise.corpus.options import CorpusOptions
+from likewise.cli.shared_options import (
+    DataOption,
+    ModelArgument,
+    QuietOption,
+    flag,
+    given,
+    with_config,
+    with_corpus,
+    with_options,
+)
 from likewise.errors import counted
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.installation import job_of
@@ -102,7 +110,7 @@ def _show_report(report: Any) -> None:
 @typed
 @with_config(exclusive=("steps", "minutes"))
 @with_options("options", TrainingOptions(), without=("max_steps", "epochs"))
-@with_options("read", CorpusOptions())
+@with_corpus()
 def compare(
     *,
     methods: Annotated[
@@ -144,12 +152,11 @@ def compare(
     keep_models: Annotated[bool, flag("--keep-models", "Keep the models in the folder, under runs/.")] = False,
     retry_failed: Annotated[bool, flag("--retry-failed", "Repeat runs that failed before.")] = False,
     quiet: QuietOption = False,
-    read: Any,
+    corpus_options: Any,
     options: Any,
 ) -> None:
     """Train methods under one budget, evaluate them, and write a report."""
     arguments = given(locals())
-    arguments["corpus_options"] = CorpusOptions(**arguments.pop("read"))
     found = likewise.compare(**arguments.pop("options"), **arguments)
     if not quiet:
         _show_comparison(found)

@@ -21,9 +21,9 @@ from likewise.cli.shared_options import (
     WorkersOption,
     flag,
     given,
+    with_corpus,
     with_options,
 )
-from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted, printable
 from likewise.serving.serve_options import ServeOptions
 
@@ -31,7 +31,7 @@ _TOLD = 3
 
 
 @typed
-@with_options("read", CorpusOptions(), without=WHOLE_TEXTS)
+@with_corpus(without=WHOLE_TEXTS)
 def index(
     *,
     texts: Annotated[
@@ -82,8 +82,8 @@ def index(
     precision: Annotated[
         Optional[Precisions],
         Option(
-            help="That of the passages; by default that of the index, and fp32 for a new one; close takes bfloat16 if "
-            "each cosine with float32 stays above 0.999."
+            help="Precision of the passages' vectors; by default that of the index, and fp32 for a new index. close "
+            "takes bfloat16 if the cosine of each vector with that in float32 stays above 0.999."
         ),
     ] = None,
     on: Annotated[
@@ -94,11 +94,10 @@ def index(
     quiet: QuietOption = False,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
-    read: Any,
+    corpus_options: Any,
 ) -> None:
     """Index your own text for search, or bring an index up to date."""
-    arguments = given(locals())
-    found = likewise.index(corpus_options=CorpusOptions(**arguments.pop("read")), **arguments)
+    found = likewise.index(**given(locals()))
     if quiet:
         return
     there = f"{counted(found.passages, 'passage')} of {counted(found.files, 'file')}"
@@ -183,8 +182,10 @@ def serve(
             "answered by the tokens of a model."
         ),
     ] = None,
-    host: Annotated[str, Option(help="The address to listen at; 0.0.0.0 listens at all.")] = "127.0.0.1",
-    port: Annotated[int, Option(help="The port to listen at; 0 takes a free one.")] = 8080,
+    host: Annotated[
+        str, Option(help="The address to listen on; 0.0.0.0 is every address of this machine.")
+    ] = "127.0.0.1",
+    port: Annotated[int, Option(help="The port to listen on; 0 takes a free one.")] = 8080,
     api_key_file: Annotated[
         Optional[str], Option(help="A file with an API key on each line; a request must come with one of them.")
     ] = None,

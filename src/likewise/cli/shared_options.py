@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Optional, get_args
 import typer
 from typer import Argument, Option
 
+from likewise.corpus.options import CorpusOptions
 from likewise.runs.options import OptionError, Options, read_toml, unknown_option
 
 
@@ -24,7 +25,8 @@ def flag(name: str, help: str, **settings: Any) -> Any:
 
 ModelArgument = Annotated[str, Argument(help="A model's folder, its hub name, bundled:minilm or bundled:mpnet.")]
 BaseOption = Annotated[str, Option(help="A Hugging Face name, a folder, bundled:minilm or bundled:mpnet.")]
-CorpusOption = Annotated[list[Path], Option(help="Text: a file, a folder, a glob or bundled:wiki-sample; repeatable.")]
+CORPUS = "Text: a file, a folder, a glob or bundled:wiki-sample; repeatable."
+CorpusOption = Annotated[list[Path], Option(help=CORPUS)]
 ModelFolderOption = Annotated[str, Option(help="The folder that becomes the model.")]
 PresetOption = Annotated[Optional[str], Option(help="A named set of options; the first by default.")]
 DataOption = Annotated[
@@ -68,11 +70,12 @@ def given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_options(
-    parameter: str, options: Options, *, without: Collection[str] = ()
+    parameter: str, options: Options, *, without: Collection[str] = (), made: Callable[[dict[str, Any]], Any] = dict
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Put an option for each field of a class of options in the place of a parameter.
 
-    The parameter gets those that were given, by name. A field whose name is that of another parameter is left to it.
+    The parameter gets what `made` makes of those that were given, by name. A field whose name is that of another
+    parameter is left to it.
 
     Args:
         options: the defaults that the help shows.
@@ -87,17 +90,23 @@ def with_options(
 
         def called(**values: Any) -> None:
             found = given({name: values.pop(name) for name in fields})
-            function(**values, **{parameter: found})
+            function(**values, **{parameter: made(found)})
 
         def shown(name: str) -> str:
             value, text = getattr(options, name), fields[name].description or ""
-            text += "" if value in (None, "") else f" [default: {str(value).lower() if value in (0, 1) else value}]"
-            return text
+            told = str(value).lower() if isinstance(value, bool) else value
+            return text if value in (None, "") else f"{text} [default: {told}]"
 
         added = [_parameter(name, Optional[fields[name].annotation], Option(help=shown(name))) for name in fields]
         return _signed(called, function, [*others, *added])
 
     return decorated
+
+
+def with_corpus(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Put the options of how text is read in the place of the parameter `corpus_options`, which gets them as one."""
+    options = CorpusOptions()
+    return with_options("corpus_options", options, without=without, made=lambda found: options.updated(**found))
 
 
 def with_config(*, exclusive: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:

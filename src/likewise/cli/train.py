@@ -12,6 +12,7 @@ from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.cli.groups import CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import (
+    CORPUS,
     BaseOption,
     CorpusOption,
     DataOption,
@@ -21,10 +22,11 @@ from likewise.cli.shared_options import (
     PresetOption,
     QuietOption,
     ResumeOption,
+    given,
     with_config,
+    with_corpus,
     with_options,
 )
-from likewise.corpus.options import CorpusOptions
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -39,31 +41,22 @@ _CURE = "Stay with the base, or try fewer --max-steps, a lower --learning-rate o
 @typed
 @with_config()
 @with_options("options", AdaptOptions())
-@with_options("read", CorpusOptions())
+@with_corpus()
 def adapt(
     *,
-    corpus: Annotated[list[Path], Argument(help="Text: a file, a folder, a glob or bundled:wiki-sample; repeatable.")],
+    corpus: Annotated[list[Path], Argument(help=CORPUS)],
     base: BaseOption = "bundled:minilm",
     out: ModelFolderOption,
     data: DataOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
-    read: Any,
+    corpus_options: Any,
     options: Any,
 ) -> None:
     """Adapt a sentence encoder to your own text, without labels."""
-    result = likewise.adapt(
-        corpus,
-        base=base,
-        out=out,
-        data=data,
-        corpus_options=CorpusOptions(**read),
-        resume=resume,
-        overwrite=overwrite,
-        quiet=quiet,
-        **options,
-    )
+    arguments = given(locals())
+    result = likewise.adapt(**arguments.pop("options"), **arguments)
     if not quiet:
         show_adapted(result)
 
@@ -99,7 +92,7 @@ def _train_by(name: str) -> Any:
 
     @with_config()
     @with_options("options", recipe.options())
-    @with_options("read", CorpusOptions())
+    @with_corpus()
     def run(
         *,
         corpus: CorpusOption,
@@ -112,7 +105,7 @@ def _train_by(name: str) -> Any:
         overwrite: OverwriteOption = False,
         keep_checkpoints: KeepCheckpointsOption = False,
         quiet: QuietOption = False,
-        read: Any,
+        corpus_options: Any,
         options: Any,
     ) -> None:
         show_outcome(
@@ -124,7 +117,7 @@ def _train_by(name: str) -> Any:
                 preset=preset,
                 seed=seed,
                 data=data,
-                corpus_options=CorpusOptions(**read),
+                corpus_options=corpus_options,
                 resume=resume,
                 overwrite=overwrite,
                 keep_checkpoints=keep_checkpoints,
@@ -235,23 +228,23 @@ def _baseline_by(method: Any) -> Any:
 
     @with_config()
     @with_options("options", method.options())
-    @with_options("read", CorpusOptions())
+    @with_corpus()
     def run_on_corpus(
         *,
         corpus: Annotated[
             Optional[list[Path]],
-            Option(help="Text: a file, a folder, a glob or bundled:wiki-sample; repeatable."),
+            Option(help=CORPUS),
         ] = required,
         base: Annotated[str, Option(help=bases)] = method.default_base,
         out: ModelFolderOption,
         seed: Annotated[int, Option(help="Fixes which sentences are drawn, and the start of the flow.")] = 1,
         overwrite: OverwriteOption = False,
         quiet: QuietOption = False,
-        read: Any,
+        corpus_options: Any,
         options: Any,
     ) -> None:
         how = {"base": base, "out": out, "seed": seed, "overwrite": overwrite, "quiet": quiet}
-        made(corpus=corpus, corpus_options=CorpusOptions(**read), **how, **options)
+        made(corpus=corpus, corpus_options=corpus_options, **how, **options)
 
     chosen = run if method.corpus == "none" else run_on_corpus
     chosen.__doc__ = f"{method.summary} ({method.source}.)"

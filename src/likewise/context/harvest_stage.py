@@ -28,8 +28,9 @@ from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
 from likewise.context.stage_options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
-from likewise.runs.on_ray import RayExecutor, cluster, in_order
+from likewise.runs.on_ray import RayExecutor, cluster
 from likewise.runs.orderly_stop import orderly_stop
+from likewise.runs.overlap import in_order
 from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress

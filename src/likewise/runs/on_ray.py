@@ -11,8 +11,7 @@ import logging
 import os
 import socket
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
@@ -243,17 +242,6 @@ class _Actor:
             return self.do(piece)
         except LikewiseError as error:
             return {"error": str(error)}
-
-
-def in_order(begun: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:
-    """Yield the results of work in the order in which it was begun, while `ahead` more pieces of it are under way."""
-    waiting: deque[Callable[[], T]] = deque()
-    for finish in begun:
-        waiting.append(finish)
-        if len(waiting) > ahead:
-            yield waiting.popleft()()
-    for finish in waiting:
-        yield finish()
 
 
 class RayExecutor(Executor):

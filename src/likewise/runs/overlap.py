@@ -45,6 +45,21 @@ def finished_behind(begun: Iterable[Callable[[], T]]) -> Iterator[T]:
             yield last.result()
 
 
+def in_order(begun: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:
+    """Yield the results of work in the order in which it was begun, while `ahead` more pieces of it are under way.
+
+    >>> list(in_order([lambda: 1, lambda: 2], 1))
+    [1, 2]
+    """
+    waiting: deque[Callable[[], T]] = deque()
+    for finish in begun:
+        waiting.append(finish)
+        if len(waiting) > ahead:
+            yield waiting.popleft()()
+    for finish in waiting:
+        yield finish()
+
+
 def spread_over(pool: Executor, ahead: int) -> Callable[..., Iterator[Any]]:
     """Return a `map` over the threads of a pool, which holds at most `ahead` results that are not taken yet.
 
@@ -53,13 +68,4 @@ def spread_over(pool: Executor, ahead: int) -> Callable[..., Iterator[Any]]:
     ['0', '1', '2']
     """
 
-    def spread(run: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
-        waiting: deque[Future[T]] = deque()
-        for item in items:
-            waiting.append(pool.submit(run, item))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-    return spread
+    return lambda run, items: in_order((pool.submit(run, item).result for item in items), ahead)

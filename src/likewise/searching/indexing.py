@@ -29,9 +29,9 @@ from likewise.inference.tokens import FEW
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
-from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
+from likewise.runs.on_ray import RayExecutor, cluster, loadable
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
-from likewise.runs.overlap import finished_behind, read_ahead
+from likewise.runs.overlap import finished_behind, in_order, read_ahead
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress

@@ -24,9 +24,10 @@ from likewise.corpus.files import strict_lines
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.runs.cache import KeptRows
 from likewise.runs.job import open_job
-from likewise.runs.on_ray import RayExecutor, cluster, in_order
+from likewise.runs.on_ray import RayExecutor, cluster
 from likewise.runs.options import OptionError
 from likewise.runs.orderly_stop import orderly_stop
+from likewise.runs.overlap import in_order
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 
