@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,10 @@ def beside(vectors: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
     return unit(np.concatenate([vectors, share**0.5 * others], axis=1))
 
 
+def wanted(arm: str, args: argparse.Namespace) -> bool:
+    return not args.arms or arm.startswith(tuple(args.arms))
+
+
 def averaged(vectors: np.ndarray, near: np.ndarray, pool: np.ndarray, share: float) -> np.ndarray:
     return unit((1 - share) * vectors + share * pool[near].mean(axis=1))
 
@@ -165,27 +170,27 @@ def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     def scored(passages: np.ndarray, given: np.ndarray, less: np.ndarray | float = 0.0) -> Scored:
         return by_every_way(given @ passages.T - less, words, passages, judged)
 
-    def wanted(arm: str) -> bool:
-        return not args.arms or arm.startswith(tuple(args.arms))
-
     def arms() -> Iterator[tuple[str, Callable[[], Scored]]]:
         for arm, change in heads(documents, left, right):
             yield arm, lambda change=change: scored(change(documents), change(asked))
         near = nearest(documents, 10)
         for count, share in ((5, 0.15), (5, 0.3), (10, 0.3), (5, 0.5)):
-            changed = averaged(documents, near[:, :count], documents, share)
-            yield f"near {count}, {share}", lambda changed=changed: scored(changed, asked)
+            some = near[:, :count]
+            yield (
+                f"near {count}, {share}",
+                lambda some=some, share=share: scored(averaged(documents, some, documents, share), asked),
+            )
         for weight in (0.3, 1.0, 3.0):
-            mapped = ridge(left, right, weight)(asked)
-            yield f"ridge {weight}", lambda mapped=mapped: scored(documents, mapped)
-        topics = latent(texts)
-        for share in (0.3, 0.6):
-            sides = [beside(documents, topics(texts), share), beside(asked, topics(queries), share)]
-            yield f"latent {share}", lambda sides=sides: scored(*sides)
+            yield f"ridge {weight}", lambda weight=weight: scored(documents, ridge(left, right, weight)(asked))
+        if any(wanted(f"latent {share}", args) for share in (0.3, 0.6)):
+            topics = latent(texts)
+            for share in (0.3, 0.6):
+                sides = [beside(documents, topics(texts), share), beside(asked, topics(queries), share)]
+                yield f"latent {share}", lambda sides=sides: scored(*sides)
         hubs = np.sort(documents @ left.T, axis=1)[:, -10:].mean(axis=1)
         for share in (0.25, 0.5):
             yield f"hubs {share}", lambda less=share * hubs: scored(documents, asked, less)
-        if len(documents) > MOST or not (wanted("near 5, 0.15, by both") or wanted("sentences 0.15")):
+        if len(documents) > MOST or not any(wanted(arm, args) for arm in ("near 5, 0.15, by both", "sentences 0.15")):
             return
         alike = near_by_both(texts, documents, 5)
         for share in (0.15, 0.3):
@@ -202,7 +207,7 @@ def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     start = scored(documents, asked)
     yield row_of(name, "base", start)
     for arm, made in arms():
-        if wanted(arm):
+        if wanted(arm, args):
             yield row_of(name, arm, made(), start)
 
 
@@ -226,14 +231,14 @@ def single(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
     yield row("base", judged)
     topics = latent(corpus)(ready.sentences)
-    for share in (0.1, 0.3, 0.6):
-        yield row(f"latent {share}", beside(judged, topics, share))
-    if args.arms:
-        return
-    for arm, change in heads(pool, left, right):
-        yield row(arm, change(judged))
+    changes = {f"latent {share}": partial(beside, judged, topics, share) for share in (0.1, 0.3, 0.6)}
+    changes |= {arm: partial(change, judged) for arm, change in heads(pool, left, right)}
     for count, share in ((5, 0.15), (5, 0.3), (10, 0.3), (5, 0.5)):
-        yield row(f"near {count}, {share}", averaged(judged, near_in(judged, pool, count), pool, share))
+        near = near_in(judged, pool, count)
+        changes[f"near {count}, {share}"] = partial(averaged, judged, near, pool, share)
+    for arm, changed in changes.items():
+        if wanted(arm, args):
+            yield row(arm, changed())
 
 
 def tables(rows: Sequence[dict[str, Any]]) -> str:

@@ -43,9 +43,8 @@ from likewise.corpus.downloads import data_folder
 from likewise.encoder.build import build_encoder
 from likewise.evaluation.registry import TASKS
 from likewise.inference import load
-from likewise.inference.chooser import exports_of, fast_pairs
+from likewise.inference.chooser import exports_of, next_export
 from likewise.inference.encoder import Encoder
-from likewise.inference.engines.store import release
 from likewise.inference.fidelity import Sample
 from likewise.inference.runner import runner_of
 from likewise.runs.provenance import machine
@@ -106,9 +105,8 @@ def by_default(name: str, texts: list[str], export: bool) -> Encoder:
     with tempfile.TemporaryDirectory() as empty:
         own = os.environ.get("LIKEWISE_CACHE")
         if export:
-            pairs = [pair for pair in fast_pairs("close") if pair[0] == "torch" or release(pair[0])]
-            if pairs[0][0] != "torch":
-                exports_of(model).prepare(pairs[0], Sample(model, texts))
+            if pair := next_export():
+                exports_of(model).prepare(pair, Sample(model, texts))
         else:
             os.environ["LIKEWISE_CACHE"] = empty
         model.encode(texts)

@@ -136,20 +136,19 @@ def one(name: str, documents: Path, warm: Path, model: str) -> None:
         wall, cpu = time.perf_counter(), time.process_time()
         run(Path(folder) / "out")
         seconds, processor = time.perf_counter() - wall, time.process_time() - cpu
-    status = Path("/proc/self/status").read_text(encoding="utf-8")  # the maximum of getrusage begins at the parent's
-    peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    peak = searching.memory()  # the maximum of getrusage begins at the parent's
     print(json.dumps({"arm": name, "passages": count, "seconds": seconds, "processor": processor, "peak_mb": peak}))
 
 
 def export(model: str, texts: list[str]) -> None:
     """Make the export that the default call wants, which a user finds made in the background."""
-    from likewise.inference.chooser import exports_of, fast_pairs
+    from likewise.inference.chooser import exports_of, next_export
     from likewise.inference.engines.store import release
     from likewise.inference.fidelity import Sample
 
     encoder = likewise.load(model)
-    for pair in (fast_pairs("close")[0], ("onnx", "fp32")):
-        if pair[0] != "torch" and release(pair[0]):
+    for pair in (next_export(), ("onnx", "fp32")):
+        if pair and release(pair[0]):
             exports_of(encoder).prepare(pair, Sample(encoder, texts))
 
 

@@ -30,18 +30,17 @@ RATE, WARM_UP, BATCH, LENGTH = 5e-4, 50, 64, 64
 """Of the masked language modelling."""
 
 
-def dev_score(folder: Path, data: Any) -> float:
-    """Return the Spearman correlation on STS-B dev, times 100, of the mean of a language model's tokens."""
+def dev_score(model: Any, data: Any, precision: Any = "bf16") -> float:
+    """Return the Spearman correlation of a model on STS-B dev, times 100."""
     import likewise
-    from likewise.encoder.build import build_encoder
 
-    model = build_encoder(str(folder), pooling="mean", head=False).eval()
-    return float(likewise.evaluate(model, "sts-b-dev", data=data, precision="bf16").results[0].score)
+    return float(likewise.evaluate(model, "sts-b-dev", data=data, precision=precision).results[0].score)
 
 
 def make_start(args: argparse.Namespace) -> None:
     """Train the finished encoder on masked words until it scores as a raw language model; leave it in a folder."""
     from likewise.corpus import prepare
+    from likewise.encoder.build import build_encoder
     from likewise.encoder.location import check_loadable
 
     torch.manual_seed(1)
@@ -75,7 +74,8 @@ def make_start(args: argparse.Namespace) -> None:
             continue
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
-        course.append({"step": step + 1, "loss": float(np.mean(losses)), "dev": dev_score(part, args.data)})
+        dev = dev_score(build_encoder(str(part), pooling="mean", head=False).eval(), args.data)
+        course.append({"step": step + 1, "loss": float(np.mean(losses)), "dev": dev})
         losses.clear()
         print(f"{time.strftime('%H:%M:%S')} {course[-1]}", flush=True)
         if course[-1]["dev"] <= args.target:
@@ -90,15 +90,13 @@ def as_it_is(pooling: str) -> Any:
     """The start, untrained, read by a pooling or at the mask of the paper's prompt."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        import likewise
         from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
 
         if pooling == "mask":
             model = build_mask_prompt_encoder(args.base, head=False).eval()
         else:
             model = build_encoder(args.base, pooling=pooling, head=False).eval()  # type: ignore[arg-type]
-        dev = likewise.evaluate(model, "sts-b-dev", data=args.data, precision=args.precision).results[0].score
-        return {"model": model, "dev": float(dev), "step": 0}
+        return {"model": model, "dev": dev_score(model, args.data, args.precision), "step": 0}
 
     return make
 
@@ -112,8 +110,7 @@ def fitted(name: str, **options: Any) -> Any:
         given = {"base": args.base, "out": out, "seed": args.seed, "overwrite": True, "quiet": True}
         likewise.baseline(name, args.corpus, **given, **options)
         model = likewise.load(out, precision="fp32")
-        dev = likewise.evaluate(model, "sts-b-dev", data=args.data, precision=args.precision).results[0].score
-        return {"model": model, "dev": float(dev), "step": 0}
+        return {"model": model, "dev": dev_score(model, args.data, args.precision), "step": 0}
 
     return make
 
@@ -128,8 +125,7 @@ def mean_of_seeds(arm: str, seeds: tuple[int, ...] = (1, 2, 3)) -> Any:
         with torch.no_grad():
             for own, *others in zip(*(model.parameters() for model in models), strict=True):
                 own.copy_(torch.stack([own, *others]).mean(dim=0))
-        dev = likewise.evaluate(models[0], "sts-b-dev", data=args.data, precision=args.precision).results[0].score
-        return {"model": models[0], "dev": float(dev), "step": None}
+        return {"model": models[0], "dev": dev_score(models[0], args.data, args.precision), "step": None}
 
     return make
 
