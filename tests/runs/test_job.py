@@ -75,6 +75,23 @@ def test_another_plan_is_refused_with_the_first_difference(tmp_path: Path, plan:
     assert content(out) == before
 
 
+def test_an_option_that_an_earlier_release_did_not_know_had_its_default(tmp_path: Path) -> None:
+    make(tmp_path / "out", a="1")
+    with open_job(tmp_path / "stopped", PLAN) as job:
+        write(job, a="half")
+    later = {**PLAN.options, "final_stop": False}
+    now = Plan(PLAN.job, later, PLAN.inputs, defaults={"final_stop": False, "seed": 7, "gone": 1})
+    with open_job(tmp_path / "out", now) as job:
+        assert job.finished is not None
+    with open_job(tmp_path / "stopped", now) as job:
+        assert job.resumed
+        assert job.result.joinpath("a").read_text() == "half"
+    asked = Plan(PLAN.job, {**later, "final_stop": True}, PLAN.inputs, defaults=now.defaults)
+    for folder in ("out", "stopped"):
+        with pytest.raises(JobError, match="final_stop False, not True"), open_job(tmp_path / folder, asked):
+            pass
+
+
 def test_stopped_work_is_for_the_same_releases_only(tmp_path: Path) -> None:
     old = Plan(PLAN.job, PLAN.options, PLAN.inputs, versions={**PLAN.versions, "torch": "1.0"})
     with open_job(tmp_path / "out", old) as job:

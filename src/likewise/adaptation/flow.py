@@ -89,7 +89,7 @@ def adapt(
     digest = digest_of("\n".join(f"{one.title}\t{one.text}" for one in passages)).hex()
     sts = sts_dev_pairs(data)
     inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
-    plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=5)
+    plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=5, defaults=chosen.defaults())
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             _adapted(job, texts, passages, chosen, sts, progress)

@@ -111,7 +111,7 @@ class Workspace:
             JobError: the stage was made or begun with other options or inputs, or another process is making it.
         """
         inputs = dict(inputs or {}) | {name: self.require(name).fingerprint for name in needs}
-        plan = Plan(f"context {stage}", options.to_dict(), inputs)
+        plan = Plan(f"context {stage}", options.to_dict(), inputs, defaults=options.defaults())
         with ExitStack() as stack:
             try:
                 job = stack.enter_context(open_job(self.path / stage, plan, resume=resume, overwrite=overwrite))

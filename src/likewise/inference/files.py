@@ -127,7 +127,7 @@ def encode_file(
         if is_folder:
             options |= reading.to_dict()
             inputs["text"] = state_of(pieces)
-        plan = Plan("encode", options, inputs)
+        plan = Plan("encode", options, inputs, defaults=reading.defaults())
         kind: TargetKind = "folder" if is_folder else "file"
         with (
             cluster(on, workers) as number,

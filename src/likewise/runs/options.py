@@ -88,6 +88,11 @@ class Options(BaseModel):
         """Return all options by name, as plain values."""
         return self.model_dump(mode="json")
 
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Return the defaults of all options by name, as plain values; they need not go together."""
+        return cls.model_construct().model_dump(mode="json")
+
 
 def checked_seed(seed: int) -> int:
     """Return a seed that is valid for every random generator."""

@@ -21,6 +21,8 @@ class Plan:
         inputs: a fingerprint of every input, by name.
         format: raise it when the same options and inputs give other files than before.
         versions: releases of Python and of the packages that a result depends on.
+        defaults: what an earlier plan that does not name an option had in its place: an option that is added later
+            has a default that leaves everything as it was.
     """
 
     job: str
@@ -28,10 +30,12 @@ class Plan:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     format: int = 1
     versions: Mapping[str, str] = field(default_factory=versions)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as after a round trip through JSON: a tuple becomes a list."""
+        """Return the plan without its defaults, as after a round trip through JSON: a tuple becomes a list."""
         plain: dict[str, Any] = json.loads(json.dumps(vars(self)))
+        del plain["defaults"]
         return plain
 
     def difference(self, earlier: Mapping[str, Any], *, unfinished: bool = False) -> str | None:
@@ -50,15 +54,17 @@ class Plan:
             return f"{earlier.get('job')!r}, not {now['job']!r}"
         if earlier.get("format") != now["format"]:
             return f"format {earlier.get('format')} of its files, not {now['format']}"
-        for name, old, new in _changed(earlier.get("options"), now["options"]):
+        added = {name: value for name, value in self.defaults.items() if name in now["options"]}
+        before = {**json.loads(json.dumps(added)), **(earlier.get("options") or {})}
+        for name, old, new in _changed(before, now["options"]):
             return f"{name} {old!r}, not {new!r}"
         for name, _, _ in _changed(earlier.get("inputs"), now["inputs"]):
             return f"another {name}"
         if unfinished:
-            before = earlier.get("versions") or {}
+            releases = earlier.get("versions") or {}
             for name in DECIDING:
-                if before.get(name) != now["versions"].get(name):
-                    return f"{name} {before.get(name)}, not {now['versions'].get(name)}"
+                if releases.get(name) != now["versions"].get(name):
+                    return f"{name} {releases.get(name)}, not {now['versions'].get(name)}"
         return None
 
 

@@ -171,7 +171,7 @@ class Training:
         inputs["selection's data"] = self.selection.fingerprint
         if processes.count() > 1:
             inputs["number of processes"] = processes.count()
-        return Plan(self.job, options, inputs)
+        return Plan(self.job, options, inputs, defaults=self.options.defaults())
 
     @property
     def precision(self) -> str:
