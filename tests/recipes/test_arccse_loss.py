@@ -70,3 +70,29 @@ def test_of_the_triplets_only_those_that_the_base_orders_wrongly_are_learnt(tiny
     parts = loss([unused, right])
     assert parts["triplet"].item() == 0
     parts["triplet"].backward()
+
+
+def test_triplets_in_order_are_not_passed_backward_and_the_gradient_is_that_of_all(tiny_base):
+    model = build_encoder(str(tiny_base), pooling="mean", head=True, dropout=0.0).train()
+    # The second triplet cannot be in order: its version masked more is the sentence itself.
+    texts = ["the cat", "a dog", "the cat", "[MASK] [MASK]", "[MASK] [MASK]", "a dog"]
+    both, twins = column(model, texts), column(model, ["the cat", "a dog"])
+    loss = ArcCSELoss(model, ArcCSEOptions(triplet_weight=3.0))
+    seen = []
+    model.register_forward_hook(lambda module, inputs, found: seen.append((len(found["input_ids"]), found["x"])))
+    model[0].register_forward_hook(lambda module, inputs, found: found | {"x": torch.is_grad_enabled()})
+
+    def gradients(value):
+        model.zero_grad()
+        value.backward()
+        return torch.cat([one.grad.flatten() for one in model.parameters() if one.grad is not None])
+
+    found = gradients(loss([twins, both])["triplet"])
+    assert seen == [(4, True), (6, False), (3, True)]
+    wanted = gradients(3 * functional.entailment_triplet(*model(dict(both))["sentence_embedding"].chunk(3)))
+    assert torch.allclose(found, wanted, atol=1e-6)
+    assert wanted.abs().max() > 1e-3
+    seen.clear()
+    in_order = column(model, texts[::2])
+    assert loss([twins, in_order])["triplet"].item() == 0
+    assert seen == [(4, True), (3, False)]

@@ -47,16 +47,17 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
         if options.triplet_weight:
             if options.triplet_wrong_only:
                 triplets = tuple(self._wrongly_ordered(one) for one in triplets)
-            if triplets and len(triplets[0]["input_ids"]):
-                found = self._triplets(triplets[0])
-            elif parts:  # no sentence of this batch is long enough
+            count = sum(len(one["input_ids"]) for one in triplets)
+            if count and parts and not (options.triplet_dropout or options.triplet_temperature):
+                triplets = tuple(self._with_slope(one) for one in triplets)
+            if left := sum(len(one["input_ids"]) for one in triplets):
+                found = self._triplets(triplets[0]) * (left / count)
+            elif parts:  # no sentence of this batch is long enough, or all are in order
                 found = parts["contrastive"] * 0.0
             else:  # zero, with a graph
                 found = self.vectors(sentences).sum() * 0.0
             # Other processes may have more triplets, or none.
-            parts["triplet"] = (
-                options.triplet_weight * found * self.share(sum(len(one["input_ids"]) for one in triplets))
-            )
+            parts["triplet"] = options.triplet_weight * found * self.share(count)
         return parts
 
     def views(self, *columns: dict[str, Any]) -> dict[str, Tensor]:
@@ -84,11 +85,25 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
     def _wrongly_ordered(self, features: dict[str, Any]) -> dict[str, Any]:
         """Return those of the K triplets, (3K, T) tokens, that the frozen base orders wrongly."""
         anchors, closer, farther = self.teacher.encode(features).chunk(3)  # (K, D) each
-        wrong = F.cosine_similarity(anchors, farther) > F.cosine_similarity(anchors, closer)
-        return {k: v[wrong.repeat(3)] if isinstance(v, Tensor) else v for k, v in features.items()}
+        return _some(features, F.cosine_similarity(anchors, farther) > F.cosine_similarity(anchors, closer))
+
+    def _with_slope(self, features: dict[str, Any]) -> dict[str, Any]:
+        """Return those of the K triplets, (3K, T) tokens, that are not in order by the margin.
+
+        The hinge of the others is flat: a backward pass through them, two thirds of their cost, would add zeros.
+        """
+        with torch.no_grad(), dropout_off(self.model):
+            anchors, closer, farther = (one.float() for one in self.vectors(features).chunk(3))  # (K, D) each
+        wrong = F.cosine_similarity(anchors, farther) - F.cosine_similarity(anchors, closer)
+        return _some(features, wrong + self.options.triplet_margin >= 0)
 
     def _triplets(self, features: dict[str, Tensor]) -> Tensor:
         with nullcontext() if self.options.triplet_dropout else dropout_off(self.model):
             anchors, closer, farther = self.vectors(features).chunk(3)
         margin, temperature = self.options.triplet_margin, self.options.triplet_temperature
         return functional.entailment_triplet(anchors, closer, farther, margin, temperature)
+
+
+def _some(features: dict[str, Any], chosen: Tensor) -> dict[str, Any]:
+    """Return some of K triplets, (3K, T) tokens, by a mask (K,)."""
+    return {k: v[chosen.repeat(3)] if isinstance(v, Tensor) else v for k, v in features.items()}
