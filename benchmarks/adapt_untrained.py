@@ -21,6 +21,8 @@ part. --part test takes the test parts instead, for an arm that is final.
   the identity as its prior.
 - `latent A`: latent semantic indexing of the texts (Deerwester and others 1990), 384 dimensions over stems, has a share
   A beside the base's cosine.
+- `weighed P` (single sentences): before the mean, a token's vector is multiplied by its inverse document frequency to
+  the power P; the two special tokens have the average weight of the corpus.
 - `hubs A`: from the cosine with a document, A times its mean cosine with the 10 nearest queries that were taken out of
   the text is subtracted (as in CSLS, Conneau et al. 2018); no map of vectors, but a number for each document.
 """
@@ -37,6 +39,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sentence_transformers.sentence_transformer.modules import WordWeights
 from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -46,6 +49,8 @@ from domains import Encoded, corpus_of, sample_of, task_of
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
+from likewise.inference import encode, load
+from likewise.inference.encoder import Encoder
 from likewise.retrieval.fusion import exhaustive, nearest, standardised
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, free_hybrid, vectors_alone
 from likewise.retrieval.words import analyzer, bm25
@@ -96,6 +101,23 @@ def latent(texts: Sequence[str]) -> Callable[[Sequence[str]], np.ndarray]:
     words = TfidfVectorizer(analyzer=analyzer("english"), sublinear_tf=True, min_df=2, dtype=np.float32)
     fitted = TruncatedSVD(384, n_iter=4, random_state=1).fit(words.fit_transform(texts))
     return lambda some: unit(fitted.transform(words.transform(some)))
+
+
+def weighed(base: str, corpus: Sequence[str], powers: Sequence[float]) -> Iterator[tuple[float, Any]]:
+    """A power, and the base with its tokens weighed by their inverse document frequency in the corpus to that power."""
+    model = load(base, engine="torch", precision="bf16")
+    tokenizer = model.tokenizer
+    pieces = [
+        set(ids) for ids in tokenizer(list(corpus), truncation=True, max_length=model.max_seq_length)["input_ids"]
+    ]
+    counts = np.bincount(np.concatenate([list(some) for some in pieces]), minlength=len(tokenizer))
+    idf = np.log((len(corpus) + 1) / (counts + 1)).clip(0.05)
+    vocabulary = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    for power in powers:
+        weights = idf**power
+        weights[[tokenizer.cls_token_id, tokenizer.sep_token_id]] = np.average(weights, weights=counts)
+        given = WordWeights(vocabulary, dict(zip(vocabulary, weights.tolist(), strict=True)))
+        yield power, Encoder(modules=[model[0], given, *list(model)[1:]])
 
 
 def beside(vectors: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
@@ -239,6 +261,9 @@ def single(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for arm, changed in changes.items():
         if wanted(arm, args):
             yield row(arm, changed())
+    if wanted("weighed", args):
+        for power, model in weighed(args.base, corpus, (0.25, 0.5, 1.0)):
+            yield row(f"weighed {power}", unit(encode(model, ready.sentences)))
 
 
 def tables(rows: Sequence[dict[str, Any]]) -> str:
