@@ -52,8 +52,9 @@ def untrained(student: str) -> Any:
 
         given = dict(STUDENTS[student])
         base, options = given.pop("base", args.base), SURROGATE.presets[given.pop("preset")].updated(**given)
+        texts = [text for side in read_harvest(args.corpus).splits["train"].texts() for text in side]
         set_seed(args.seed)
-        return {"model": student_of(base, options, read_harvest(args.corpus).splits["train"])[0].eval()}
+        return {"model": student_of(base, options, texts)[0].eval()}
 
     return make
 

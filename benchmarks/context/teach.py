@@ -9,9 +9,10 @@ the values of the cosine, given out in the order of the arm's own scores, so tha
 The last checkpoint is taken: no label chooses. `halves agree` keeps the half of the pairs on which the scores over odd
 and over even contexts differ least in rank. `profile` learns no pairs: the student's distribution over contexts (cosine
 of a sentence with the text around a gap, softmax at 0.05) is brought to the teacher's, by the Kullback-Leibler
-divergence. `profile of cosines` is its control: the same, by the base's own cosine of the sentence and that text, at
-the same temperature. --terms are the context terms that teach, all at one scale; those of a language model take a
-workspace of --preset pretrained.
+divergence: `likewise context distill --preset profiles`. `profile of cosines` is its control: the same, by the base's
+own cosine of the sentence and that text, at the same temperature (`--learns cosine-profiles`). --steps 0 is one pass
+over the pairs: with --pairs, table 8. --terms are the context terms that teach, all at one scale; those of a language
+model take a workspace of --preset pretrained.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from likewise.context.similarity import agree
 from likewise.context.stage_options import TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 
 STUDENTS = {"[CLS]": "cls", "mean": "mean"}
-TEACHERS = ("cosine", "contexts", "halves agree", "profile", "profile of cosines")
-TEMPERATURE, CONTEXTS = 0.05, 32
+PROFILES = {"profile": "profiles", "profile of cosines": "cosine-profiles"}
+TEACHERS = ("cosine", "contexts", "halves agree", *PROFILES)
 
 
 def opened(args: argparse.Namespace) -> Any:
@@ -115,7 +116,7 @@ def from_pairs(student: str, teacher: str) -> Any:
             pooling=STUDENTS[student],
             **options,
         )
-        return {"options": result.record["options"]}
+        return {"options": result.record["options"], "pairs": result.record["corpus"]["sentences"]}
 
     return make
 
@@ -124,53 +125,20 @@ def from_profiles(student: str, teacher: str) -> Any:
     """The student's distribution over contexts is brought to the discriminator's, or to that of the base's cosines."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        import torch
-        from torch.nn.functional import kl_div, log_softmax, normalize
-        from transformers import set_seed
-
-        from likewise.encoder.build import build_encoder
-
-        set_seed(args.seed)
-        origin, rng = opened(args), np.random.default_rng(args.seed)
-        states, ranker = origin.states, origin.finder.ranker
-        table = scored(args)
-        texts = sorted({text for name in ("sentence1", "sentence2") for text in table[name].to_pylist()})
-        encoder = build_encoder(args.base, pooling=STUDENTS[student], head=False)
-        encoder.max_seq_length = 64
-        optimizer = torch.optim.AdamW(encoder.parameters(), lr=1e-4, weight_decay=0.0)
-        warm = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: min((step + 1) / (0.1 * args.steps), (args.steps - step) / (0.9 * args.steps))
+        result = likewise.distill(
+            work=args.work,
+            base=args.base,
+            out=out,
+            seed=args.seed,
+            data=args.data,
+            overwrite=True,
+            quiet=True,
+            preset="profiles",
+            learns=PROFILES[teacher],
+            pooling=STUDENTS[student],
+            **({"max_steps": args.steps} if args.steps else {}),
         )
-        encoder.train()
-        for _ in range(args.steps):
-            said = [texts[i] for i in rng.choice(len(texts), CONTEXTS, replace=False)]
-            # Half of the contexts are near one of the sentences, as those of a pair are; the others are any.
-            near = [
-                origin.finder.find(text, SelectionOptions(size=1, candidates=200)) for text in said[: CONTEXTS // 2]
-            ]
-            any_ = rng.choice(states.store.n_contexts, CONTEXTS // 2, replace=False)
-            contexts = np.unique(np.concatenate([*near, any_]))
-            around = [" ".join(pair) for pair in zip(*states.store.side_texts(contexts, 1), strict=True)]
-            if teacher == "profile":
-                logits = ranker.sentence_parts(states.read(said)) @ ranker.context_parts(contexts).T  # (S, C)
-            else:
-                known = (normalize(torch.from_numpy(states.vectors_of(some)).float(), dim=1) for some in (said, around))
-                logits = next(known) @ next(known).T / TEMPERATURE
-            with torch.autocast("cpu", torch.bfloat16):
-                one, other = (encoder(encoder.preprocess(some))["sentence_embedding"] for some in (said, around))
-            cosines = normalize(one.float(), dim=1) @ normalize(other.float(), dim=1).T
-            loss = kl_div(
-                log_softmax(cosines / TEMPERATURE, dim=1),
-                log_softmax(logits, dim=1),
-                log_target=True,
-                reduction="batchmean",
-            )
-            optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
-            optimizer.step()
-            warm.step()
-        return {"model": encoder.eval(), "loss": float(loss)}
+        return {"options": result.record["options"]}
 
     return make
 
@@ -188,7 +156,7 @@ ARMS = {"all-MiniLM-L6-v2": Arm(as_shipped, seeds=False)}
 for name in STUDENTS:
     ARMS[f"{name}, untrained"] = Arm(untrained(name), seeds=False)
     for one in TEACHERS:
-        ARMS[f"{name}, {one}"] = Arm((from_profiles if one.startswith("profile") else from_pairs)(name, one))
+        ARMS[f"{name}, {one}"] = Arm((from_profiles if one in PROFILES else from_pairs)(name, one))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -203,6 +171,6 @@ def parser() -> argparse.ArgumentParser:
 if __name__ == "__main__":
     chosen = parser().parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    if not chosen.arm:
+    if not chosen.arm and any(not arm.endswith(tuple(PROFILES)) for arm in chosen.arms):
         scored(chosen)  # once for all runs
     run(ARMS, chosen)

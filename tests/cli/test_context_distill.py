@@ -5,6 +5,14 @@ import pyarrow.parquet as pq
 import pytest
 from sentence_transformers import SentenceTransformer
 
+from likewise.context import (
+    DiscriminatorOptions,
+    IndexOptions,
+    StatesOptions,
+    build_index,
+    read_states,
+    train_discriminator,
+)
 from likewise.context.surrogate_options import SurrogateOptions
 
 
@@ -53,6 +61,22 @@ def test_distills_and_tells_the_errors(cli, harvest, tiny_base, tmp_path):
     assert f"test_mse: {record['test']['test_mse']:.4g}" in done.stdout
     assert "dev_mse: " in done.stdout
     assert SentenceTransformer(str(out)).encode("the cat sees a dog").shape == (32,)
+
+
+def test_profiles_of_a_workspace(cli, sentences, tiny_base, tmp_path):
+    work, out, texts = tmp_path / "work", tmp_path / "run", tmp_path / "texts"
+    texts.mkdir()
+    for i in range(0, 120, 6):
+        (texts / f"{i}.txt").write_text(" ".join(sentences[i : i + 6]), encoding="utf-8")
+    states = StatesOptions(encoder=str(tiny_base), max_tokens=24)
+    build_index(work, str(texts), IndexOptions(hash_bits=12), quiet=True)
+    read_states(work, states, quiet=True)
+    train_discriminator(work, DiscriminatorOptions(epochs=1, rank=4, held_out=0.3), quiet=True)
+    options = ("--preset", "profiles", "--batch-size", 8, "--max-steps", 2)
+    done = cli("context", "distill", "--work", work, "--out", out, "--base", tiny_base, *options)
+    assert done.exit_code == 0, done.output
+    record = json.loads((out / "likewise.json").read_text())
+    assert (record["preset"], record["options"]["learns"]) == ("profiles", "profiles")
 
 
 def test_bad_input_is_one_clean_message(cli, harvest, tiny_base, tmp_path):

@@ -137,7 +137,7 @@ def test_resume_gives_the_weights_of_an_uninterrupted_run(harvest, tiny_base, tm
 
 def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base, tmp_path):
     out = tmp_path / "run"
-    with pytest.raises(OptionError, match="anchored, light, cpu, paper"):
+    with pytest.raises(OptionError, match="anchored, light, profiles, cpu, paper"):
         distill(harvest, base=tiny_base, out=out, preset="huge")
     with pytest.raises(DataError, match="No evaluation data"):
         distill(harvest, base=tiny_base, out=out, select_by="sts-b-dev", quiet=True)

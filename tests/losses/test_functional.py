@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from likewise.errors import LikewiseError
 from likewise.losses import functional as F
 
 
@@ -262,3 +263,20 @@ def test_triplets_by_softplus_over_tau():
         to_closer, to_farther = (a @ x / np.linalg.norm(a) / np.linalg.norm(x) for x in (c, f))
         expected += math.log(1 + math.exp((to_farther - to_closer + 0.1) / 0.3)) / 5
     assert F.entailment_triplet(anchors, closer, farther, 0.1, 0.3).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_divergence_of_profiles_by_hand():
+    sentences, contexts, logits = rows(3), rows(4, seed=1), 2 * rows(3, d=4, seed=2)
+    s, c = (np.asarray(some, dtype=float) for some in (sentences, contexts))
+    expected = 0.0
+    for i in range(3):
+        cosines = [s[i] @ c[j] / np.linalg.norm(s[i]) / np.linalg.norm(c[j]) for j in range(4)]
+        student = np.exp(np.array(cosines) / 0.2)
+        teacher = np.exp(logits[i].numpy().astype(float))
+        student, teacher = student / student.sum(), teacher / teacher.sum()
+        expected += sum(t * math.log(t / q) for t, q in zip(teacher, student, strict=True)) / 3
+    assert F.profile_divergence(sentences, contexts, logits, 0.2).item() == pytest.approx(expected, rel=1e-4)
+    own = F.cosine_matrix(sentences, contexts) / 0.2
+    assert F.profile_divergence(sentences, contexts, own, 0.2).item() == pytest.approx(0, abs=1e-6)
+    with pytest.raises(LikewiseError, match="temperature"):
+        F.profile_divergence(sentences, contexts, logits, 0.0)

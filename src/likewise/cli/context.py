@@ -52,7 +52,7 @@ def context() -> CommandTable:
         "train": (train, "Train the coherence discriminator or the generators."),
         "score": (score, "Print the Origin similarity of sentences."),
         "harvest": (harvest, "Score pairs of the corpus into Parquet shards."),
-        "distill": (typed(_distill), "Train a surrogate on a harvest."),
+        "distill": (typed(_distill), "Train a surrogate on a harvest, or on the contexts of a workspace."),
     }
 
 
@@ -224,7 +224,11 @@ def harvest(
 @with_options("options", SURROGATE.options())
 def _distill(
     *,
-    harvest: Annotated[str, typer.Option(help="The folder that `likewise context harvest` wrote.")],
+    harvest: Annotated[Optional[str], typer.Option(help="The folder that `likewise context harvest` wrote.")] = None,
+    work: Annotated[
+        Optional[str],
+        typer.Option(help="In place of a harvest, the workspace whose profiles are learnt (--preset profiles)."),
+    ] = None,
     base: Annotated[
         str,
         typer.Option(help='A Hugging Face name, a folder, or bundled:NAME; with pooling "own" any saved encoder.'),

@@ -2,12 +2,13 @@
 
 Sun et al. 2022, "Sentence Similarity Based on Contexts", section 3.4: the cosine of the two sentence vectors is to be
 the harvested similarity, by mean squared error; section 5.6: both sentences in one cross-encoder, for comparison. Where
-a value comes from, and what differs from the paper: docs/papers.md.
+a value comes from, and what differs from the paper: docs/papers.md. Profiles, ours: `likewise.context.profiles`.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +22,7 @@ from torch import nn
 from transformers import set_seed
 
 from likewise.context.harvested import SPLITS, ScoredPairs, ScoreScale, read_harvest
+from likewise.context.profiles import Profiles
 from likewise.context.surrogate_options import SURROGATE, Rule, SurrogateOptions
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
@@ -32,11 +34,12 @@ from likewise.errors import first_line
 from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
 from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.inference.load_model import load
-from likewise.losses.encoder_loss import AnchoredLoss
+from likewise.losses.encoder_loss import AnchoredLoss, ProfileLoss
 from likewise.recipes.gclsr_network import build_light_student
 from likewise.recipes.recipe import TextCollator, distillation_readings
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
+from likewise.runs.progress import Progress
 from likewise.training.labelled_rows import LABEL
 from likewise.training.on_labels import collate_rows, to_continue
 from likewise.training.result import TrainingResult
@@ -49,8 +52,9 @@ _FITTED = 1_000
 
 
 def distill(
-    harvest: str | os.PathLike[str],
+    harvest: str | os.PathLike[str] | None = None,
     *,
+    work: str | os.PathLike[str] | None = None,
     base: str | os.PathLike[str] = "bundled:minilm",
     out: str | os.PathLike[str],
     preset: str | None = None,
@@ -62,10 +66,11 @@ def distill(
     quiet: bool = False,
     **options: Any,
 ) -> TrainingResult:
-    """Train a surrogate on a harvest.
+    """Train a surrogate on a harvest, or on the contexts of a workspace.
 
     Args:
         harvest: the folder of its shards, see `likewise.context.harvested.read_harvest`.
+        work: in place of a harvest, the workspace whose profiles are learnt (`preset` "profiles").
         base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling` "own" any saved encoder.
         out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
         preset: a named set of options; the first by default.
@@ -82,26 +87,25 @@ def distill(
         Stopped: it was interrupted; the same call resumes it.
     """
     chosen = SURROGATE.options(preset, **options)
+    if chosen.learns == "scores":
+        if harvest is None or work is not None:
+            raise OptionError(
+                "scores are learnt from a harvest: give --harvest and no --work, or --work with --preset profiles"
+            )
+    elif work is None or harvest is not None:
+        raise OptionError(f"learns={chosen.learns} learns from a workspace: give --work and no --harvest")
     progress = started(out, chosen, seed, quiet)
     base = os.fspath(base)
     if chosen.pooling == "light":
         check_source(base)
     else:
         check_loadable(base)
-    with progress.bar("reading the harvest"):
-        pairs = read_harvest(harvest)
-    progress.tell(pairs)
-    train, dev, test = (pairs.splits[name] for name in SPLITS)
-    check_updates(len(train), chosen, "pairs")
-    set_seed(seed)  # a cross-encoder's last layer starts at random
-    model, loss, collator, export = _build(base, chosen, train)
-    scale = _scale(train, chosen.scale, model)
-    selection = sts_dev(chosen, data) or _selection(dev, chosen, scale)
-    progress.tell(f"checkpoint selected by: {selection.description}")
-
-    def at_end(model: Any) -> dict[str, Any]:
-        return {"test": _evaluator(test, chosen, scale, "test")(model)} if len(test) > 1 else {}
-
+    if harvest is not None:
+        lesson = _of_scores(harvest, base, chosen, seed, data, progress)
+    else:
+        assert work is not None
+        lesson = _of_profiles(work, base, chosen, seed, data, progress)
+    progress.tell(f"checkpoint selected by: {lesson['selection'].description}")
     training = Training(
         job="context distill",
         name=SURROGATE.name,
@@ -109,17 +113,71 @@ def distill(
         base=base,
         seed=seed,
         options=chosen,
-        dataset=_dataset(train, scale),
-        corpus=pairs.record(),
-        selection=selection,
-        model=model,
-        loss=loss,
-        collator=collator,
-        export=export,
-        at_end=at_end,
-        facts={"scale": asdict(scale)},
+        **lesson,
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
+
+
+def _of_scores(
+    harvest: str | os.PathLike[str],
+    base: str,
+    options: SurrogateOptions,
+    seed: int,
+    data: str | os.PathLike[str] | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Return what `Training` takes of a harvest."""
+    with progress.bar("reading the harvest"):
+        pairs = read_harvest(harvest)
+    progress.tell(pairs)
+    train, dev, test = (pairs.splits[name] for name in SPLITS)
+    check_updates(len(train), options, "pairs")
+    set_seed(seed)  # a cross-encoder's last layer starts at random
+    model, loss, collator, export = _build(base, options, train)
+    scale = _scale(train, options.scale, model)
+
+    def at_end(model: Any) -> dict[str, Any]:
+        return {"test": _evaluator(test, options, scale, "test")(model)} if len(test) > 1 else {}
+
+    return {
+        "dataset": _dataset(train, scale),
+        "corpus": pairs.record(),
+        "selection": sts_dev(options, data) or _selection(dev, options, scale),
+        "model": model,
+        "loss": loss,
+        "collator": collator,
+        "export": export,
+        "at_end": at_end,
+        "facts": {"scale": asdict(scale)},
+    }
+
+
+def _of_profiles(
+    work: str | os.PathLike[str],
+    base: str,
+    options: SurrogateOptions,
+    seed: int,
+    data: str | os.PathLike[str] | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Return what `Training` takes of a workspace."""
+    from datasets import Dataset
+
+    with progress.bar("opening the workspace"):
+        profiles = Profiles(work, options, seed)
+    progress.tell(profiles)
+    check_updates(len(profiles.sentences), options)
+    set_seed(seed)
+    encoder, export = student_of(base, options)
+    return {
+        "dataset": Dataset.from_dict({"sentence": profiles.sentences}),
+        "corpus": profiles.record(),
+        "selection": sts_dev(options, data) or last_checkpoint(),
+        "model": encoder,
+        "loss": ProfileLoss(encoder, options),
+        "collator": profiles.collator(encoder),
+        "export": export,
+    }
 
 
 def _with_teacher(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -138,10 +196,14 @@ def _scale(pairs: ScoredPairs, rule: Rule, model: Any) -> ScoreScale:
     return ScoreScale.fit(rule, few.scores, PairPredictions(*few.texts())(teacher.encoder if teacher else model))
 
 
-def student_of(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, Any]:
-    """Return the encoder to train, and what makes of it the model to save."""
+def student_of(base: str, options: SurrogateOptions, texts: Sequence[str] = ()) -> tuple[Any, Any]:
+    """Return the encoder to train, and what makes of it the model to save.
+
+    Args:
+        texts: those to learn from, whose words a light encoder has.
+    """
     if options.pooling == "light":
-        return build_light_student(base, [text for side in pairs.texts() for text in side]), without_training_head
+        return build_light_student(base, texts), without_training_head
     if options.pooling == "own":
         return to_continue(base)
     if options.pooling == "mask":
@@ -152,7 +214,7 @@ def student_of(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tupl
 def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, nn.Module, Any, Any]:
     """Return the model, its loss, its collator, and what makes of it the model to save."""
     if options.structure == "siamese":
-        encoder, export = student_of(base, options, pairs)
+        encoder, export = student_of(base, options, [text for side in pairs.texts() for text in side])
         if not options.anchor:
             return encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length), export
         teacher = load(base, precision="fp32")

@@ -25,6 +25,14 @@ class SurrogateOptions(FinetuneOptions):
         "The student: the base as it is; its transformer with a mean, [CLS], or the mask of a prompt; or, with word "
         "vectors as base (bundled:glove), the light encoder of GCLSR, whose word vectors learn too.",
     )
+    learns: Literal["scores", "profiles", "cosine-profiles"] = option(
+        "scores",
+        "What is learnt: the harvested scores of pairs; which contexts of a workspace each sentence fits, as its "
+        "discriminator says; or the same by the cosines of its encoder.",
+    )
+    temperature: float = option(
+        0.05, "Temperature of the cosines of sentences and contexts, if profiles are learnt.", gt=0
+    )
     anchor: float = option(
         0.0,
         "Weight of the distance (1 - cosine) between a sentence's vector and its vector by the base; 0 leaves it out.",
@@ -48,6 +56,17 @@ class SurrogateOptions(FinetuneOptions):
             raise OptionError(
                 "a cross-encoder has no cosines: take preset=cpu, or drop scale=base, anchor and select_by=sts-b-dev"
             )
+        if self.learns != "scores":
+            if self.structure == "cross" or self.anchor or self.pooling == "light":
+                raise OptionError(
+                    f"learns={self.learns} is for one vector of each sentence, by a transformer and without an anchor: "
+                    "take preset=profiles, or drop structure=cross, anchor and pooling=light"
+                )
+            if self.select_by == "held-out":
+                raise OptionError(
+                    f"select_by=held-out needs the pairs of a harvest, and learns={self.learns} has none: take "
+                    "preset=profiles, or select_by=last or sts-b-dev"
+                )
         if self.anchor and self.pooling == "light":
             raise OptionError(
                 "pooling=light takes word vectors, which have no sentence vectors to learn from: set anchor to 0"
@@ -60,9 +79,12 @@ CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio
 ANCHORED = CPU.updated(scale="base", anchor=1.0, pooling="mask", learning_rate=4e-4, weight_decay=0.01, max_length=48)
 ANCHORED = ANCHORED.updated(select_by="auto", max_steps=200, eval_steps=50)
 LIGHT = CPU.updated(pooling="light", batch_size=128, learning_rate=1e-4, select_by="auto", eval_steps=20)
+# Batches of mixed lengths: among sentences of one length the contexts would say less about what a sentence means.
+PROFILES = CPU.updated(learns="profiles", pooling="cls", length_batches=False, select_by="last", max_steps=100)
 SURROGATE = WithPresets(
     "surrogate",
-    "Train a Siamese encoder, or a cross-encoder, towards harvested similarity.",
+    "Train a Siamese encoder, or a cross-encoder, towards harvested similarity or towards the contexts that a sentence "
+    "fits.",
     "Sun et al. 2022, sections 3.4 and 5.6",
-    {"anchored": ANCHORED, "light": LIGHT, "cpu": CPU, "paper": PAPER},
+    {"anchored": ANCHORED, "light": LIGHT, "profiles": PROFILES, "cpu": CPU, "paper": PAPER},
 )

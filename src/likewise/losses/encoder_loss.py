@@ -95,3 +95,16 @@ class AnchoredLoss(DistillationLoss):
             for vectors, tokens in zip((one, other), plain, strict=True)
         ]
         return {"scores": error, "anchor": self.options.anchor * (distances[0] + distances[1]) / 2}
+
+
+class ProfileLoss(EncoderLoss[Any]):
+    """The divergence of the sentences' distributions over contexts from a teacher's.
+
+    Inputs: two columns, B sentences and C texts around a gap; and the logits (B, C) of the teacher.
+    """
+
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        assert labels is not None
+        sentences, contexts = map(self.vectors, sentence_features)
+        return functional.profile_divergence(sentences, contexts, labels, self.options.temperature)

@@ -47,6 +47,21 @@ def listwise_keep(
     return F.kl_div(found, wanted, reduction="batchmean", log_target=True)
 
 
+def profile_divergence(sentences: Tensor, contexts: Tensor, logits: Tensor, temperature: float = 0.05) -> Tensor:
+    """Return the divergence of the sentences' distributions over contexts from those of a teacher, the mean over rows.
+
+    L_i = KL(softmax over j of logits_ij || softmax over j of cos(s_i, c_j) / tau).
+
+    Args:
+        sentences, contexts: vectors (B, D) and (C, D).
+        logits: (B, C) of the teacher, detached here.
+        temperature: tau.
+    """
+    _check_temperature(temperature)
+    found = (cosine_matrix(sentences, contexts) / temperature).log_softmax(dim=1)
+    return F.kl_div(found, logits.detach().float().log_softmax(dim=1), reduction="batchmean", log_target=True)
+
+
 def cosine_matrix(rows: Tensor, columns: Tensor) -> Tensor:
     """Return the cosine of each row vector with each column vector: (B, D), (N, D) -> (B, N), float32."""
     return F.normalize(rows.float(), dim=-1) @ F.normalize(columns.float(), dim=-1).T

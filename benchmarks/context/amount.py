@@ -1,0 +1,75 @@
+"""Table 6: the amount of text that Origin reads. Coherence over contexts, the whole test set of STS-B.
+
+    python benchmarks/context/amount.py --corpus articles.jsonl.gz
+
+A workspace for each number of documents, the first ones of the corpus: index, states of the frozen encoder and the
+discriminator, with the default options. The generators say nothing here, and see one update. No label is used. What is
+done is kept in --out, so that a stopped run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import torch
+from origin import TEST, parser_of
+from pretrained import features
+
+from likewise.context import build_index, read_states, train_discriminator, train_generators
+from likewise.context.stage_options import FEATURES, GeneratorOptions, IndexOptions
+from likewise.context.workspace import ContextError, Workspace
+from likewise.corpus.downloads import data_folder
+from likewise.evaluation.pairs import correlations
+from likewise.runs.provenance import machine
+from likewise.runs.whole_files import write_json
+
+
+def row(args: argparse.Namespace, documents: int) -> dict[str, Any]:
+    """The row of so many documents."""
+    work = args.out / f"documents-{documents}"
+    index = build_index(work, str(args.corpus), IndexOptions(documents=documents)).record
+    read_states(work)
+    discriminator = train_discriminator(work).record
+    try:
+        Workspace(work).require("generators")
+    except ContextError:
+        train_generators(work, GeneratorOptions(max_steps=1, held_out=20))
+
+    local = argparse.Namespace(**vars(args) | {"work": work, "out": work})
+    values, gold = features(local, TEST)
+    found = {name: index[name] for name in ("documents", "sentences", "contexts")}
+    found |= {"accuracy": 100 * discriminator["held_out"]["accuracy"], "pairs": len(gold)}
+    return found | {name: correlations(values[:, FEATURES.index(name)], gold)[0] for name in args.terms}
+
+
+def parser() -> argparse.ArgumentParser:
+    found: argparse.ArgumentParser = parser_of(__doc__, "runs/amount")
+    found.add_argument("--corpus", default=data_folder() / "wikipedia/articles.jsonl.gz")
+    found.add_argument("--documents", nargs="+", type=int, default=[60, 190, 595, 1_900])
+    found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
+    found.add_argument("--terms", nargs="+", choices=FEATURES, default=["cosine", "words", "coherence"])
+    found.add_argument("--limit", type=int, default=0, help="pairs of STS-B test; 0: all")
+    return found
+
+
+def main() -> None:
+    args = parser().parse_args()
+    torch.set_num_threads(args.threads)
+    args.out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    print(f"machine {machine()}")
+    columns = ["documents", "sentences", "contexts", "discriminator", *args.terms]
+    print(f"| {' | '.join(columns)} |\n|{' ---: |' * len(columns)}")
+    for documents in args.documents:
+        one = row(args, documents)
+        cells = f"{one['documents']:,} | {one['sentences']:,} | {one['contexts']:,}"
+        scores = " | ".join(f"{one[name]:.2f}" for name in args.terms)
+        print(f"| {cells} | {one['accuracy']:.1f} | {scores} |", flush=True)
+        rows.append(one)
+        facts = {"machine": machine(), "contexts": args.contexts, "candidates": args.candidates, "rows": rows}
+        write_json(args.out / "amount.json", facts)
+
+
+if __name__ == "__main__":
+    main()
