@@ -46,7 +46,7 @@ from likewise.inference import load
 from likewise.inference.chooser import exports_of, next_export
 from likewise.inference.encoder import Encoder
 from likewise.inference.fidelity import Sample
-from likewise.inference.runner import runner_of
+from likewise.inference.model_tokens import tokens_of
 from likewise.runs.provenance import machine
 
 FLAGS = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
@@ -236,7 +236,7 @@ def measure(options: argparse.Namespace) -> None:
                 wanted = found if wanted is None else wanted
                 cosines = (found * wanted).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
                 far[name] = float(cosines.mean()), float(np.abs(found - wanted).max())
-        tokens = sum(map(len, runner_of(theirs).tokens(texts)))
+        tokens = sum(map(len, tokens_of(theirs)(texts)))
         work = 2 * weights_of(theirs) * tokens / 1e9
         print(f"\n{len(texts)} {label}, {tokens / len(texts):.0f} tokens each")
         print("| arm | a second | ratio | ratio by processor time | share of matrix rate | mean cosine | difference |")

@@ -44,7 +44,7 @@ from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
 from likewise.inference import load
-from likewise.inference.runner import runner_of
+from likewise.inference.model_tokens import tokens_of
 from likewise.queries.writer import Written, round_trip, writer_of, written_for
 from likewise.retrieval.fusion import exhaustive, nearest
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline, free_hybrid, vectors_alone, words_alone
@@ -128,7 +128,7 @@ def gathered(written: Sequence[Written], count: int) -> list[str]:
 def expand(one: Set) -> Iterator[dict[str, Any]]:
     texts, queries = list(one.judged.documents.values()), list(one.judged.queries.values())
     (vectors, of_texts), (asked, of_queries) = one.encode(texts, True), one.encode(queries, True)
-    tokenizer = runner_of(load(BASE)).tokens
+    tokenizer = tokens_of(load(BASE))
     weights = token_weights(tokenizer(texts))
     codec = TokenCodec.fit([tokens.astype(np.float32) for tokens in of_texts[:256]])
     packed = [codec.pack(tokens.astype(np.float32)) for tokens in of_texts]

@@ -37,7 +37,7 @@ from domains import Bm25, standard, task_of
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.options import CorpusOptions
 from likewise.corpus.weaknesses import read_weaknesses
-from likewise.inference.runner import runner_of
+from likewise.inference.model_tokens import tokens_of
 from likewise.retrieval.fusion import nearest, token_gains
 from likewise.searching.exclusion import divided
 from likewise.searching.maxsim import TokenCodec, token_weights
@@ -258,7 +258,7 @@ def tokens(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
     fused = both(asked @ vectors.T, Bm25(queries, documents, documents).rows(slice(None)), 0.6)
     near = nearest(vectors, 3)
     yield "vectors 0.6", ndcg(fused, grades)
-    tokenizer = runner_of(likewise.load(encode.name, precision="fp32")).tokens
+    tokenizer = tokens_of(likewise.load(encode.name, precision="fp32"))
     weights = token_weights(tokenizer(documents))
     rarest = weights.max()
     rooted = [np.append(weights, np.full(10**6, rarest))[ids] for ids in tokenizer(queries)]

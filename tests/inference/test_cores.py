@@ -4,8 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
+from likewise.inference.cores import cores, one_core_threads
 from likewise.inference.engines.engine import TorchEngine
-from likewise.inference.runner import one_core_threads, runner_of, torch_threads
+from likewise.inference.model_tokens import tokens_of
+from likewise.inference.text_encoder import TextEncoder
 
 
 @pytest.fixture
@@ -27,18 +29,22 @@ def test_each_thread_of_the_pool_uses_one_core_and_all_others_what_they_did(two_
 
     assert list(pool.map(threads_here, range(3))) == [1, 1, 1]
     with ThreadPoolExecutor(1) as new:
-        assert new.submit(torch_threads).result() == 2
+        assert new.submit(cores).result() == 2
     assert torch.get_num_threads() == 2
 
 
 def test_overlapping_calls_share_the_threads_and_a_fault_leaves_them_usable(two_threads, tiny_model, texts):
     tiny_model.eval()
-    runner, engine, running = runner_of(tiny_model), TorchEngine(tiny_model), set()
-    wanted = runner.vectors(texts, engine, at_most=3)
+    running = set()
+
+    def vectors(engine):
+        return TextEncoder(tokens_of(tiny_model), engine, batch_size=3).rows(texts)
+
+    wanted = vectors(TorchEngine(tiny_model))
 
     class Watched(TorchEngine):
-        def open(self, workers):
-            call = super().open(workers)
+        def open(self, workers, tokens=False):
+            call = super().open(workers, tokens)
 
             def watched(ids, mask):
                 running.add(threading.get_ident())
@@ -51,10 +57,10 @@ def test_overlapping_calls_share_the_threads_and_a_fault_leaves_them_usable(two_
     watched = Watched(tiny_model)
     watched.faulty = True
     with pytest.raises(RuntimeError, match="broken"):
-        runner.vectors(texts, watched, at_most=3)
+        vectors(watched)
     watched.faulty = False
     with ThreadPoolExecutor(4) as callers:
-        found = list(callers.map(lambda _: runner.vectors(texts, watched, at_most=3), range(8)))
+        found = list(callers.map(lambda _: vectors(watched), range(8)))
     assert len(running) <= 2
     for one in found:
         torch.testing.assert_close(one, wanted, atol=1e-5, rtol=0)

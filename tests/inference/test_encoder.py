@@ -11,7 +11,8 @@ from sentence_transformers import SentenceTransformer
 from likewise.inference import load
 from likewise.inference.encoder import Encoder, fast_vectors
 from likewise.inference.engines.engine import EngineChoice, EngineError, TorchEngine
-from likewise.inference.runner import runner_of
+from likewise.inference.model_tokens import tokens_of
+from likewise.inference.text_encoder import TextEncoder
 from likewise.runs.progress import Progress
 
 KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
@@ -75,8 +76,8 @@ def test_repeats_are_encoded_once_and_the_order_is_kept(tiny_model, sentences):
     class Counted(TorchEngine):
         seen = 0
 
-        def open(self, workers):
-            call = super().open(workers)
+        def open(self, workers, tokens=False):
+            call = super().open(workers, tokens)
 
             def counted(ids, mask):
                 self.seen += len(ids)
@@ -87,7 +88,7 @@ def test_repeats_are_encoded_once_and_the_order_is_kept(tiny_model, sentences):
     engine = Counted(tiny_model.eval())
     texts = [sentences[i % 7] for i in (3, 0, 0, 5, 3, 3, 1)]
     steps = []
-    found = runner_of(tiny_model).vectors(texts, engine, step=steps.append)
+    found = TextEncoder(tokens_of(tiny_model), engine).rows(texts, steps.append)
     assert engine.seen == 4
     assert sum(steps) == 7
     np.testing.assert_allclose(found, np.stack([tiny_model.encode(text) for text in texts]), atol=1e-5)
@@ -109,11 +110,11 @@ def test_two_cores_give_what_one_gives(tiny_model, texts):
 def test_overlapping_calls_leave_the_threads_as_they_were(tiny_model, texts):
     """Also those of a thread that torch meets for the first time while others are encoding."""
     tiny_model.eval()
-    runner, engine, before, seen = runner_of(tiny_model), TorchEngine(tiny_model), torch.get_num_threads(), []
+    before, seen = torch.get_num_threads(), []
 
     def work():
         for _ in range(5):
-            runner.vectors(texts, engine, at_most=3)
+            TextEncoder(tokens_of(tiny_model), TorchEngine(tiny_model), batch_size=3).rows(texts)
         seen.append(torch.get_num_threads())
 
     torch.set_num_threads(2)

@@ -6,7 +6,7 @@ import torch
 
 from likewise.errors import LikewiseError
 from likewise.inference import encode_file, files, load
-from likewise.inference.runner import Runner
+from likewise.inference.text_encoder import TextEncoder
 from likewise.runs.job import JobError, open_job, work_of
 from likewise.runs.plan import Plan
 
@@ -26,7 +26,7 @@ def encoded(monkeypatch):
         calls = 0
 
     seen = Seen()
-    vectors = Runner.vectors
+    vectors = TextEncoder.rows
 
     def spied(self, texts, *arguments, **settings):
         seen.calls += 1
@@ -35,7 +35,7 @@ def encoded(monkeypatch):
         seen.extend(texts)
         return vectors(self, texts, *arguments, **settings)
 
-    monkeypatch.setattr(Runner, "vectors", spied)
+    monkeypatch.setattr(TextEncoder, "rows", spied)
     return seen
 
 
@@ -189,14 +189,14 @@ def test_a_signal_stops_it_after_a_window(windows, encoded, loaded, sentences, t
     import signal
 
     source, out = written(tmp_path / "in.txt", sentences[:60]), tmp_path / "v.npy"
-    vectors = Runner.vectors
+    vectors = TextEncoder.rows
 
     def interrupted(self, *arguments, **settings):
         os.kill(os.getpid(), signal.SIGINT)
         return vectors(self, *arguments, **settings)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Runner, "vectors", interrupted)
+        patch.setattr(TextEncoder, "rows", interrupted)
         with pytest.raises(KeyboardInterrupt, match=r"after row 16.*same command"):
             encode_file(loaded, source, out, quiet=True)
     encoded.clear()

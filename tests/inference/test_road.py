@@ -18,7 +18,8 @@ from likewise.inference.chooser import exports_of
 from likewise.inference.engines.engine import EngineChoice, TorchEngine
 from likewise.inference.fidelity import ENOUGH, Sample
 from likewise.inference.model_export import keep_export
-from likewise.inference.runner import runner_of
+from likewise.inference.model_tokens import tokens_of
+from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.vectors import encode
 from likewise.runs.progress import Progress
 
@@ -121,7 +122,7 @@ def test_a_kept_export_is_taken_from_the_first_text_on(folder, sentences, tmp_pa
     def broken(*args, **settings):
         raise RuntimeError("no such kernel")
 
-    monkeypatch.setattr("likewise.inference.engines.onnx_engine.OnnxEngine.with_threads", broken)
+    monkeypatch.setattr("likewise.inference.engines.onnx_engine.OnnxEngine.open", broken)
     worse = load(folder, device="cpu")
     np.testing.assert_allclose(worse.encode(sentences[:40]), exact, atol=1e-5)
     assert worse.engine == "torch fp32: onnx fp32 fails: no such kernel"
@@ -160,9 +161,8 @@ def test_what_is_compared_is_in_float32(folder, sentences, bf16):
 def test_bfloat16_weights_are_cast_once_and_to_the_same_bits(encoders, texts):
     for model in encoders.values():
         twin = with_linear_in(model.eval(), torch.bfloat16)
-        runner = runner_of(model)
         with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
-            wanted, found = (runner.vectors(texts, TorchEngine(one)) for one in (model, twin))
+            wanted, found = (TextEncoder(tokens_of(model), TorchEngine(one)).rows(texts) for one in (model, twin))
         assert torch.equal(wanted, found)
         assert all(part.weight.dtype == torch.float32 for part in model.modules() if isinstance(part, torch.nn.Linear))
 

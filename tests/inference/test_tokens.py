@@ -7,7 +7,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 
 from likewise.inference import encode
-from likewise.inference.runner import UnfitModel, fits, runner_of, tokens_of
+from likewise.inference.model_tokens import UnfitModel, fits, tokens_of
 
 
 @pytest.mark.parametrize("kind", ["cls", "mask prompt", "text cnn"])
@@ -24,9 +24,9 @@ def test_the_ids_are_those_of_preprocess(kind, encoders, texts):
 def test_the_models_own_tokenizer_stays_as_it_is(tiny_model):
     tiny_model.preprocess(["the cat", "the cat sees the dog"])
     before = tiny_model.tokenizer.backend_tokenizer.to_str()
-    runner = runner_of(tiny_model)
+    tokens = tokens_of(tiny_model)
     after = tiny_model.tokenizer.backend_tokenizer.to_str()
-    runner.tokens(["the cat " * 300])
+    tokens(["the cat " * 300])
     assert json.loads(after)["added_tokens"] == json.loads(before)["added_tokens"]
     assert tiny_model.tokenizer.backend_tokenizer.to_str() == after
     assert tiny_model.preprocess(["cat", "the cat sees"])["attention_mask"].tolist() == [[1, 1, 1, 0, 0], [1] * 5]
@@ -65,7 +65,7 @@ def test_an_encode_of_its_own_is_used(tiny_model, sentences):
 
 
 def test_a_new_length_makes_new_tokens(tiny_model):
-    first = runner_of(tiny_model)
-    assert runner_of(tiny_model) is first
+    first = tokens_of(tiny_model)
+    assert tokens_of(tiny_model) is first
     tiny_model.max_seq_length = 5
-    assert len(runner_of(tiny_model).tokens(["the cat sees the old dog"])[0]) == 5
+    assert len(tokens_of(tiny_model)(["the cat sees the old dog"])[0]) == 5

@@ -188,7 +188,7 @@ def test_a_run_that_stopped_before_its_first_passages_were_written_encodes_the_s
     mean_model, sentences, tmp_path, monkeypatch
 ):
     """A text that is encoded among others may differ in the last bit."""
-    from likewise.inference.exported import TextEncoder
+    from likewise.inference.text_encoder import TextEncoder
 
     source = tmp_path / "lines.txt"
     source.write_text("\n".join(sentences[:40]) + "\n")

@@ -23,7 +23,7 @@ from likewise import processor
 from likewise.encoder.location import LoadError
 from likewise.encoder.modules import with_modules
 from likewise.encoder.word_part import WordPart
-from likewise.inference.runner import UnfitModel, tokens_of
+from likewise.inference.model_tokens import UnfitModel, tokens_of
 from likewise.inference.vectors import Precision, encode
 from likewise.losses.functional import cosine_matrix
 from likewise.losses.pairs import false_negatives, filtered_contrast, similarities_keep

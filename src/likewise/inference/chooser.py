@@ -52,7 +52,6 @@ class Exports:
     """The engines of a model with its present weights; the model itself is not held, but comes with each sample."""
 
     def __init__(self, model: SentenceTransformer) -> None:
-        self.mark = mark(model)
         self.store = Store(fingerprint(model))
         self._open: dict[EngineVariant, Engine] = {}
         self.checked: dict[EngineVariant, Fidelity] = {}
@@ -149,7 +148,7 @@ class Exports:
             at_least = least_tokens(sample.model)
             self._open[pair] = MAKERS[pair[0]].ENGINE(self._make(pair, sample), pair[1], at_least)
             if pair[1] == "fp32":
-                self.store.put_tokenizer(sample.runner.tokens, at_least)
+                self.store.put_tokenizer(sample.tokens, at_least)
         return self._open[pair]
 
     def _make(self, pair: EngineVariant, sample: Sample, again: bool = False) -> Path:
@@ -163,7 +162,7 @@ class Exports:
         return self.store.put(pair, lambda folder: maker.quantise(whole, folder, batches), again=again)
 
 
-exports_of = PerModel(Exports, lambda known, model: known.mark == mark(model))
+exports_of = PerModel(Exports, mark)
 """The exports of a model, looked up again if its weights have changed."""
 
 

@@ -15,7 +15,8 @@ from likewise.corpus.bundled import resolve_model
 from likewise.encoder.location import check_loadable
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
-from likewise.inference.exported import ExportedEncoder, Facts, Role, TextEncoder
+from likewise.inference.exported import ExportedEncoder, Facts, Role
+from likewise.inference.text_encoder import TextEncoder
 from likewise.runs.cache import CacheError, cached, found_in_cache
 from likewise.runs.whole_files import read_json, write_json
 from likewise.version import __version__
@@ -132,7 +133,7 @@ class DeferredEncoder:
         """
         from likewise.inference.chooser import exports_of, fast_pairs
         from likewise.inference.fidelity import Sample
-        from likewise.inference.runner import UnfitModel
+        from likewise.inference.model_tokens import UnfitModel
 
         pair = fast_pairs("fp32")[0]
         if not self._by_export or pair[0] != "onnx":

@@ -14,8 +14,9 @@ from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.saved_models import OwnInference
 from likewise.inference.chooser import Chosen, choose, exports_of
 from likewise.inference.engines.engine import Engine, EngineChoice, TorchEngine
-from likewise.inference.road import road_of
-from likewise.inference.runner import UnfitModel, fits, is_static, static_vectors
+from likewise.inference.model_tokens import UnfitModel, fits, is_static, static_vectors
+from likewise.inference.road import equal_vectors, road_of
+from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.tokens import FEW
 from likewise.runs.progress import Progress
 
@@ -113,9 +114,8 @@ class Encoder(OwnInference):
                     self, texts, batch_size=batch_size, at_most=at_most, step=bar.advance
                 )
         elif self.choice == EngineChoice("torch") and len(inputs) <= DEFAULT_BATCH:
-            found = fits(self, inputs, prompt).equal_vectors(
-                [(prompt or "") + text for text in inputs], self, batch_size
-            )
+            fits(self, inputs, prompt)
+            found = equal_vectors(self, [(prompt or "") + text for text in inputs], batch_size)
             self.last_engine = "torch fp32"
         else:
             total = max(len(inputs), self.short)
@@ -149,14 +149,15 @@ def fast_vectors(
         texts = [(prompt or "") + text for text in inputs]
         with progress.bar("encoding", len(texts)) as bar:
             return static_vectors(model, texts, at_most=at_most, step=bar.advance), Chosen(TorchEngine(model))
-    runner = fits(model, inputs, prompt)
+    tokens = fits(model, inputs, prompt)
     texts = [prompt + text for text in inputs] if prompt else list(inputs)
     total = max(total, len(texts))
     chosen = choose(model, choice, texts, total) if isinstance(choice, EngineChoice) else Chosen(choice)
     for note in chosen.notes:
         logger.warning(note)
     with progress.bar("encoding", len(texts)) as bar:
-        return runner.vectors(texts, chosen.engine, at_most=at_most, step=bar.advance), chosen
+        encoder = TextEncoder(tokens, chosen.engine, batch_size=at_most)
+        return torch.as_tensor(encoder.rows(texts, bar.advance)), chosen
 
 
 def settled(model: SentenceTransformer) -> EngineChoice:

@@ -14,7 +14,8 @@ from torch import nn
 from likewise.errors import counted
 from likewise.inference.engines.engine import Engine, TorchEngine
 from likewise.inference.engines.store import MAX_DIFFERENCE
-from likewise.inference.runner import runner_of
+from likewise.inference.model_tokens import tokens_of
+from likewise.inference.text_encoder import TextEncoder, float32
 
 MIN_COSINE = 0.99
 MIN_RANK = 0.985
@@ -76,7 +77,7 @@ class Sample:
     """The sample of texts, and their vectors in float32 by torch."""
 
     def __init__(self, model: SentenceTransformer, texts: Sequence[str]) -> None:
-        self.model, self.runner, self.texts = model, runner_of(model), sample_of(texts)
+        self.model, self.tokens, self.texts = model, tokens_of(model), sample_of(texts)
 
     @cached_property
     def reference(self) -> np.ndarray:
@@ -90,15 +91,15 @@ class Sample:
     def operations(self, total: int) -> float:
         """Return the approximate number of operations for `total` such texts: 2 x weights x tokens."""
         parts = [module for module in self.model.modules() if isinstance(module, (nn.Linear, nn.Conv1d))]
-        tokens = sum(map(len, self.runner.tokens(self.texts))) / len(self.texts)
+        tokens = sum(map(len, self.tokens(self.texts))) / len(self.texts)
         return 2.0 * sum(part.weight.numel() for part in parts) * tokens * total
 
     def batches(self, at_least: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return ids and mask of each text as a separate batch, for the calibration of int8."""
-        return [self.runner.tokens.batch([ids], at_least) for ids in self.runner.tokens(self.texts)]
+        return [self.tokens.batch([ids], at_least) for ids in self.tokens(self.texts)]
 
     def _vectors(self, engine: Engine) -> np.ndarray:
-        return self.runner.vectors(self.texts, engine).float().cpu().numpy()
+        return float32(TextEncoder(self.tokens, engine).rows(self.texts))
 
 
 def compare(found: np.ndarray, wanted: np.ndarray) -> Fidelity:

@@ -24,7 +24,7 @@ from likewise.inference.engines.onnx_engine import WHOLE
 from likewise.inference.engines.store import TOKENIZER
 from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.load_model import load
-from likewise.inference.runner import UnfitModel
+from likewise.inference.model_tokens import UnfitModel
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.job import Job, check_target, open_job
@@ -92,7 +92,7 @@ def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
     pair: Any = (format, "fp32")
     exports, sample = exports_of(encoder), Sample(encoder, _TEXTS)
     exports.ready(pair, sample)
-    tokens, made = sample.runner.tokens, exports.store.folder(pair)
+    tokens, made = sample.tokens, exports.store.folder(pair)
     assert made is not None
     shutil.copytree(made, job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json", WHOLE))
     write_text(job.result / TOKENIZER, tokens.json)

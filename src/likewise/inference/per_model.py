@@ -14,18 +14,18 @@ class PerModel(Generic[_Made]):
 
     Args:
         make: from a model to the thing, which does not hold the model.
-        fits: whether the thing is still right for its model.
+        state: from a model to what the thing depends on: it is made again once that is another one.
     """
 
     def __init__(
-        self, make: Callable[[SentenceTransformer], _Made], fits: Callable[[_Made, SentenceTransformer], bool]
+        self, make: Callable[[SentenceTransformer], _Made], state: Callable[[SentenceTransformer], object]
     ) -> None:
-        self._make, self._fits = make, fits
-        self._made: weakref.WeakKeyDictionary[SentenceTransformer, _Made] = weakref.WeakKeyDictionary()
+        self._make, self._state = make, state
+        self._made: weakref.WeakKeyDictionary[SentenceTransformer, tuple[object, _Made]] = weakref.WeakKeyDictionary()
 
     def __call__(self, model: SentenceTransformer) -> _Made:
         """Return the thing of a model, which is made now if it is new or has changed."""
-        known = self._made.get(model)
-        if known is None or not self._fits(known, model):
-            known = self._made[model] = self._make(model)
-        return known
+        known, state = self._made.get(model), self._state(model)
+        if known is None or known[0] != state:
+            known = self._made[model] = state, self._make(model)
+        return known[1]

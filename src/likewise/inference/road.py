@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
@@ -24,8 +25,9 @@ from likewise.inference.engines.engine import CannotExport, Engine, EngineVarian
 from likewise.inference.engines.graph import check_exportable
 from likewise.inference.engines.store import release
 from likewise.inference.fidelity import ENOUGH, MIN_CLOSE, compare, sample_of
+from likewise.inference.model_tokens import tokens_of
 from likewise.inference.per_model import PerModel
-from likewise.inference.runner import runner_of
+from likewise.inference.text_encoder import TextEncoder, float32
 from likewise.inference.tokens import Step
 
 _AT_ONCE = 4 * ENOUGH
@@ -68,16 +70,17 @@ class Road:
             at_most: the most sentences in a batch, if they are limited in addition to the tokens.
             step: called with the number of sentences done after each batch.
         """
-        runner = runner_of(model)
+        tokens = tokens_of(model)
         with self._lock:
             if self.pair is None:
                 if len(texts) >= _AT_ONCE and len(some := sample_of(texts, ENOUGH)) == ENOUGH:
-                    self._see(some, runner.vectors(some, TorchEngine(model)))
+                    self._see(some, TextEncoder(tokens, TorchEngine(model)).rows(some))
                 self._choose(model)
             self._export_later(model, texts)
         if self._engine is not None:
             try:
-                return runner.vectors(texts, self._engine, at_most=at_most, step=step), str(self._engine)
+                found = TextEncoder(tokens, self._engine, batch_size=at_most).rows(texts, step)
+                return torch.as_tensor(found), str(self._engine)
             except Exception as error:
                 if self._engine.name == "torch":
                     raise
@@ -85,9 +88,9 @@ class Road:
                 logger.warning("%s fails, and torch runs instead: %s", self._engine, first_line(error))
                 self._take(("torch", "fp32"), f"{self._engine} fails: {first_line(error)}", model)
         if len(texts) <= batch_size:
-            found = runner.equal_vectors(texts, model, batch_size)
+            found = equal_vectors(model, texts, batch_size)
         else:
-            found = runner.vectors(texts, TorchEngine(model), at_most=at_most, step=step)
+            found = TextEncoder(tokens, TorchEngine(model), batch_size=at_most).rows(texts, step)
         if self.pair is None:
             with self._lock:
                 self._see(texts, found)
@@ -96,7 +99,7 @@ class Road:
         return found, "torch fp32"
 
     def _see(self, texts: Sequence[str], vectors: Tensor) -> None:
-        for text, row in zip(texts, vectors.float().cpu().numpy(), strict=True):
+        for text, row in zip(texts, float32(vectors), strict=True):
             if len(self._seen) < ENOUGH:
                 self._seen.setdefault(text, row)
 
@@ -142,7 +145,8 @@ class Road:
 
     def _judged(self, pair: EngineVariant, model: SentenceTransformer) -> dict[str, Any]:
         try:
-            found = runner_of(model).vectors(list(self._seen), self.exports.open(pair, model)).float().cpu().numpy()
+            encoder = TextEncoder(tokens_of(model), self.exports.open(pair, model))
+            found = float32(encoder.rows(list(self._seen)))
         except Exception as error:
             return {"failed": first_line(error)}
         return self.exports.keep(pair, compare(found, np.stack(list(self._seen.values()))))
@@ -169,5 +173,14 @@ class Road:
             logger.info("an export for %s is made in the background, for later processes", " ".join(pair))
 
 
-road_of = PerModel(Road, lambda known, model: known.exports is exports_of(model) and known.hooked == is_hooked(model))
+road_of = PerModel(Road, lambda model: (exports_of(model), is_hooked(model)))
 """The road of a model, found anew if the model has changed."""
+
+
+def equal_vectors(model: SentenceTransformer, texts: Sequence[str], batch_size: int) -> Tensor:
+    """Return vectors (S, D) by torch in the batches of sentence-transformers, equal to its own to the last bit."""
+    order = np.argsort([-len(text) for text in texts])  # as it sorts
+    batches = [order[start : start + batch_size] for start in range(0, len(texts), batch_size)]
+    encoder = TextEncoder(tokens_of(model), TorchEngine(model, whole=True))
+    found, _ = encoder.in_batches(encoder.items(texts), batches)
+    return found

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -20,13 +19,15 @@ from sentence_transformers import SentenceTransformer
 from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError, counted
 from likewise.inference.chooser import LONG, choose
+from likewise.inference.cores import cores
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished, settled
-from likewise.inference.engines.engine import ENDLESS, Call, Engine, EngineChoice, TokenCall, TorchEngine
+from likewise.inference.engines.engine import ENDLESS, Call, Engine, EngineChoice, TorchEngine
 from likewise.inference.engines.graph import fingerprint, token_dimension
-from likewise.inference.exported import Facts, Item, TextEncoder
+from likewise.inference.exported import Facts
 from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.load_model import load
-from likewise.inference.runner import UnfitModel, fits, one_core_threads, runner_of, torch_threads
+from likewise.inference.model_tokens import UnfitModel, fits
+from likewise.inference.text_encoder import Item, Spread, TextEncoder, all_finite, float32
 from likewise.inference.tokens import Step
 from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.on_ray import loadable
@@ -143,7 +144,10 @@ class LoadedEncoder(TextEncoder):
         normalize: scale each row to length 1.
     """
 
+    engine = ""
     gives_tokens = True
+    _tokens: Any = None  # those of the fast path, if it takes the model
+    _runs: Engine | None = None
 
     def __init__(
         self,
@@ -154,12 +158,10 @@ class LoadedEncoder(TextEncoder):
         batch_size: int | None = None,
         normalize: bool = True,
     ) -> None:
-        super().__init__(prompt, model.truncate_dim)
-        self.model, self.batch_size, self.normalize = model.eval(), batch_size, normalize
+        # The tokenizer and the engine come with the choice.
+        self.prompt, self.truncate_dim, self.batch_size = prompt, model.truncate_dim, batch_size
+        self.model, self.normalize, self.workers = model.eval(), normalize, cores()
         self.choice = choice or settled(model)
-        self.workers = torch_threads()
-        self._runs: Engine | None = None
-        self._tokens: Any = list  # texts stay texts
         self._chosen_by: tuple[tuple[str, ...], int] = ((), 0)
 
     @torch.inference_mode()
@@ -176,90 +178,61 @@ class LoadedEncoder(TextEncoder):
         if not texts:
             return
         try:
-            runner = fits(self.model, texts, self.prompt)
+            tokens = fits(self.model, texts, self.prompt)
             chosen = choose(self.model, self.choice, [self.prompt + text for text in sample], total)
         except UnfitModel as reason:
             progress.tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
             return
-        self._runs, self._tokens = chosen.engine, runner.tokens
-        self.engine, self.budget, self._at_least = str(chosen.engine), chosen.engine.budget, chosen.engine.at_least
+        self._runs, self._tokens, self.engine = chosen.engine, tokens, str(chosen.engine)
         for line in (*chosen.notes, f"engine: {chosen}"):
             progress.tell(line)
         prompted = [self.prompt + text for text in sample]
         if not progress.quiet and total < ENDLESS and Sample(self.model, prompted).operations(total) >= LONG:
-            seconds = seconds_each(lambda some: runner.vectors(some, chosen.engine), prompted) * total
+            seconds = seconds_each(TextEncoder(tokens, chosen.engine).rows, prompted) * total
             if seconds >= WORTH_TELLING:
                 progress.tell(f"{spoken(seconds)} for {counted(total, 'text')}, measured on a few of them")
 
-    @torch.inference_mode()
     def __call__(self, texts: Sequence[str], step: Step = lambda _: None) -> np.ndarray:
-        """Return the vectors (S, D), float32, of S texts, 1 or more; `step` is called with the number of texts done.
-
-        Raises:
-            LikewiseError: they are not finite.
-        """
-        if not self.engine:
-            self.choose(texts, len(texts), Progress(quiet=True))
-        if self._runs is None:
+        """See `TextEncoder`."""
+        if self._opened(texts) is None:
             found = _plain(self.model, texts, self.prompt, self.batch_size, self.normalize)
             step(len(texts))
             return all_finite(found)
-        prompted = [self.prompt + text for text in texts] if self.prompt else texts
-        rows = runner_of(self.model).vectors(prompted, self._runs, at_most=self.batch_size, step=step)
-        return all_finite(finished(rows, self._truncate_dim, self.normalize).float().cpu().numpy())
+        return super().__call__(texts, step)
 
-    @property
-    def pool(self) -> Executor:  # type: ignore[override]
-        """See `TextEncoder`."""
-        return one_core_threads(self.workers)
+    def items(self, texts: Sequence[str], prompt: str | None = None) -> list[Item]:
+        """See `TextEncoder.items`; they stay texts if the fast path does not take the model."""
+        if self._opened(texts) is None:
+            before = self.prompt if prompt is None else prompt
+            return [before + text for text in texts]
+        return super().items(texts, prompt)
 
     def tokens(self, item: Item) -> int:
-        """Return the length of an item in tokens; in characters divided by 4 where they are not known."""
+        """Return the length of an item in tokens; in characters divided by 4 if they are not known."""
         return 1 + len(item) // 4 if self._runs is None else len(item)
 
-    def vectors(
-        self,
-        items: Sequence[Item],
-        spread: Callable[..., Iterable[np.ndarray]] = map,
-        step: Step = lambda _: None,
-    ) -> np.ndarray:
+    def vectors(self, items: Sequence[Item], spread: Spread = map, step: Step = lambda _: None) -> np.ndarray:
         """See `TextEncoder.vectors`."""
         if self._runs is None:
             return _plain(self.model, items, "", self.batch_size, self.normalize)
         return super().vectors(items, spread, step)
 
-    @cached_property
-    def _call(self) -> Call:  # type: ignore[override]
-        assert self._runs is not None
-        one_core = self._runs.open(self.workers)
-
-        @torch.inference_mode()
-        def call(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-            return torch.as_tensor(one_core(ids, mask)).float().cpu().numpy()
-
-        return call
-
-    def items(self, texts: Sequence[str], prompt: str | None = None) -> list[Item]:
-        """See `TextEncoder.items`."""
+    def _opened(self, texts: Sequence[str]) -> Engine | None:
+        """Return the engine, chosen by these texts if it was not yet; None for sentence-transformers' own `encode`."""
         if not self.engine:
             self.choose(texts, len(texts), Progress(quiet=True))
-        return super().items(texts, prompt)
+        return self._runs
 
-    @cached_property
-    def _token_call(self) -> TokenCall:  # type: ignore[override]
+    def _open(self, workers: int, tokens: bool) -> Call:
         assert self._runs is not None
         try:
-            one_core = self._runs.open_tokens(self.workers)
+            return super()._open(workers, tokens)
         except LookupError:  # its graph gives no tokens
-            torch_precision: Precision = "bf16" if self._runs.precision == "bf16" else "fp32"
-            one_core = TorchEngine(self.model, torch_precision).open_tokens(self.workers)
+            return TorchEngine(self.model, "bf16" if self._runs.precision == "bf16" else "fp32").open(workers, tokens)
 
-        @torch.inference_mode()
-        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            vectors, tokens = (torch.as_tensor(part).float().cpu().numpy() for part in one_core(ids, mask))
-            return all_finite(vectors), tokens
-
-        return call
+    def _finished(self, rows: Any) -> np.ndarray:
+        """Return rows as `encode` gives them, to the last bit: torch scales them."""
+        return float32(finished(torch.as_tensor(rows), self.truncate_dim, self.normalize))
 
     def elsewhere(self) -> Callable[[], LoadedEncoder]:
         """Return a function that opens the model with the chosen engine in another process, which keeps it.
@@ -302,20 +275,13 @@ def facts_of(model: SentenceTransformer) -> Facts:
     """Return the facts about a model that later jobs can use without loading it."""
     default = default_prompt(model) or ""
     try:
-        tokenizer, tokens = fits(model, [], default).tokens.hash, token_dimension(model)
+        tokenizer, tokens = fits(model, [], default).hash, token_dimension(model)
     except UnfitModel:
         tokenizer, tokens = None, 0
     prompts = {name: text for name, text in model.prompts.items() if text} | {"": default}
     return Facts(
         fingerprint(model), dimension(model), model.max_seq_length, model.truncate_dim, prompts, tokenizer, tokens
     )
-
-
-def all_finite(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors unchanged, if all of them are finite."""
-    if not np.isfinite(vectors).all():
-        raise LikewiseError("The model's vectors are not finite numbers: its weights are broken, so train it again.")
-    return vectors
 
 
 def autocast(model: SentenceTransformer, precision: Precision | None) -> AbstractContextManager[Any]:

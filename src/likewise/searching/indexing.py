@@ -24,7 +24,8 @@ from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.inference.exported import Facts, Item, TextEncoder
+from likewise.inference.exported import Facts
+from likewise.inference.text_encoder import Item, TextEncoder
 from likewise.inference.tokens import FEW
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked

@@ -22,7 +22,8 @@ from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EnginePrecision
-from likewise.inference.exported import ExportedEncoder, TextEncoder
+from likewise.inference.exported import ExportedEncoder
+from likewise.inference.text_encoder import TextEncoder
 from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
 from likewise.runs.job import read_record, work_of

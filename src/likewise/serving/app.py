@@ -21,7 +21,7 @@ from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from likewise.errors import LikewiseError
-from likewise.inference.exported import cut
+from likewise.inference.text_encoder import cut
 from likewise.serving.guard import Guard
 from likewise.serving.requests import (
     EmbeddingsBody,

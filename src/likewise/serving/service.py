@@ -19,7 +19,8 @@ from likewise.corpus.bundled import resolve_model
 from likewise.errors import LikewiseError
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import ENDLESS
-from likewise.inference.exported import Facts, Item, TextEncoder
+from likewise.inference.exported import Facts
+from likewise.inference.text_encoder import Item, TextEncoder
 from likewise.inference.tokens import by_budget
 from likewise.runs.job import read_record
 from likewise.runs.progress import Progress

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from likewise.inference.exported import Item, TextEncoder
+from likewise.inference.text_encoder import Item, TextEncoder
 from likewise.serving.requests import RequestError
 
 _PACE = 0.1  # the share of a new measurement in the pace that is told

@@ -27,10 +27,9 @@ PRECISIONS: tuple[EnginePrecision, ...] = get_args(EnginePrecision)
 INPUTS = ("input_ids", "attention_mask")
 OUTPUT = "sentence_embedding"
 TOKENS = "token_embeddings"
-Call = Callable[[np.ndarray, np.ndarray], Any]
-"""Ids and mask, (B, T) int64 each, to vectors (B, D): a tensor or an array."""
-TokenCall = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
-"""Ids and mask to the vectors (B, D) and those of the tokens (B, T, E)."""
+Call = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
+"""Ids and mask, (B, T) int64 each, to the vectors (B, D), and those of the tokens (B, T, E) if they are asked for,
+otherwise None: tensors or arrays."""
 
 ENDLESS = 1 << 30
 """As a number of texts: those of a service, which come for as long as it runs, so that no time is foretold."""
@@ -81,17 +80,13 @@ class Engine(ABC):
     """Tokens that a batch must have; shorter ones are padded to it."""
 
     @abstractmethod
-    def open(self, workers: int) -> Call:
+    def open(self, workers: int, tokens: bool = False) -> Call:
         """Return the function that runs one batch.
 
         Args:
             workers: how many threads will call it at the same time; each call then uses one core. With 1, a call uses
                 all the threads that torch is set to.
-        """
-
-    @abstractmethod
-    def open_tokens(self, workers: int) -> TokenCall:
-        """Return the function that runs one batch and gives the vectors of its tokens too.
+            tokens: whether it gives the vectors of tokens too.
 
         Raises:
             LookupError: the engine's graph does not give them.
@@ -102,51 +97,42 @@ class Engine(ABC):
 
 
 class TorchEngine(Engine):
-    """The model's own modules under torch, on any device; bf16 is autocast."""
+    """The model's own modules under torch, on any device; bf16 is autocast.
+
+    Args:
+        precision: of the products.
+        whole: compute all that sentence-transformers does, for vectors that are equal to its own to the last bit,
+            instead of the last layer for the pooled token alone.
+    """
 
     name = "torch"
 
-    def __init__(self, model: SentenceTransformer, precision: Literal["fp32", "bf16"] = "fp32") -> None:
+    def __init__(
+        self, model: SentenceTransformer, precision: Literal["fp32", "bf16"] = "fp32", *, whole: bool = False
+    ) -> None:
         on_cpu = model.device.type == "cpu"
         self.model = _in_bf16(model) if precision == "bf16" and on_cpu else model
-        self.precision = precision
+        self.precision, self.whole = precision, whole
         self.budget = CPU_BUDGET if on_cpu else DEVICE_BUDGET
 
-    def open(self, workers: int) -> Call:
-        """See `Engine.open`; the caller sets the threads (see `Runner`)."""
+    def open(self, workers: int, tokens: bool = False) -> Call:
+        """See `Engine.open`; the caller sets the threads (see `one_core_threads`)."""
         import torch
 
         from likewise.encoder.pooled_token import only_pooled_token
 
         model, device, bf16 = self.model, self.model.device, self.precision == "bf16"
-
-        def call(ids: np.ndarray, mask: np.ndarray) -> Any:
-            # These contexts are of the calling thread only, so they are entered in each call.
-            cast: Any = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
-            with torch.inference_mode(), cast, only_pooled_token(model):
-                return self._run(ids, mask)[OUTPUT]
-
-        return call
-
-    def open_tokens(self, workers: int) -> TokenCall:
-        """See `Engine.open_tokens`."""
-        import torch
-
-        device, bf16 = self.model.device, self.precision == "bf16"
+        whole = tokens or self.whole
 
         def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Any, Any]:
+            # These contexts are of the calling thread only, so they are entered in each call.
             cast: Any = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
-            with torch.inference_mode(), cast:
-                found = self._run(ids, mask)
-                return found[OUTPUT], found[TOKENS]
+            with torch.inference_mode(), cast, nullcontext() if whole else only_pooled_token(model):
+                parts = (torch.from_numpy(part).to(device, non_blocking=True) for part in (ids, mask))
+                found = model(dict(zip(INPUTS, parts, strict=True)))
+                return found[OUTPUT], found[TOKENS] if tokens else None
 
         return call
-
-    def _run(self, ids: np.ndarray, mask: np.ndarray) -> Any:
-        import torch
-
-        parts = (torch.from_numpy(part).to(self.model.device, non_blocking=True) for part in (ids, mask))
-        return self.model(dict(zip(INPUTS, parts, strict=True)))
 
 
 def _in_bf16(model: SentenceTransformer) -> SentenceTransformer:

@@ -14,16 +14,8 @@ import numpy as np
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import (
-    INPUTS,
-    OUTPUT,
-    TOKENS,
-    Call,
-    CannotExport,
-    Engine,
-    EnginePrecision,
-    TokenCall,
-)
+from likewise.inference.cores import cores
+from likewise.inference.engines.engine import INPUTS, OUTPUT, TOKENS, Call, CannotExport, Engine, EnginePrecision
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -107,41 +99,17 @@ class OnnxEngine(Engine):
         self._folder = folder
         self._sessions: dict[tuple[str, int], Any] = {}
 
-    def open(self, workers: int) -> Call:
+    def open(self, workers: int, tokens: bool = False) -> Call:
         """See `Engine.open`."""
-        import torch
-
-        return self.with_threads(torch.get_num_threads() if workers == 1 else 1)
-
-    def with_threads(self, threads: int) -> Call:
-        """Return the function that runs one batch on a number of threads."""
-        run = self._session(FILE, threads).run
-
-        def call(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-            found: np.ndarray = run([OUTPUT], dict(zip(INPUTS, (ids, mask), strict=True)))[0]
-            return found
-
-        return call
-
-    def open_tokens(self, workers: int) -> TokenCall:
-        """See `Engine.open_tokens`."""
-        import torch
-
-        return self.tokens_with_threads(torch.get_num_threads() if workers == 1 else 1)
-
-    def tokens_with_threads(self, threads: int) -> TokenCall:
-        """Return the function that runs one batch on a number of threads and gives the vectors of tokens too.
-
-        Raises:
-            LookupError: the graph does not give them.
-        """
-        if not self.gives_tokens:
+        if tokens and not self.gives_tokens:
             raise LookupError(TOKENS)
-        session = self._session(WHOLE if (self._folder / WHOLE).exists() else FILE, threads)
+        file = WHOLE if tokens and (self._folder / WHOLE).exists() else FILE
+        run = self._session(file, cores() if workers == 1 else 1).run
+        outputs = [OUTPUT, TOKENS] if tokens else [OUTPUT]
 
-        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            vectors, tokens = session.run([OUTPUT, TOKENS], dict(zip(INPUTS, (ids, mask), strict=True)))
-            return vectors, tokens
+        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+            found = run(outputs, dict(zip(INPUTS, (ids, mask), strict=True)))
+            return found[0], found[1] if tokens else None
 
         return call
 

@@ -20,7 +20,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import INPUTS, TOKENS, Call, Engine, EnginePrecision, TokenCall
+from likewise.inference.engines.engine import INPUTS, TOKENS, Call, Engine, EnginePrecision
 from likewise.inference.engines.graph import example, tracing
 
 FILE = "model.xml"
@@ -100,30 +100,16 @@ class OpenVINOEngine(Engine):
         self._own = threading.local()  # a request serves one thread at a time
         self._compiles = threading.Lock()
 
-    def open(self, workers: int) -> Call:
+    def open(self, workers: int, tokens: bool = False) -> Call:
         """See `Engine.open`."""
-        infers = self._infers(workers)
-        return lambda ids, mask: infers(ids, mask)[0]
-
-    def open_tokens(self, workers: int) -> TokenCall:
-        """See `Engine.open_tokens`."""
-        if len(self._model.outputs) == 1:
+        if tokens and len(self._model.outputs) == 1:
             raise LookupError(TOKENS)
-        infers = self._infers(workers)
-
-        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Any, Any]:
-            found = infers(ids, mask)
-            return found[0], found[1]
-
-        return call
-
-    def _infers(self, workers: int) -> Any:
-        """Return the function that gives all that the graph gives."""
         threads = max(torch.get_num_threads(), workers)
 
-        def call(ids: np.ndarray, mask: np.ndarray) -> Any:
+        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Any, Any]:
             one_core = workers > 1 or ids.size <= _ONE_CORE
-            return self._request(threads if one_core else 1, threads).infer([ids, mask], share_inputs=True)
+            found = self._request(threads if one_core else 1, threads).infer([ids, mask], share_inputs=True)
+            return found[0], found[1] if tokens else None
 
         return call
 
