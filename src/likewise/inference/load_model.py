@@ -85,11 +85,12 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
             f"a base is a folder, a name or a loaded sentence encoder, and {type(base).__name__} is none: give one of "
             "these, for example bundled:minilm"
         )
+    content = _content(base)
     if traced := _origin(base):
         with suppress(LikewiseError):
-            if _content(load(traced, precision="fp32")) == _content(base):
+            if _content(load(traced, precision="fp32")) == content:
                 return traced
-    return str(cached("bases", _content(base), lambda made: base.save_pretrained(str(made), create_model_card=False)))
+    return str(cached("bases", content, lambda made: base.save_pretrained(str(made), create_model_card=False)))
 
 
 def _origin(model: SentenceTransformer) -> str:
