@@ -31,8 +31,8 @@ from pathlib import Path
 import numpy as np
 
 from domains import Bm25, standard
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.downloads import data_folder
-from likewise.corpus.options import CorpusOptions
 from likewise.corpus.sentence_splitter import sentences_of
 from likewise.searching.passages import Splitting
 from search_parts import PACKAGES, Texts, digest, ndcg

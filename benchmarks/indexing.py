@@ -36,8 +36,8 @@ from typing import Any
 import likewise
 import searching
 from likewise.corpus.bundled import resolve_model
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.downloads import data_folder
-from likewise.corpus.options import CorpusOptions
 from likewise.retrieval.pipeline import WITHOUT_TOKENS
 from likewise.runs.job import read_record
 from likewise.runs.provenance import machine, versions

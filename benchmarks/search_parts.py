@@ -34,8 +34,8 @@ import torch
 
 import likewise
 from domains import Bm25, standard, task_of
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.downloads import data_folder
-from likewise.corpus.options import CorpusOptions
 from likewise.corpus.weaknesses import read_weaknesses
 from likewise.inference.model_tokens import tokens_of
 from likewise.retrieval.fusion import nearest, token_gains

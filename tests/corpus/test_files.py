@@ -7,8 +7,8 @@ import zlib
 import pytest
 import zstandard
 
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import FREE_EXPANSION, numbered_lines, read_head
-from likewise.corpus.options import CorpusError, CorpusOptions
 
 TEXT = "".join(f"Line {i} says {i * i} – naïve.\n" for i in range(3000)).encode()
 PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress}

@@ -2,8 +2,8 @@ import csv
 
 import pytest
 
+from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.documents import Document, Section
-from likewise.corpus.options import CorpusError
 from likewise.corpus.triplets import Triplet, read_triplets, section_triplets, write_triplets
 from likewise.errors import LikewiseError
 

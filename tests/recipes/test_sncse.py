@@ -149,12 +149,12 @@ def test_trains_on_real_negations_and_loads_in_plain_sentence_transformers(
     model = SentenceTransformer(str(first.path))
     assert model.encode("the cat sees a dog").shape == (32,)
     # A second run reads the negations instead of parsing.
-    from likewise.augment import negation
+    from likewise.augment.negation import stream
 
     def parsed(*_, **__):
         raise AssertionError("parsed again")
 
-    monkeypatch.setattr(negation, "negate_corpus", parsed)
+    monkeypatch.setattr(stream, "negate_corpus", parsed)
     likewise.train("sncse", corpus_file, base=tiny_base, out=tmp_path / "b", **settings)
 
 

@@ -17,9 +17,9 @@ import numpy as np
 from likewise.adaptation import adapt as adapt_encoder
 from likewise.choice.result import Choice, System, best_free, compared, decided, judgement
 from likewise.corpus.bundled import resolve_model
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
-from likewise.corpus.options import CorpusOptions
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts

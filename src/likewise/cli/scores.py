@@ -21,7 +21,7 @@ from likewise.cli.shared_options import (
     with_options,
 )
 from likewise.errors import counted
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.training_options import TrainingOptions
 from likewise.runs.installation import job_of
 from likewise.runs.job import check_target
 

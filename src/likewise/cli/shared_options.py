@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Optional, get_args
 import typer
 from typer import Argument, Option
 
-from likewise.corpus.options import CorpusOptions
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.runs.options import OptionError, Options, read_toml, unknown_option
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from likewise.clusters.near import Repeats, repeats
 from likewise.clusters.texts import KeptTexts, TextError, Unit, keep_texts, read_units
 from likewise.clusters.words import difference, shared, wording
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
-from likewise.corpus.options import CorpusOptions
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked

@@ -18,8 +18,8 @@ from likewise.clusters.communities import RESOLUTION, centres_of, communities, d
 from likewise.clusters.map import Spot, laid_out, map_page
 from likewise.clusters.names import named, topic_words
 from likewise.clusters.texts import KeptTexts, keep_texts
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, given_texts
-from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked

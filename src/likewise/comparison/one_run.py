@@ -13,7 +13,7 @@ from likewise.comparison.inspection import Material, inspect
 from likewise.comparison.methods import Method, Settings
 from likewise.corpus import PreparedCorpus
 from likewise.evaluation.task import plain
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.training_options import TrainingOptions
 from likewise.runs.whole_files import read_json, write_json
 
 FINISHED, FAILED = "finished", "failed"

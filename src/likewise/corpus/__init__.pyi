@@ -5,8 +5,8 @@ from .counts import CorpusReport as CorpusReport
 from .documents import Document as Document
 from .documents import Section as Section
 from .documents import read_documents as read_documents
-from .options import CorpusError as CorpusError
-from .options import CorpusOptions as CorpusOptions
+from .corpus_options import CorpusError as CorpusError
+from .corpus_options import CorpusOptions as CorpusOptions
 from .prepared import PreparedCorpus as PreparedCorpus
 from .prepared import prepare as prepare
 from .sentences import read_sentences as read_sentences

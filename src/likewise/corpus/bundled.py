@@ -11,7 +11,7 @@ from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from likewise.corpus.options import CorpusError
+from likewise.corpus.corpus_options import CorpusError
 from likewise.runs.cache import cached, found_in_cache
 from likewise.transformers_output import no_bar, only_errors
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.lines_and_rows import READERS, Source, unrepeated
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentence_splitter import sentences_of
 from likewise.corpus.sources import Spec, find_sources

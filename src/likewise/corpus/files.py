@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 
 Tick = Callable[[int], None]
 """Called with the bytes of the file on disk that are done."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import likewise
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import FREE_EXPANSION, Tick
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
 from likewise.runs.cache import cached
 from likewise.runs.parts import checksum

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.sources import Spec
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, cached, made_in_cache

@@ -10,10 +10,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, Reason
 from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines
 from likewise.corpus.foreign import DOCUMENTS
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 

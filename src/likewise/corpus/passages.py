@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.lines_and_rows import Source, unrepeated
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentences import without_share_of_words
 from likewise.corpus.sources import Spec, find_sources

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick
 from likewise.corpus.lines_and_rows import Source, digest_of
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.sentences import kept_sentences
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted

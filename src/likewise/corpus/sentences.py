@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick
 from likewise.corpus.lines_and_rows import Source, text_lines
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs, text_layout
 from likewise.corpus.sentence_splitter import Placed
 from likewise.corpus.sources import Spec, find_sources

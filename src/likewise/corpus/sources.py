@@ -13,10 +13,10 @@ from os import PathLike
 from pathlib import Path
 
 from likewise.corpus.bundled import wiki_sample_path
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import Tick, check_ends, format_suffix, read_head
 from likewise.corpus.foreign import CONVERTED, DOCUMENTS, can_convert, converted, uninstalled
 from likewise.corpus.lines_and_rows import MARKDOWN, READERS, Source, SourceKind
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, cached, made_in_cache
 from likewise.runs.progress import Progress

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.files import format_suffix, strict_lines
 from likewise.corpus.lines_and_rows import json_object
-from likewise.corpus.options import CorpusError
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""

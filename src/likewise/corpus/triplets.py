@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.documents import Document
-from likewise.corpus.options import CorpusError
 from likewise.corpus.tables import read_table
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import written_whole

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from likewise.corpus.options import CorpusError
+from likewise.corpus.corpus_options import CorpusError
 from likewise.runs.whole_files import write_text
 
 

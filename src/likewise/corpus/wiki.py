@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import ParseError
 
+from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.files import numbered_lines
 from likewise.corpus.lines_and_rows import Source, read_rows, without_invisible
-from likewise.corpus.options import CorpusError
 
 MIN_ARTICLE_CHARACTERS = 200
 """Shorter pages are stubs and are left out, as gensim's segment_wiki does."""

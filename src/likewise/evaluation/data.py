@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.files import strict_lines
 from likewise.corpus.lines_and_rows import Source, read_rows
-from likewise.corpus.options import CorpusError
 from likewise.evaluation.task import DataError, Task, TaskMissing
 
 # A folder that holds one of these is a data folder.

@@ -11,9 +11,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.recipes.options import HeadOptions, SharpOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator
-from likewise.runs.options import OptionError, option
+from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, option
 
 if TYPE_CHECKING:
     from torch import nn

@@ -13,9 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from likewise.augment.exclusions import excluding, some_words
-from likewise.recipes.options import PromptOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator
-from likewise.runs.options import option
+from likewise.recipes import PromptOptions, Reading, Recipe, TextCollator, option
 
 if TYPE_CHECKING:
     from torch import nn

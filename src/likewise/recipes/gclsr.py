@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.augment.noise_options import WordNoise
 from likewise.corpus.files import strict_lines
-from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator
-from likewise.runs.options import OptionError, option
+from likewise.recipes import OptionError, Reading, Recipe, Run, TextCollator, TrainingOptions, option
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

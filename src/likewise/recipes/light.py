@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.location import check_loadable
-from likewise.recipes.options import AdamWOptions
-from likewise.recipes.recipe import Recipe, Run, TextCollator
-from likewise.runs.options import OptionError, option
+from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, option
 
 if TYPE_CHECKING:
     import numpy as np

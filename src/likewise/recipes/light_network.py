@@ -14,9 +14,9 @@ from transformers import get_scheduler
 from likewise.encoder.distilled_vectors import build_static_words
 from likewise.encoder.training_modules import TeacherSpace
 from likewise.losses import EncoderLoss, functional
+from likewise.recipes import OptionError
 from likewise.recipes.light import LightOptions
 from likewise.runs import processes
-from likewise.runs.options import OptionError
 
 
 def build_network(base: str, options: LightOptions, sentences: Any) -> SentenceTransformer:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.poolings import OwnOrMode
-from likewise.recipes.options import PairedPromptOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator, distillation_readings
+from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator
+from likewise.recipes.recipe import distillation_readings
 
 if TYPE_CHECKING:
     from torch import nn

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from likewise.encoder.location import check_loadable
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.training_options import TrainingOptions
 from likewise.runs.cache import cached
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress

@@ -6,18 +6,23 @@ Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embeddi
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from likewise.recipes import (
+    ContrastiveOptions,
+    OptionError,
+    PairedPromptOptions,
+    Reading,
+    Recipe,
+    Run,
+    TextCollator,
+    option,
+)
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
-from likewise.recipes.options import ContrastiveOptions, OptionError, PairedPromptOptions, option
-from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator
 
 if TYPE_CHECKING:
     import numpy as np
     from torch import nn
-
-_NEGATIONS = "negations.jsonl"
 
 
 class SNCSEOptions(ContrastiveOptions, PairedPromptOptions):
@@ -142,7 +147,7 @@ def with_negations(run: Run) -> Run:
         return run
     import datasets
 
-    from likewise.augment.negation import RULES_VERSION, negate_corpus, read_negations
+    from likewise.augment.negation import kept_negations
 
     # A sentence takes milliseconds to parse: a short run on a large corpus should not wait for all of it.
     wanted = options.batch_size * options.accumulation * options.max_steps
@@ -151,15 +156,8 @@ def with_negations(run: Run) -> Run:
         chosen = with_candidates(run.rows, chosen, options.opposite_share, run.seed)
     run = run.but(rows=run.rows.select(chosen))
 
-    def make(folder: Path) -> None:
-        path, quiet = folder / _NEGATIONS, run.progress.quiet
-        negate_corpus(run.sentences(), path, processes=options.processes, quiet=quiet)
-
-    found = run.prepared([RULES_VERSION], make) / _NEGATIONS
-    column = datasets.Dataset.from_dict(
-        {"negation": [item.negation for item in read_negations(found)]},
-        datasets.Features({"negation": datasets.Value("string")}),
-    )
+    found = kept_negations(run.sentences, run.prepared, processes=options.processes, quiet=run.progress.quiet)
+    column = datasets.Dataset.from_dict({"negation": found}, datasets.Features({"negation": datasets.Value("string")}))
     return run.but(rows=datasets.concatenate_datasets([run.rows.flatten_indices(), column], axis=1))
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.given import ID, plain_value
 from likewise.corpus.lines_and_rows import READERS, without_invisible
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.sources import open_source
 
 Kind = Literal["text", "int", "float", "bool"]

@@ -17,9 +17,9 @@ from uuid import uuid4
 
 import numpy as np
 
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.given import ID
 from likewise.corpus.lines_and_rows import without_invisible
 from likewise.corpus.markdown import ITEM, is_delimiter
-from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentence_splitter import Placed
 from likewise.corpus.sources import files_in, find_files, nothing_in, open_source, prose_of

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import numpy as np
 
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts
 from likewise.corpus.lines_and_rows import without_surrogates
-from likewise.corpus.options import CorpusOptions
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.corpus.options import CorpusOptions
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress

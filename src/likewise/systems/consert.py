@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.recipes.options import ContrastiveOptions, SharpOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator
-from likewise.runs.options import OptionError, option
+from likewise.recipes import ContrastiveOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, option
 
 if TYPE_CHECKING:
     from torch import nn

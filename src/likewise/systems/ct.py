@@ -9,9 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.poolings import PoolingMode
-from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator
-from likewise.runs.options import OptionError, option
+from likewise.recipes import OptionError, Reading, Recipe, TextCollator, TrainingOptions, option
 
 if TYPE_CHECKING:
     from torch import nn

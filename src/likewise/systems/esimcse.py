@@ -8,9 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from likewise.recipes.options import HeadOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator
-from likewise.runs.options import option
+from likewise.recipes import HeadOptions, Reading, Recipe, TextCollator, option
 
 if TYPE_CHECKING:
     from torch import nn

@@ -10,9 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.poolings import PoolingMode
-from likewise.recipes.options import SharpOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator
-from likewise.runs.options import option
+from likewise.recipes import Reading, Recipe, SharpOptions, TextCollator, option
 
 if TYPE_CHECKING:
     from torch import nn

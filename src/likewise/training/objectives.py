@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.corpus.files import strict_lines
 from likewise.corpus.tables import LabelledDataError, TableRow, read_table
-from likewise.recipes.options import SharpOptions
 from likewise.recipes.recipe import WithPresets
+from likewise.recipes.training_options import SharpOptions
 from likewise.runs.options import OptionError, option
 from likewise.training.labelled_rows import LabelledRows, collect
 

@@ -11,7 +11,7 @@ from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evalua
 from likewise.evaluation.data import find_data, find_file
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.training_options import TrainingOptions
 from likewise.runs.options import choices_of
 from likewise.runs.parts import checksum
 

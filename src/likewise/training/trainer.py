@@ -22,7 +22,7 @@ from transformers import TrainerState
 from likewise import processor
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.errors import LikewiseError
-from likewise.recipes.options import TrainingOptions, TrainingPrecision
+from likewise.recipes.training_options import TrainingOptions, TrainingPrecision
 from likewise.runs import processes
 from likewise.runs.options import OptionError
 from likewise.runs.parts import chance, set_chance

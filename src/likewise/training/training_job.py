@@ -18,7 +18,7 @@ from transformers import PrinterCallback, ProgressCallback
 from likewise.encoder.modules import without_training_head
 from likewise.inference.load_model import SavedModel, load
 from likewise.losses.encoder_loss import CollapseError
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.training_options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed, write_toml

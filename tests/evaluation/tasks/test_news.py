@@ -28,7 +28,7 @@ def test_pearson_over_the_pairs_above_the_diagonal(monkeypatch):
 
 def test_missing_where_the_package_is(monkeypatch):
     from likewise.corpus import bundled
-    from likewise.corpus.options import CorpusError
+    from likewise.corpus.corpus_options import CorpusError
 
     def none():
         raise CorpusError("the news ratings need gensim")

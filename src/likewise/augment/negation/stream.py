@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing import connection
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from threadpoolctl import threadpool_limits
 
@@ -33,6 +33,7 @@ from likewise.runs.progress import Progress
 
 #: Sentences that one process takes at a time.
 BATCH_SIZE = 512
+_KEPT = "negations.jsonl"
 # Sentences that take no longer than the start of further processes.
 _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
@@ -142,6 +143,27 @@ def negate_corpus(
         lines.close()
         job.finish()
     return counts
+
+
+def kept_negations(
+    sentences: Callable[[], Iterable[str]],
+    keep: Callable[[list[Any], Callable[[Path], object]], Path],
+    *,
+    processes: int = 1,
+    quiet: bool = False,
+) -> list[str | None]:
+    """Return the negation of each sentence, or None if it has none; those that are kept are not made again.
+
+    Args:
+        sentences: gives them, in their order.
+        keep: from the rules and what writes a folder to that folder in the cache, as `Run.prepared`.
+        processes, quiet: as in `negate_corpus`.
+    """
+
+    def make(folder: Path) -> None:
+        negate_corpus(sentences(), folder / _KEPT, processes=processes, quiet=quiet)
+
+    return [one.negation for one in read_negations(keep([RULES_VERSION], make) / _KEPT)]
 
 
 def read_negations(path: str | Path) -> Iterator[Negation]:

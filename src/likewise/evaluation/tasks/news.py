@@ -24,7 +24,7 @@ class NewsTask(Task):
     def read(self, data: Path) -> Prepared:
         """Read the texts that gensim ships."""
         from likewise.corpus.bundled import news_ratings
-        from likewise.corpus.options import CorpusError
+        from likewise.corpus.corpus_options import CorpusError
 
         try:
             texts, ratings = news_ratings()

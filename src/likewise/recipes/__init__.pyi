@@ -1,0 +1,17 @@
+from .recipe import Reading as Reading
+from .recipe import Recipe as Recipe
+from .recipe import Run as Run
+from .recipe import TextCollator as TextCollator
+from .table import RECIPES as RECIPES
+from .table import find_recipe as find_recipe
+from .table import recipe_names as recipe_names
+from .table import recipe_summaries as recipe_summaries
+from .training_options import AdamWOptions as AdamWOptions
+from .training_options import ContrastiveOptions as ContrastiveOptions
+from .training_options import HeadOptions as HeadOptions
+from .training_options import OptionError as OptionError
+from .training_options import PairedPromptOptions as PairedPromptOptions
+from .training_options import PromptOptions as PromptOptions
+from .training_options import SharpOptions as SharpOptions
+from .training_options import TrainingOptions as TrainingOptions
+from .training_options import option as option
