@@ -142,7 +142,7 @@ CPU = ArcCSEOptions(
     triplet_limit=16,
 )
 
-ARCCSE = Recipe(
+ARCCSE: Recipe = Recipe(
     name="arccse",
     summary="Angular margin contrastive learning on dropout twins, with entailment triplets of masked spans.",
     source="Zhang et al. 2022, ArcCSE",
@@ -154,7 +154,7 @@ ARCCSE = Recipe(
 
 _AS_SIMCSE: dict[str, Any] = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}
 
-SIMCSE = dataclasses.replace(
+SIMCSE: Recipe = dataclasses.replace(
     ARCCSE,
     name="simcse",
     summary="Contrastive learning on dropout twins (NT-Xent): ArcCSE without margin, triplets and SAM.",

@@ -84,7 +84,7 @@ CPU = ExclusionOptions(
     sam_rho=0.0,
     select_by="last",  # STS-B dev has no exclusions and would take the beginning
 )
-EXCLUSION = Recipe(
+EXCLUSION: Recipe = Recipe(
     name="exclusion",
     summary="'A, excluding X' learns the base's vector of A minus part of that of X; other sentences keep theirs.",
     source="this library; docs/papers.md",

@@ -170,7 +170,7 @@ CPU = PAPER.updated(projection=1024, bottleneck=256, weighted=True)
 LIGHT = CPU.updated(attention=False, regions="1,1,1,1,1,1")
 
 
-GCLSR = Recipe(
+GCLSR: Recipe = Recipe(
     name="gclsr",
     summary="Word vectors, word attention and a TextCNN, trained on noisy views in groups of features; no transformer.",
     source="Wang et al. 2023, GCLSR",

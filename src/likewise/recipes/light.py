@@ -123,7 +123,7 @@ def _check_base(base: str, options: LightOptions) -> None:
 
 CPU = LightOptions(batch_size=256, epochs=2, warmup_ratio=0.02, max_grad_norm=0.0, length_batches=False, eval_steps=500)
 
-LIGHT = Recipe(
+LIGHT: Recipe = Recipe(
     name="light",
     summary="A mean of word vectors and a small network learn an encoder's vectors: fast, without a transformer.",
     source="this library, after GCLSR and tokenlearn; docs/papers.md",

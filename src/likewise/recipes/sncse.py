@@ -226,7 +226,7 @@ NEGATION = CPU.updated(
     select_by="last",  # STS-B dev knows nothing of negation and would take the beginning
 )
 
-SNCSE = Recipe(
+SNCSE: Recipe = Recipe(
     name="sncse",
     summary="Contrastive learning at the mask of a prompt, with the sentence's own negation as a soft negative.",
     source="Wang et al. 2022, SNCSE",
