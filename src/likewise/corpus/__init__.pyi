@@ -1,12 +1,12 @@
 from .bundled import news_ratings as news_ratings
 from .bundled import resolve_model as resolve_model
 from .bundled import wiki_sample_path as wiki_sample_path
+from .corpus_options import CorpusError as CorpusError
+from .corpus_options import CorpusOptions as CorpusOptions
 from .counts import CorpusReport as CorpusReport
 from .documents import Document as Document
 from .documents import Section as Section
 from .documents import read_documents as read_documents
-from .corpus_options import CorpusError as CorpusError
-from .corpus_options import CorpusOptions as CorpusOptions
 from .prepared import PreparedCorpus as PreparedCorpus
 from .prepared import prepare as prepare
 from .sentences import read_sentences as read_sentences
