@@ -32,10 +32,10 @@ import likewise
 from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.whole_files import write_json
 from likewise.searching import geometry
-from likewise.searching.indexing import APPROXIMATE
+from likewise.searching.index_update import APPROXIMATE
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passages import IndexedPassage
-from likewise.searching.reading import encoder_of
+from likewise.searching.search_index import encoder_of
 from likewise.searching.table import Table
 from searching import memory
 

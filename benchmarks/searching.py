@@ -40,7 +40,7 @@ from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.provenance import machine, versions
 from likewise.runs.whole_files import write_text
-from likewise.searching.indexing import recall_of
+from likewise.searching.index_update import recall_of
 from likewise.searching.passages import IndexedPassage
 from likewise.searching.table import Table
 from likewise.searching.trial import gain_interval

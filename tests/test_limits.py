@@ -21,31 +21,31 @@ from likewise.cli.messages import clean_errors
 from likewise.corpus import CorpusError, read_sentences
 from likewise.runs.job import read_record
 from likewise.runs.whole_files import written_whole
-from likewise.searching import Index, index, indexing
+from likewise.searching import Index, index, index_update
 
 
 def while_reading(monkeypatch, name, change):
     """Call `change` when the file of that name is about to be read, after the run has looked at all files."""
-    read = indexing.Splitting.read
+    read = index_update.Splitting.read
 
     def late(self, path):
         if path.name == name:
             change(path)
         return read(self, path)
 
-    monkeypatch.setattr(indexing.Splitting, "read", late)
+    monkeypatch.setattr(index_update.Splitting, "read", late)
 
 
 def while_looking(monkeypatch, name, change):
     """Call `change` when the content of the file of that name is about to be looked at."""
-    checksum = indexing.checksum
+    checksum = index_update.checksum
 
     def late(path):
         if path.name == name:
             change(path)
         return checksum(path)
 
-    monkeypatch.setattr(indexing, "checksum", late)
+    monkeypatch.setattr(index_update, "checksum", late)
 
 
 @pytest.mark.parametrize("when", [while_looking, while_reading])

@@ -3,7 +3,7 @@ import pytest
 
 from likewise.searching import Index, SearchError, geometry
 from likewise.searching.geometry import Geometry
-from likewise.searching.indexing import index
+from likewise.searching.index_update import index
 
 
 def opened(folder):

@@ -11,8 +11,8 @@ from sentence_transformers import SentenceTransformer
 
 import likewise
 from likewise.retrieval.fusion import token_gains
-from likewise.searching import Index, SearchError, indexing
-from likewise.searching.indexing import index
+from likewise.searching import Index, SearchError, index_update
+from likewise.searching.index_update import index
 from likewise.searching.maxsim import TokenCodec, token_weights
 
 QUERY = "the old dog near the river"
@@ -166,7 +166,7 @@ def test_a_query_as_long_as_the_passages_is_searched_without_tokens(reader, sent
 
 
 def test_an_update_keeps_the_tokens_true(mean_model, sentences, tmp_path, monkeypatch):
-    monkeypatch.setattr(indexing, "WINDOW", 16)
+    monkeypatch.setattr(index_update, "WINDOW", 16)
     source, out = tmp_path / "lines.txt", tmp_path / "a.index"
     source.write_text("\n".join(sentences[:40]) + "\n")
     index(source, model=mean_model, out=out, quiet=True)
@@ -192,7 +192,7 @@ def test_a_run_that_stopped_before_its_first_passages_were_written_encodes_the_s
 
     source = tmp_path / "lines.txt"
     source.write_text("\n".join(sentences[:40]) + "\n")
-    monkeypatch.setattr(indexing, "_FITTED", 8)
+    monkeypatch.setattr(index_update, "_FITTED", 8)
     together: list[list[list[int]]] = []
     encode = TextEncoder.with_tokens
 
@@ -208,7 +208,7 @@ def test_a_run_that_stopped_before_its_first_passages_were_written_encodes_the_s
     whole, together[:] = list(together), []
     assert [len(texts) for texts in whole] == [8, 32]
     with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="stopped"):
-        patched.setattr(indexing.Table, "add", stopped)
+        patched.setattr(index_update.Table, "add", stopped)
         index(source, model=mean_model, out=tmp_path / "a.index", quiet=True)
     together.clear()
     index(source, model=mean_model, out=tmp_path / "a.index", quiet=True)

@@ -34,9 +34,9 @@ from likewise.runs.parts import Parts, checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.searching.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
-from likewise.searching.indexing import WORDS, index
+from likewise.searching.index_update import WORDS, index
 from likewise.searching.passages import Splitting, files_of
-from likewise.searching.reading import Index
+from likewise.searching.search_index import Index
 from likewise.searching.trial import Way, measure, trial_index
 from likewise.transformers_output import no_bar
 

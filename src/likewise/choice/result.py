@@ -16,7 +16,7 @@ import numpy as np
 from likewise.errors import counted
 from likewise.evaluation.task import number
 from likewise.retrieval.pipeline import Pipeline
-from likewise.searching.reading import Mode
+from likewise.searching.search_index import Mode
 from likewise.searching.trial import Way, gain_interval
 
 COLUMNS = ("System", "Found again", "Gain", "ms a query", "Passages/s", "Index MB", "Model MB")

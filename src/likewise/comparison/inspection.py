@@ -136,6 +136,8 @@ def dropout_views(
 ) -> np.ndarray | None:
     """Encode each sentence twice with dropout on, as the positive pairs of SimCSE and SNCSE.
 
+    This is no `TextEncoder`, whose vectors of a text are the same ones each time.
+
     Returns:
         (2, S, D) float32; None where the model has no dropout, so that both would be equal.
     """

@@ -79,7 +79,11 @@ class FrozenEncoder:
         return [SentenceReading(nothing.ravel(), one, nothing) for one in ids]
 
     def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[SentenceReading]:
-        """Read sentences."""
+        """Read sentences.
+
+        This is no `TextEncoder`: any tokenizer of transformers will do, also one that the fast path does not take, and
+        the batches are those that kept states were made in, to the bit.
+        """
         found: list[Any] = [None] * len(texts)
         with progress.bar("reading sentences", len(texts)) as bar, undisturbed(self.model), torch.inference_mode():
             for rows in self._batches(texts):

@@ -178,7 +178,11 @@ def _principal_axes(source: str, products: np.ndarray, dimension: int) -> np.nda
 
 
 def encoded_words(model: Any, words: Sequence[str]) -> np.ndarray:
-    """Return the encoder's normalised vectors (V, D) of the words, kept in the cache for the next run."""
+    """Return the encoder's normalised vectors (V, D) of the words, kept in the cache for the next run.
+
+    They are sentence-transformers' own, without a `TextEncoder`: words of a few tokens gain nothing by its batches, and
+    this room is below the one that encodes.
+    """
     digest = hashlib.blake2b("\n".join(words).encode(), digest_size=12)
     for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode())

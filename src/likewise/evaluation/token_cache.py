@@ -24,7 +24,8 @@ class TokenCache:
 
     Repeats are encoded once; batches hold different sentences of near-equal length, and their tokens are kept, so that
     a call costs the forward passes only. The tokens are made again when the tokenizing module, its longest sequence or
-    the model's prompt has changed.
+    the model's prompt has changed. This is no `TextEncoder`: what is trained may be
+    any encoder, also one that the fast path does not take, and its scores are compared to the bit, in batches of 32.
     """
 
     def __init__(self, sentences: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 from .hit import Hit as Hit
-from .indexing import Indexed as Indexed
-from .indexing import index as index
-from .reading import Index as Index
-from .reading import Pipeline as Pipeline
-from .reading import search as search
+from .index_update import Indexed as Indexed
+from .index_update import index as index
+from .search_index import Index as Index
+from .search_index import Pipeline as Pipeline
+from .search_index import search as search
 from .table import SearchError as SearchError

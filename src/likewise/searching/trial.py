@@ -19,8 +19,8 @@ from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
 from likewise.searching.fusion import Asked
 from likewise.searching.held_out import HeldOut
-from likewise.searching.indexing import index
-from likewise.searching.reading import Index, Mode
+from likewise.searching.index_update import index
+from likewise.searching.search_index import Index, Mode
 
 DEPTH = 10
 """Passages of a search that count."""

@@ -11,7 +11,7 @@ from likewise.inference.deferred import DeferredEncoder
 from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.progress import Progress
 from likewise.searching.held_out import LEAST, RUN, Excerpt, HeldOut
-from likewise.searching.indexing import Shared
+from likewise.searching.index_update import Shared
 from likewise.searching.table import Table
 from likewise.searching.trial import RememberingIndex, Way, gain_interval, measure, trial_index
 

@@ -161,7 +161,7 @@ class Index:
             CorpusError: a text is none, a file cannot be read, or a field's value is of another kind than before.
             JobError: another process is writing the index.
         """
-        from likewise.searching.indexing import add  # which opens an index itself
+        from likewise.searching.index_update import add  # which opens an index itself
 
         return add(self, self._writing(), texts, corpus_options, Progress(quiet)).added
 
@@ -171,7 +171,7 @@ class Index:
 
         A row of a file is there again once the file is indexed again: take it out of the file, too.
         """
-        from likewise.searching.indexing import delete
+        from likewise.searching.index_update import delete
 
         given = [ids] if isinstance(ids, str | int) else list(ids)
         if wrong := [one for one in given if isinstance(one, bool) or not isinstance(one, str | Integral)]:

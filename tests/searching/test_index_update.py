@@ -13,9 +13,9 @@ import likewise
 from likewise.errors import LikewiseError, MissingExtraError
 from likewise.inference import chooser
 from likewise.runs.job import read_record
-from likewise.searching import indexing
-from likewise.searching.indexing import index, recall_of
-from likewise.searching.reading import Index
+from likewise.searching import index_update
+from likewise.searching.index_update import index, recall_of
+from likewise.searching.search_index import Index
 from likewise.searching.table import SearchError
 
 
@@ -186,8 +186,8 @@ def test_an_encoder_of_words_which_reads_texts_of_any_length_makes_an_index(note
 def test_a_text_that_comes_again_is_encoded_once_though_the_first_is_still_being_written(
     saved_model, sentences, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(indexing, "WINDOW", 8)
-    monkeypatch.setattr(indexing.Table, "add", slowly(indexing.Table.add))
+    monkeypatch.setattr(index_update, "WINDOW", 8)
+    monkeypatch.setattr(index_update.Table, "add", slowly(index_update.Table.add))
     source = tmp_path / "lines.txt"
     source.write_text("\n".join([*sentences[:8], *sentences[4:12], *sentences[:8]]) + "\n")
     made = index(source, model=saved_model, out=tmp_path / "a.index", quiet=True)
@@ -211,7 +211,7 @@ def test_an_index_keeps_its_precision_and_a_stopped_run_its_engine(
     notes, saved_model, sentences, tmp_path, monkeypatch, after_two_windows
 ):
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "bf16")
-    monkeypatch.setattr(indexing, "FEW", 10)
+    monkeypatch.setattr(index_update, "FEW", 10)
     monkeypatch.setattr(chooser, "FEW", 10)
     out, exact = tmp_path / "a.index", tmp_path / "exact.index"
     with after_two_windows():

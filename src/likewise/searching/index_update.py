@@ -41,7 +41,7 @@ from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
-from likewise.searching.reading import Index, check_version, encoder_of, finished_record, precision_of
+from likewise.searching.search_index import Index, check_version, encoder_of, finished_record, precision_of
 from likewise.searching.table import SHOWN, Encoded, SearchError, Table, check_fields, number_of
 
 if TYPE_CHECKING:
