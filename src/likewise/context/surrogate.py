@@ -126,7 +126,7 @@ def _of_scores(
     data: str | os.PathLike[str] | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Return what `Training` takes of a harvest."""
+    """Return the arguments of `Training` that follow from a harvest."""
     with progress.bar("reading the harvest"):
         pairs = read_harvest(harvest)
     progress.tell(pairs)
@@ -160,7 +160,7 @@ def _of_profiles(
     data: str | os.PathLike[str] | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Return what `Training` takes of a workspace."""
+    """Return the arguments of `Training` that follow from a workspace."""
     from datasets import Dataset
 
     with progress.bar("opening the workspace"):
