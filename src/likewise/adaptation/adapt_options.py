@@ -33,8 +33,8 @@ class AdaptOptions(Options):
     )
     alone: bool = option(
         False,
-        "Judge the vectors by themselves, for a search without BM25; otherwise a candidate has to beat the base with "
-        "BM25 beside both, as in `likewise search`, and words are left to BM25.",
+        "Adapt for a search by vectors alone, which may then get weights of words too. By default the search is that "
+        "of `likewise search`: BM25 is added to the base's vectors and to every candidate's before they are compared.",
     )
     language: str = option(
         "english", "Language of the corpus, for stemming; '' treats each form of a word as a separate word."

@@ -42,7 +42,7 @@ class HeadTrainingOptions(Options):
     )
     map_rate: float = option(1e-4, "Learning rate of the linear map; 0 keeps the identity.", ge=0)
     word_rate: float = option(
-        0.01, "Learning rate of the word pieces, as a fraction of their length; 0 keeps them fixed.", ge=0
+        0.01, "Learning rate of the vectors of word pieces, as a fraction of their first length; 0 keeps them.", ge=0
     )
     temperature: float = option(0.05, "Temperature of the contrastive loss and of the keep term.", gt=0)
     keep: float = option(1.0, "Weight of the keep term.", ge=0)

@@ -14,7 +14,7 @@ class WordNoise(Options):
         "Probabilities p1 to p4 of white noise, zeros, Fourier round trip, background (equation 1).",
     )
     decibels: tuple[float, float] = option(
-        (6.0, 12.0), "Signal-to-noise ratio of the white noise: lowest and highest, drawn for each word."
+        (6.0, 12.0), "Lowest and highest signal-to-noise ratio of the white noise in decibels; each word draws its own."
     )
     zero_rates: tuple[float, float] = option(
         (0.05, 0.1), "Fraction of a word's dimensions that is set to zero: lowest and highest, drawn for each word."

@@ -102,7 +102,7 @@ def word_average(
     from likewise.encoder.word_vectors import build_word_vectors
 
     if options.weighted and not sentences:
-        raise BaselineError("weighted counts the words of a corpus: give --corpus")
+        raise BaselineError("the option weighted needs a corpus, whose words it counts: give --corpus")
     words = build_word_vectors(base, sentences or None, **options.to_dict())
     vectors = words.vectors.weight.detach().clone()  # (V + 2, D): padding, unknown, words
     vectors[1] = 0

@@ -45,8 +45,8 @@ def choose(
     reranker: Annotated[
         Optional[str],
         Option(
-            help="A cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is measured with it "
-            "too, for the order of the first passages."
+            help="A cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is also measured "
+            "with its first passages in the order that the cross-encoder gives them."
         ),
     ] = None,
     queries: Annotated[

@@ -55,12 +55,14 @@ def duplicates(
             "each line."
         ),
     ] = None,
-    threshold: Annotated[float, Option(help="The least cosine of duplicates, from -1 to 1.")] = 0.9,
+    threshold: Annotated[
+        float, Option(help="The lowest cosine at which two texts count as duplicates, from -1 to 1.")
+    ] = 0.9,
     words: Annotated[
         float,
         Option(
-            help="The least share of words that duplicates have in common; 0 looks at vectors alone, so that "
-            "negations, numbers, names and opposites do not count either."
+            help="The lowest share of words that duplicates have in common. 0 compares vectors alone: texts that "
+            "differ by a negation, a number, a name or an opposite can then be duplicates too."
         ),
     ] = 0.3,
     engine: EngineOption = "auto",

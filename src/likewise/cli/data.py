@@ -55,7 +55,7 @@ def sections(
     ],
     out: Annotated[Path, Option(help="The CSV file to write: Sentence1, Sentence2, Sentence3.")],
     n: Annotated[int, Option("--n", help="Number of triplets.", min=1)] = 10_000,
-    seed: Annotated[int, Option(help="Fixes the draw.", min=0)] = 42,
+    seed: Annotated[int, Option(help="Seed of the random draw.", min=0)] = 42,
     skip: Annotated[
         int,
         Option(help="Skip the articles of this many triplets: 10000 skips those of the task wiki-sections.", min=0),

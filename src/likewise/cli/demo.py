@@ -19,7 +19,9 @@ PASSAGES = 10_000  # all of it, on any machine
 @typed
 def demo(
     out: Annotated[Path, typer.Option(help="The folder of the model; its text is put next to it.")] = Path("runs/demo"),
-    query: Annotated[str, typer.Option(help="A question that is searched before and after.")] = QUERY,
+    query: Annotated[
+        str, typer.Option(help="A question that is searched with the base and with the adapted model.")
+    ] = QUERY,
     passages: Annotated[int, typer.Option(help="The most passages of the text that are used.", min=1)] = PASSAGES,
 ) -> None:
     """Adapt the bundled MiniLM to the CWE list of software weaknesses, and compare ways to search it."""

@@ -196,8 +196,8 @@ def serve(
     allowed_host: Annotated[
         Optional[list[str]],
         Option(
-            help="Names by which requests may call the service, besides host, localhost and any address; * for every "
-            "name. A page of the web can have its own name lead to this machine, but it cannot use another."
+            help="Host names that requests may use for the service, besides host, localhost and IP addresses; * for "
+            "any. Other names are refused, so that no web page can reach the service through a name of its own."
         ),
     ] = None,
     engine: EngineOption = "auto",

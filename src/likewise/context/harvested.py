@@ -172,9 +172,8 @@ class ScoreScale:
             assert cosines is not None
             if scores.std() < 1e-9 or (slope := float(np.polyfit(scores, cosines, 1)[0])) < 1e-6:
                 raise ContextError(
-                    "the harvested scores do not rise with the cosines of the base, so that there is nothing to keep: "
-                    "take "
-                    "scale=stretch"
+                    "the harvested scores do not rise with the cosines of the base, so that no line maps one to the "
+                    "other: take scale=stretch"
                 )
             low = float(scores.mean()) - float(cosines.mean()) / slope
             return cls(rule, low, low + 1 / slope)

@@ -153,10 +153,14 @@ def check_rated(pairs: Sequence[Any] | np.ndarray, gold: np.ndarray) -> None:
 class Weights(Options):
     """Chosen weights, and how they were chosen."""
 
-    values: tuple[float, ...] = option(..., "Of the seven features of the form `pmi`, or the terms of equation 3.")
-    spearman: float | None = option(None, "Times 100, on the pairs they were chosen on; None: without ratings.")
-    pairs: int = option(..., "How many those were.")
-    source: str = option(..., "Which those were.")
+    values: tuple[float, ...] = option(
+        ..., "The weights of the seven features of the form `pmi`, or of the terms of equation 3."
+    )
+    spearman: float | None = option(
+        None, "Spearman correlation times 100 on the pairs that the weights were chosen on; None without ratings."
+    )
+    pairs: int = option(..., "Number of pairs that the weights were chosen on.")
+    source: str = option(..., "The task or the file of these pairs.")
     form: Literal["pmi", "paper"] = option(..., "The form of the similarity.")
 
     def save(self, path: Path) -> None:

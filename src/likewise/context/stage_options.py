@@ -51,8 +51,8 @@ class StatesOptions(Options):
     max_tokens: int = option(64, "Truncate sentences to this many word pieces.", ge=3)
     keep: Literal["tokens", "vectors", "pieces"] = option(
         "tokens",
-        "What is kept of a sentence: its vector and the state of every word piece, about 20 KB, so that a harvest "
-        "reads nothing again; its vector; or its word pieces alone, for which nothing is encoded.",
+        "Kept of each sentence. tokens: its vector and the states of its word pieces, about 20 KB, so that a harvest "
+        "encodes nothing again. vectors: its vector alone. pieces: its word pieces, and nothing is encoded.",
     )
 
 
@@ -93,7 +93,7 @@ class SelectionOptions(Options):
     strategy: Literal["two-step", "random"] = option(
         "two-step", "Retrieved, ranked and chosen as in section 3.3, or drawn at random (section 5.4)."
     )
-    size: int = option(50, "Number of contexts in a set.", ge=1)
+    size: int = option(50, "Number of contexts that are chosen for a sentence.", ge=1)
     candidates: int = option(20_000, "Number of chunks that are retrieved.", ge=1)
     screened: int = option(
         0, "Contexts that the discriminator leaves for equation 3 to rank; 0: the discriminator ranks alone.", ge=0
@@ -118,16 +118,16 @@ class GeneratorOptions(ModelOptions):
 
     reads: Literal["states", "text", "pretrained"] = option(
         "states",
-        "A small model on vectors of the frozen encoder; Transformers from scratch; or a pretrained language model, of "
-        "which nothing is trained and the options of the training say nothing.",
+        "states: a small model on vectors of the frozen encoder. text: Transformers from scratch. pretrained: a "
+        "language model that is not trained, so that the options of training have no effect.",
     )
     model: str = option(
         "bundled:smollm2", "The pretrained causal model: bundled:smollm2, a folder, or a Hugging Face name."
     )
     given: Literal["near", "both"] = option(
         "near",
-        "What a pretrained model is given: the sentence before the gap for the sentence, and the sentence for the one "
-        "behind it; or all of both sides, as in equation 2, which takes three times as long.",
+        "Text that a pretrained model reads. near: the sentence before the gap, to score the one in it, and the one in "
+        "the gap, to score the next. both: all of both sides, as in equation 2, at three times the cost.",
     )
     rank: int = option(128, "Dimensions of a word's vector in a log-bilinear model.", ge=1)
     width: int = option(1024, "Width of the Transformer's layers.", ge=1)
@@ -182,12 +182,12 @@ class ScoreOptions(Options):
     )
     weights: Annotated[tuple[float, ...], BeforeValidator(_listed)] = option(
         (),
-        "pmi: of cosine, words, fit, coherence, centre, left, right. paper: of coherence, sentence, left and right "
-        "context. 0 leaves a term out. Empty: those chosen for the workspace, or even ones.",
+        "Weights of the terms, in this order. pmi: cosine, words, fit, coherence, centre, left, right. paper: "
+        "coherence, sentence, left and right context. 0 leaves a term out. Empty: the workspace's, or equal ones.",
     )
     terms: Annotated[tuple[str, ...], BeforeValidator(_listed)] = option(
         ("cosine", "words"),
-        "pmi: what counts alike if no weights are given, of cosine, words, fit, coherence, centre, left, right.",
+        "pmi: terms with equal weights if no weights are given: cosine, words, fit, coherence, centre, left, right.",
     )
 
     def _check(self) -> None:

@@ -59,8 +59,8 @@ class SurrogateOptions(FinetuneOptions):
         if self.learns != "scores":
             if self.structure == "cross" or self.anchor or self.pooling == "light":
                 raise OptionError(
-                    f"learns={self.learns} is for one vector of each sentence, by a transformer and without an anchor: "
-                    "take preset=profiles, or drop structure=cross, anchor and pooling=light"
+                    f"learns={self.learns} trains a transformer that gives each sentence one vector, without an "
+                    "anchor: take preset=profiles, or leave out structure=cross, anchor and pooling=light"
                 )
             if self.select_by == "held-out":
                 raise OptionError(

@@ -65,8 +65,8 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
     for source in sources:
         if source.kind in READERS:
             raise CorpusError(
-                f"{source.path}:1: a field of rows gives sentences and no documents: give an articles file "
-                "(id, title, sections), a MediaWiki dump or plain text"
+                f"{source.path}:1: rows with a field of text hold sentences, and documents are needed: give an "
+                "articles file (id, title, sections), a MediaWiki dump or plain text"
             )
     documents: Iterator[Document] = chain.from_iterable(map(_documents, sources))
     if options.deduplicate:

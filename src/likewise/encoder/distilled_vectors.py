@@ -172,7 +172,7 @@ def _most_frequent(counts: Counter[str]) -> list[str]:
 def _principal_axes(source: str, products: np.ndarray, dimension: int) -> np.ndarray:
     """Return the first principal axes (E, D) of vectors, by the products of their numbers (E, E)."""
     if dimension > len(products):
-        raise WordVectorError(f"{source}: its vectors have {len(products)} dimensions, and {dimension} are asked for")
+        raise WordVectorError(f"{source}: its vectors have {len(products)} dimensions, not {dimension}: ask for fewer")
     _, columns = np.linalg.eigh(products)  # ascending
     return columns[:, : -dimension - 1 : -1].astype(np.float32)
 

@@ -101,7 +101,7 @@ def _checked_path(source: str) -> Path | None:
         require_extra("words", BUNDLED, _PACKAGE)
         return None
     if source.startswith("bundled:"):
-        raise WordVectorError(f"{source} holds no word vectors: of what is bundled, {BUNDLED} does")
+        raise WordVectorError(f"{source} holds no word vectors: take {BUNDLED}, or the path of a file")
     if not path.is_file():
         raise WordVectorError(f"there is no file of word vectors '{source}'. {_CURE}")
     if path.suffix != ".safetensors":

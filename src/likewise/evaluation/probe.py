@@ -140,7 +140,9 @@ class ProbeRows:
         if len(vectors) != len(labels):
             raise EvaluationError(f"{len(vectors)} vectors and {len(labels)} labels do not match.")
         if not np.isfinite(vectors).all():
-            raise EvaluationError("Some vectors are not finite (NaN or infinite): the model is broken.")
+            raise EvaluationError(
+                "Some vectors are not finite (NaN or infinite): the model is broken, so train it again."
+            )
         classes, index = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise EvaluationError("A classifier needs two classes or more.")

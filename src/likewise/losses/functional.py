@@ -186,7 +186,7 @@ def bidirectional_margin(
     """
     _check_shapes(anchors, positives, soft_negatives)
     if alpha > beta:
-        raise LikewiseError(f"alpha {alpha} is larger than beta {beta}: no difference fits between them")
+        raise LikewiseError(f"alpha {alpha} is larger than beta {beta}: lower alpha, or raise beta")
     if len(anchors) == 0:
         return anchors.sum() * 0.0
     to_negation = F.cosine_similarity(anchors.float(), soft_negatives.float(), dim=-1)  # (B,)

@@ -88,8 +88,8 @@ class ServerWriter:
             except openai.APIStatusError as error:
                 if error.status_code < 500 and error.status_code not in (408, 409, 429):
                     raise ServerError(
-                        f"{self.url} refuses ({error.status_code}: {first_line(error)}). Check the address, which "
-                        "often ends in /v1, --queries-model, and the key in OPENAI_API_KEY"
+                        f"{self.url} refuses ({error.status_code}: {first_line(error)}). Check three things: the "
+                        "address (it often ends in /v1), the name in --queries-model, and the key in OPENAI_API_KEY"
                     ) from None
                 reason = f"{error.status_code}: {first_line(error)}"
             except openai.APIConnectionError as error:

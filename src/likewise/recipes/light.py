@@ -44,7 +44,7 @@ class LightOptions(AdamWOptions):
         super()._check()
         if self.vectors and (self.dimension or not self.hidden):
             raise OptionError(
-                "vectors needs the network, whose output has the base's size: leave dimension and hidden out"
+                "vectors=... needs the network, and vectors as long as the base's: leave out dimension and hidden"
             )
 
 

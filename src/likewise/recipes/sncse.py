@@ -62,7 +62,7 @@ class SNCSEOptions(ContrastiveOptions, PairedPromptOptions):
         if self.keep_weight and self.head:
             raise OptionError("keep_weight compares the saved encoder's own vectors: set head to false (--no-head)")
         if self.alpha > self.beta:
-            raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference fits between them")
+            raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: lower alpha, or raise beta")
 
 
 def negation_views(

@@ -140,6 +140,6 @@ def _fitted(value: Any, name: str, kind: Kind, place: str, is_csv: bool) -> Any:
     if kind == "float" and found == "int":
         return float(value)
     raise CorpusError(
-        f"{place}: {name} is {value!r}, and the index holds {CALLED[kind]} there: give one or leave it out, or make "
-        "the index again with overwrite"
+        f"{place}: {name} is {value!r}, and the index holds {CALLED[kind]} in this field: change the value or leave it "
+        "out, or make the index again with overwrite"
     )
