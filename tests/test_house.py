@@ -25,6 +25,7 @@ def docstrings(path: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_a_file_is_named_for_its_subject_and_opens_its_docstrings_with_a_statement(path: Path) -> None:
     assert path.stem not in ("utils", "helpers", "common")
+    assert not path.stem.endswith("ing")
     text = path.read_text(encoding="utf-8")
     assert "../shared" not in text
     assert [name for name, line in docstrings(path) if line.startswith(RIDDLES)] == []

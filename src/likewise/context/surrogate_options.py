@@ -27,8 +27,8 @@ class SurrogateOptions(FinetuneOptions):
     )
     learns: Literal["scores", "profiles", "cosine-profiles"] = option(
         "scores",
-        "What is learnt: the harvested scores of pairs; which contexts of a workspace each sentence fits, as its "
-        "discriminator says; or the same by the cosines of its encoder.",
+        "What is learnt. scores: the harvested scores of pairs. profiles: how well each sentence fits the contexts of "
+        "a workspace, by the workspace's discriminator. cosine-profiles: the same, by the cosines of its encoder.",
     )
     temperature: float = option(
         0.05, "Temperature of the cosines of sentences and contexts, if profiles are learnt.", gt=0

@@ -287,7 +287,7 @@ def _check_pairs(
             "many of each."
         )
     if least and len(values) < 2:
-        raise EvaluationError(f"A correlation needs {least} or more, and there is one.")
+        raise EvaluationError(f"A correlation needs {least} or more, and one was given: give more.")
 
 
 def _correlations(found: np.ndarray, gold: np.ndarray) -> Metrics:

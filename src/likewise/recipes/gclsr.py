@@ -56,7 +56,9 @@ class GCLSROptions(TrainingOptions):
         0.01, "Stop the run if the spread of the outputs falls below this (collapse); 0 never stops.", ge=0
     )
     augmentation: Literal["partial", "full", "none", "edits", "paraphrases"] = option(
-        "partial", "Noise on some words or all, no second view, word edits (EDA), or a paraphrase of each sentence."
+        "partial",
+        "Second view of a sentence: with noise on some words (partial) or all (full), the sentence itself (none), with "
+        "word edits (EDA), or a paraphrase.",
     )
     paraphrases: str = option("", "File with 'sentence TAB paraphrase' on each line, for augmentation=paraphrases.")
     edits: Literal["all", "no-synonyms"] = option(
