@@ -71,6 +71,7 @@ def test_the_figures_of_the_readme_are_those_of_the_recorded_results():
                     "sncse-sts/sncse-a-mask-for-each-seed-*.json",
                     "light/light-[1-3].json",
                     "context-students/surrogate-[1-3].json",
+                    "context-teach/-cls-profile-[1-3].json",
                 ),
             )
         ),

@@ -37,6 +37,7 @@ OTHERS = {
     "context-frozen",
     "context-origin",
     "context-pretrained",
+    "context-tables",
     "context-teach",
     "domains",
     "duplicates",
@@ -119,6 +120,33 @@ def test_what_origin_paper_writes_is_what_is_committed(path, script):
     pairs = [rng.normal(size=(2, 4, len(origin.TERMS))) for _ in range(10)]
     made = origin.Scored(pairs, np.full(10, 2), rng.uniform(0, 5, 10))
     has_layout(read(path)["rows"], [origin.row("all", made, made, 2)])
+
+
+def test_the_tables_of_contexts_are_written_as_they_are_committed(script, tmp_path, monkeypatch):
+    names = ("cases", "amount", "sections")
+    cases, amount, sections = (script(BENCHMARKS / f"context/{name}.py") for name in names)
+    rng = np.random.default_rng(0)
+    pairs = [(f"{words} {i}", "another") for i in range(10) for words in cases.PAPERS.values()]
+    features = rng.normal(size=(len(pairs), len(cases.FEATURES)))
+    origin = SimpleNamespace(features=lambda some, wanted: features[: len(some)])
+    for table in (cases, amount):
+        monkeypatch.setattr(table, "features", lambda *_: (features, np.arange(20.0)))
+    monkeypatch.setattr(cases, "drawn", lambda *_: (pairs, np.arange(20.0)))
+    monkeypatch.setattr(cases, "opened", lambda *_: origin)
+    scores = {name: rng.normal(size=22) for name in ("student", "base")}
+    monkeypatch.setattr(cases, "scores_of", lambda *_: scores)
+    stage = SimpleNamespace(record={"documents": 1, "sentences": 9, "contexts": 7, "held_out": {"accuracy": 0.7}})
+    for name in ("build_index", "read_states", "train_discriminator", "train_generators"):
+        monkeypatch.setattr(amount, name, lambda *_: stage)
+    for table, *more in ((cases, "--student", "any"), (amount, "--documents", "1")):
+        monkeypatch.setattr(sys, "argv", ["table.py", "--out", str(tmp_path), *more])
+        table.main()
+    written = {name: read(tmp_path / f"{name}.json") for name in names[:2]}
+    assert [row["kind"] for row in written["cases"]["rows"]] == ["the paper's"] * 2 + ["nearer"] * 3 + ["farther"] * 3
+    written["sections"] = {"contexts": 1, "precision": "bf16", "rows": [sections.row("one", 0.5, 100)]}
+    assert written["sections"]["rows"][0]["error"] == pytest.approx(5)
+    for name, found in written.items():
+        has_layout(read(RESULTS / f"context-tables/{name}.json"), found)
 
 
 def test_the_cells_of_domains_are_results_of_today():

@@ -10,6 +10,8 @@ done is kept in --out, so that a stopped run goes on.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,24 +20,28 @@ from pretrained import features
 
 from likewise.context import build_index, read_states, train_discriminator, train_generators
 from likewise.context.stage_options import FEATURES, GeneratorOptions, IndexOptions
-from likewise.context.workspace import ContextError, Workspace
+from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
 from likewise.runs.provenance import machine
 from likewise.runs.whole_files import write_json
 
 
+def made(work: Path, stage: str, make: Callable[[], Stage]) -> dict[str, Any]:
+    """The record of a stage, made unless it is there."""
+    try:
+        return Workspace(work).require(stage).record
+    except ContextError:
+        return make().record
+
+
 def row(args: argparse.Namespace, documents: int) -> dict[str, Any]:
     """The row of so many documents."""
     work = args.out / f"documents-{documents}"
-    index = build_index(work, str(args.corpus), IndexOptions(documents=documents)).record
-    read_states(work)
-    discriminator = train_discriminator(work).record
-    try:
-        Workspace(work).require("generators")
-    except ContextError:
-        train_generators(work, GeneratorOptions(max_steps=1, held_out=20))
-
+    index = made(work, "index", lambda: build_index(work, str(args.corpus), IndexOptions(documents=documents)))
+    made(work, "states", lambda: read_states(work))
+    discriminator = made(work, "discriminator", lambda: train_discriminator(work))
+    made(work, "generators", lambda: train_generators(work, GeneratorOptions(max_steps=1, held_out=20)))
     local = argparse.Namespace(**vars(args) | {"work": work, "out": work})
     values, gold = features(local, TEST)
     found = {name: index[name] for name in ("documents", "sentences", "contexts")}
@@ -46,7 +52,7 @@ def row(args: argparse.Namespace, documents: int) -> dict[str, Any]:
 def parser() -> argparse.ArgumentParser:
     found: argparse.ArgumentParser = parser_of(__doc__, "runs/amount")
     found.add_argument("--corpus", default=data_folder() / "wikipedia/articles.jsonl.gz")
-    found.add_argument("--documents", nargs="+", type=int, default=[60, 190, 595, 1_900])
+    found.add_argument("--documents", nargs="+", type=int, default=[60, 190, 595])
     found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
     found.add_argument("--terms", nargs="+", choices=FEATURES, default=["cosine", "words", "coherence"])
     found.add_argument("--limit", type=int, default=0, help="pairs of STS-B test; 0: all")
