@@ -98,7 +98,7 @@ def test_what_is_wrong_is_told_before_anything_is_done(frozen, trained, indexed,
         ({"work": frozen}, "give --harvest and no --work, or --work with --preset profiles"),
         ({"preset": "profiles"}, "give --work and no --harvest"),
         ({"preset": "profiles", "work": frozen, "harvest": frozen}, "give --work and no --harvest"),
-        ({"preset": "profiles", "work": frozen, "structure": "cross"}, "drop structure=cross, anchor"),
+        ({"preset": "profiles", "work": frozen, "structure": "cross"}, "structure=cross, anchor"),
         ({"preset": "profiles", "work": frozen, "select_by": "held-out"}, "needs the pairs of a harvest"),
         ({"preset": "profiles", "work": frozen, "batch_size": 5_000}, "fill one update"),
     ):
