@@ -12,6 +12,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
+from likewise.encoder.build import build_layer_average
 from likewise.encoder.modules import with_linear_in
 from likewise.inference import background, load, model_export, road
 from likewise.inference.chooser import exports_of
@@ -165,6 +166,13 @@ def test_bfloat16_weights_are_cast_once_and_to_the_same_bits(encoders, texts):
             wanted, found = (TextEncoder(tokens_of(model), TorchEngine(one)).rows(texts) for one in (model, twin))
         assert torch.equal(wanted, found)
         assert all(part.weight.dtype == torch.float32 for part in model.modules() if isinstance(part, torch.nn.Linear))
+
+
+def test_the_mean_of_all_layers_is_the_same_in_every_call_in_bfloat16(tiny_base, sentences, bf16):
+    # transformers collects the layers' outputs by hooks that it sets on the model it is called on.
+    model = build_layer_average(str(tiny_base), (1, -1)).eval()
+    first, second = (encode(model, sentences[:5], precision="bf16") for _ in range(2))
+    assert np.array_equal(first, second)
 
 
 def test_a_model_is_free_to_go(folder, sentences, bf16):

@@ -131,6 +131,8 @@ def with_linear_in(model: _Whole, dtype: torch.dtype) -> _Whole:
             twins[part] = found = copy(part)
             found.training = False
             found._modules = {name: child and twin(child) for name, child in part._modules.items()}
+            # A hook that transformers sets on the twin (to collect the layers' outputs) stays off the original.
+            found._forward_hooks = copy(part._forward_hooks)
             if isinstance(part, nn.Linear):
                 cast = {name: _cast(value, dtype) for name, value in part._parameters.items()}
                 found._parameters = cast
