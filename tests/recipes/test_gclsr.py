@@ -9,6 +9,7 @@ from transformers import set_seed
 from typer.testing import CliRunner
 
 import likewise
+from likewise.encoder.modules import without_training_head
 from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes import RECIPES, OptionError
 
@@ -18,6 +19,7 @@ SMALL = {
     "batch_size": 16, "sentences": 64, "epochs": 2, "warmup_epochs": 1, "filters": 6, "projection": 32,
     "bottleneck": 8, "group_size": 8, "eval_steps": 4, "select_by": "held-out", "held_out": 20, "quiet": True,
 }  # fmt: skip
+SIZES = {name: SMALL[name] for name in ("batch_size", "sentences", "filters", "projection", "bottleneck", "group_size")}
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +86,7 @@ def test_every_row_of_tables_4_to_11_is_an_option():
         ({"batch_size": 1}, "batch_size must be 2 or more"),
         ({"momentum": 1.0}, "momentum"),
         ({"attention": False, "attention_kept": True}, "attention_kept"),
+        ({"projector_layers": 0}, "16 does not divide filters x regions .* 1800"),
     ],
 )
 def test_contradictions_are_refused(changes, message):
@@ -130,6 +133,41 @@ def test_word_vectors_stay_and_all_else_learns(corpus_file, glove, tmp_path):
     checkpoint = next((run.path / "checkpoints").iterdir())
     names = [module["type"].rsplit(".", 1)[1] for module in json.loads((checkpoint / "modules.json").read_text())]
     assert names == ["WordVectors", "NoisyWords", "TrainingAttention", "TextCNN", "Projector", "Predictor"]
+
+
+def test_word_vectors_learn_where_they_are_asked_to(corpus_file, glove, tmp_path):
+    still = train(corpus_file, glove, tmp_path / "still", select_by="last")
+    moving = train(corpus_file, glove, tmp_path / "moving", select_by="last", train_words=True)
+    before, after = (load_file(run.path / "model.safetensors")["vectors.weight"] for run in (still, moving))
+    assert (before != after).any(dim=1)[2:].float().mean() > 0.9  # all but the words that no sentence has
+    assert torch.equal(after[0], torch.zeros(12))
+
+
+def test_unknown_words_are_drawn_anew_in_training_alone(glove):
+    encoder = GCLSR.build_encoder(glove, GCLSR.options("cpu", **SIZES, unknown_drawn=0.01))
+    features = encoder[0].preprocess(["the xyzzy bridges"])
+    looked_up = encoder[0](features)["token_embeddings"]
+    drawn = type(encoder[1])(0.01)
+    assert torch.equal(drawn.eval()(features)["token_embeddings"], looked_up)
+    first, second = (drawn.train()(dict(features))["token_embeddings"] for _ in range(2))
+    unknown = features["input_ids"][0] == 1
+    assert 1 <= unknown.sum() < 3
+    assert torch.equal(first[0, ~unknown], looked_up[0, ~unknown])
+    assert (first[0, unknown] != second[0, unknown]).all()
+    assert first[0, unknown].abs().max() <= 0.01
+    names = [type(module).__name__ for module in without_training_head(encoder)]
+    assert names == ["WordVectors", "TextCNN"]
+
+
+def test_without_a_projector_the_loss_compares_the_sentence_vectors(corpus_file, glove, tmp_path):
+    encoder = GCLSR.build_encoder(glove, GCLSR.options("cpu", **SIZES | {"projector_layers": 0, "group_size": 6}))
+    batch = encoder.train()(encoder[0].preprocess(["a cat", "two dogs"]))
+    assert batch["projection"] is batch["sentence_embedding"]
+    assert batch["prediction"].shape == (2, 36)
+    one = GCLSR.build_encoder(glove, GCLSR.options("cpu", **SIZES, projector_layers=1))
+    assert [type(part).__name__ for part in one[3 + 1].layers] == ["Linear", "BatchNorm"]
+    run = train(corpus_file, glove, tmp_path / "run", projector_layers=0, group_size=6, collapse_below=0)
+    assert run.steps == 8
 
 
 def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, glove, tmp_path, stopping_after):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from likewise.augment.word_noise import WordNoise, add_word_noise
 from likewise.encoder.modules import TrainingOnly, saved_modules
+from likewise.encoder.word_vectors import UNKNOWN_ID
 from likewise.runs import processes
 
 
@@ -78,21 +79,37 @@ class NoisyWords(TrainingOnly):
         return {"token_embeddings": add_word_noise(vectors, mask, self.noise)}
 
 
-class Projector(TrainingOnly):
-    """Three linear layers, batch norm after each, ReLU after the first two (GCLSR, section 4.1).
+class DrawnUnknownWords(TrainingOnly):
+    """Vectors of unknown words that are drawn anew in training, from -spread to spread; evaluation has the saved one.
 
-    From 'sentence_embedding' (B, D) to 'projection' (B, size).
+    Chance comes from torch's global generator, as that of `NoisyWords` does.
     """
 
-    def __init__(self, dimension: int, size: int = 4096) -> None:
+    def __init__(self, spread: float) -> None:
         super().__init__()
-        self.dimension, self.size = dimension, size
-        # A bias before batch norm would be taken out by it.
-        self.layers = nn.Sequential(
-            *(nn.Linear(dimension, size, bias=False), BatchNorm(size), nn.ReLU()),
-            *(nn.Linear(size, size, bias=False), BatchNorm(size), nn.ReLU()),
-            *(nn.Linear(size, size, bias=False), BatchNorm(size)),
-        )
+        self.spread = spread
+
+    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+        vectors = features["token_embeddings"]  # (B, T, D)
+        drawn = torch.empty_like(vectors).uniform_(-self.spread, self.spread)
+        unknown = features["input_ids"] == UNKNOWN_ID  # (B, T)
+        return {"token_embeddings": torch.where(unknown[:, :, None], drawn, vectors)}
+
+
+class Projector(TrainingOnly):
+    """Linear layers, three by default, batch norm after each, ReLU after all but the last (GCLSR, section 4.1).
+
+    From 'sentence_embedding' (B, D) to 'projection' (B, size). With no layer at all the projection is the embedding.
+    """
+
+    def __init__(self, dimension: int, size: int = 4096, n_layers: int = 3) -> None:
+        super().__init__()
+        self.dimension, self.size, self.n_layers = dimension, size, n_layers
+        parts: list[nn.Module] = []
+        for width in [dimension, *[size] * (n_layers - 1)][:n_layers]:
+            # A bias before batch norm would be taken out by it.
+            parts += [nn.Linear(width, size, bias=False), BatchNorm(size), nn.ReLU()]
+        self.layers = nn.Sequential(*parts[:-1])
 
     def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
         return {"projection": self.layers(features["sentence_embedding"])}

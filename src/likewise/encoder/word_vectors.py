@@ -18,6 +18,7 @@ from likewise.encoder.modules import hub_arguments
 from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
+UNKNOWN_ID = 1
 MAX_WORDS = 256
 """The default number of words read of a text."""
 
@@ -31,7 +32,7 @@ def word_tokenizer(words: Sequence[str], lower: bool, max_words: int = MAX_WORDS
     Args:
         words: the vocabulary; word i has the id i + 2, after padding (0) and the unknown word (1).
     """
-    vocabulary = {PAD: 0, UNKNOWN: 1} | {word: i + 2 for i, word in enumerate(words)}
+    vocabulary = {PAD: 0, UNKNOWN: UNKNOWN_ID} | {word: i + 2 for i, word in enumerate(words)}
     backend = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
     steps: list[Any] = [normalizers.NFC(), normalizers.Replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")]
     backend.normalizer = normalizers.Sequence([*steps, normalizers.Lowercase()] if lower else steps)

@@ -45,11 +45,21 @@ class GCLSROptions(TrainingOptions):
     )
     weighted: bool = option(False, "Subtract the mean from the word vectors, and scale frequent words down.")
     trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
+    train_words: bool = option(False, "Train the word vectors too; the paper leaves them as they are.")
+    unknown_drawn: float = option(
+        0.0,
+        "Draw the vector of an unknown word anew in training, from -x to x (the authors' code: 0.01); "
+        "0 takes the mean vector, as the saved model does.",
+        ge=0,
+    )
     attention: bool = option(True, "Use word attention between the word vectors and the TextCNN in training.")
     attention_kept: bool = option(False, "Keep the word attention in the saved model; the authors switch it off.")
     regions: str = option("1,1,1,6,15,20", "Window sizes of the TextCNN's filters, in words, one for each bank.")
     filters: int = option(300, "Filters in each bank.", gt=0)
     projection: int = option(4096, "Width of the projector's layers.", gt=0)
+    projector_layers: int = option(
+        3, "Layers of the projector; with 0 the predictor reads the sentence vector itself.", ge=0
+    )
     bottleneck: int = option(1024, "Width of the predictor's hidden layer.", gt=0)
     group_size: int = option(16, "Features in each group of the loss; 0 uses no groups.", ge=0)
     collapse_below: float = option(
@@ -74,8 +84,9 @@ class GCLSROptions(TrainingOptions):
         super()._check()
         if self.warmup_epochs >= self.epochs:
             raise OptionError(f"warmup_epochs {self.warmup_epochs} must be below epochs {self.epochs}")
-        if self.group_size and self.projection % self.group_size:
-            raise OptionError(f"group_size {self.group_size} does not divide projection {self.projection}")
+        if self.group_size and self.compared % self.group_size:
+            width = "projection" if self.projector_layers else "filters x regions (no projector: projector_layers 0)"
+            raise OptionError(f"group_size {self.group_size} does not divide {width} {self.compared}")
         if self.sentences and self.sentences < self.batch_size * self.accumulation:
             raise OptionError(
                 f"sentences {self.sentences} do not fill one update of {self.batch_size} x {self.accumulation}"
@@ -96,6 +107,11 @@ class GCLSROptions(TrainingOptions):
                 f"{self.regions!r}"
             )
         return tuple(int(part) for part in parts)
+
+    @property
+    def compared(self) -> int:
+        """The features that the loss compares: the projector's, or those of the sentence vector without a projector."""
+        return self.projection if self.projector_layers else self.filters * len(self.region_sizes)
 
     @property
     def noise(self) -> WordNoise:

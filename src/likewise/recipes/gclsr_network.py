@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from likewise.encoder import find_part
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.text_cnn import TextCNN, TrainingAttention, WordAttention
-from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
+from likewise.encoder.training_modules import DrawnUnknownWords, NoisyWords, Predictor, Projector
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors
 from likewise.losses import functional
 from likewise.losses.encoder_loss import CollapseError, EncoderLoss
@@ -32,14 +32,16 @@ def build_network(base: str, options: GCLSROptions, sentences: Any = None) -> Se
     words = build_word_vectors(
         base, sentences, options.most_frequent, options.dimension, longest, options.weighted, options.trust_pickle
     )
+    words.requires_grad_(options.train_words)
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters, edges=True)
     modules: list[Any] = [
         words,
+        *([DrawnUnknownWords(options.unknown_drawn)] if options.unknown_drawn else []),
         *([NoisyWords(options.noise.to_dict())] if options.augmentation in ("partial", "full") else []),
         *([WordAttention() if options.attention_kept else TrainingAttention()] if options.attention else []),
         cnn,
-        Projector(cnn.get_embedding_dimension(), options.projection),
-        Predictor(options.projection, options.bottleneck),
+        Projector(cnn.get_embedding_dimension(), options.compared, options.projector_layers),
+        Predictor(options.compared, options.bottleneck),
     ]
     return SentenceTransformer(modules=modules)
 
