@@ -193,6 +193,22 @@ def test_the_figures_of_sncse_are_reports_of_similarity():
         has_layout(read(path), json.loads(json.dumps(written)))
 
 
+def test_alignment_and_uniformity_are_read_from_the_logs_of_runs(script, tmp_path, monkeypatch, capsys):
+    figure = script(BENCHMARKS / "alignment.py")
+    run = tmp_path / "runs" / "arccse-1"
+    run.mkdir(parents=True)
+    at = {"eval_sts_dev_spearman": 70.0, "eval_sts_dev_alignment": 0.25, "eval_sts_dev_uniformity": -2.5}
+    log = [{"step": 0} | at, {"step": 10, "loss": 1.0}, {"step": 20} | at]
+    (run / "log.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in log))
+    monkeypatch.setattr(sys, "argv", ["alignment.py", str(run), "--json", str(tmp_path / "found.json")])
+    figure.main()
+    assert "| arccse-1 | 20 | 70.00 | 0.250 | -2.500 |" in capsys.readouterr().out
+    written = read(tmp_path / "found.json")["arccse-1"]
+    assert [point["step"] for point in written] == [0, 20]
+    for points in read(RESULTS / "arccse-figure-8.json").values():
+        has_layout(points, written)
+
+
 def test_what_the_cosines_of_negations_are_kept_as_is_what_is_committed(
     script, tmp_path, monkeypatch, sentences, saved_model
 ):

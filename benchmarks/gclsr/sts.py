@@ -6,7 +6,11 @@
 58 updates of 512 are three epochs of 10,000 sentences; with --steps 0 they are the preset's (20 epochs for `paper`);
 see ../arms.py.
 Table 0 is ours: what stands out without the parts that cost, on GloVe and on word vectors distilled from an encoder,
-and the same before the first step of training.
+and the same before the first step of training. So are table 12, what may keep the training from moving the score, and
+13, the sizes of the authors' code beside the paper's, for 300 dimensions (word2vec.py):
+
+    python benchmarks/gclsr/sts.py --tables 12 --seeds 1
+    python benchmarks/gclsr/sts.py --tables 13 --seeds 1 --steps 19 --base runs/word2vec-300.bin --out runs/gclsr-300
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ ONES: dict[str, Any] = {"attention": False, "regions": "1,1,1,1,1,1"}
 EDITS: dict[str, Any] = {"augmentation": "edits", "edits": "no-synonyms"}  # those that need no WordNet
 DISTILLED = "distilled:bundled:minilm"
 SIZE = 256
+AUTHORS: dict[str, Any] = {"regions": "1,1,1,6,10,15", "filters": 640}  # those of their code
+RAW: dict[str, Any] = {"weighted": False}  # word vectors as they are: the paper's
 TABLES: dict[int, dict[str, dict[str, Any]]] = {
     0: {"regions 1 alone, no attention": ONES},
     2: {
@@ -53,6 +59,25 @@ TABLES: dict[int, dict[str, dict[str, Any]]] = {
     },
     # 'partial' is the last row of table 2.
     10: {f"{name} augmentation": {"augmentation": name} for name in ("none", "full")},
+    # Ours: what may keep the training from moving the score, and the sizes of the authors' code.
+    12: {
+        "projector of 256": ONES | {"projection": 256, "bottleneck": 64},
+        "projector of one layer": ONES | {"projector_layers": 1},
+        "no projector": ONES | {"projector_layers": 0, "group_size": 8},
+        "unknown words drawn": ONES | {"unknown_drawn": 0.01},
+        "words trained": ONES | {"train_words": True},
+        "words trained, no projector": ONES | {"train_words": True, "projector_layers": 0, "group_size": 8},
+        "words as they are": ONES | RAW,
+        "words as they are, trained": ONES | RAW | {"train_words": True},
+        "words as they are, trained, no projector": ONES
+        | RAW
+        | {"train_words": True, "projector_layers": 0, "group_size": 8},
+    },
+    13: {
+        "paper's sizes": RAW,
+        "authors' sizes": RAW | AUTHORS,
+        "authors' sizes, unknown words drawn": RAW | AUTHORS | {"unknown_drawn": 0.01},
+    },
     11: {f"groups of {n or 'all'}": {"group_size": n} for n in (0, 4, 8, 16, 32, 128)},
 }
 
@@ -97,6 +122,9 @@ ARMS = {
     "untrained, all parts": Arm(untrained()),
     "untrained, no attention": Arm(untrained(attention=False)),
     "untrained, regions 1 alone, no attention": Arm(untrained(**ONES)),
+    "untrained, words as they are": Arm(untrained(**ONES, **RAW)),
+    "untrained, paper's sizes": Arm(untrained(**RAW)),
+    "untrained, authors' sizes": Arm(untrained(**RAW, **AUTHORS)),
     "mean of distilled word vectors": Arm(mean_of_words(False), seeds=False, base=DISTILLED),
     "untrained, distilled, regions 1 alone, no attention": Arm(untrained(**ONES, dimension=SIZE), base=DISTILLED),
     **{name: Arm("gclsr", changes) for rows in TABLES.values() for name, changes in rows.items()},
