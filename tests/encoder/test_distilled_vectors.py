@@ -62,7 +62,7 @@ def test_fewer_components_keep_the_most_of_the_vectors(encoder):
     # The best that any 8 directions can do: the eight largest singular values.
     values = np.linalg.svd(whole, compute_uv=False)
     assert np.isclose((few**2).sum(), (values[:8] ** 2).sum(), rtol=1e-4)
-    with pytest.raises(WordVectorError, match="32 dimensions, and 33"):
+    with pytest.raises(WordVectorError, match="32 dimensions, not 33"):
         distilled(encoder, counts, dimension=33)
 
 

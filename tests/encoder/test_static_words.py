@@ -64,5 +64,5 @@ def test_fewer_numbers_are_the_principal_components_of_the_corpus(encoder):
     tokens = whole.embedding.weight[ids].detach().numpy()  # (tokens, 32)
     kept = np.linalg.svd(tokens, compute_uv=False)[:5]
     assert np.linalg.norm(tokens @ axes.numpy()) == pytest.approx(np.linalg.norm(kept), rel=1e-4)
-    with pytest.raises(WordVectorError, match="32 dimensions, and 40"):
+    with pytest.raises(WordVectorError, match="32 dimensions, not 40"):
         build_static_words(encoder, TEXTS, 2, dimension=40)
