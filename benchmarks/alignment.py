@@ -23,11 +23,15 @@ def course(folder: Path) -> list[dict[str, Any]]:
     return [{name: entry[key] for name, key in KEYS.items()} for entry in entries if KEYS["alignment"] in entry]
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("runs", type=Path, nargs="+", help="folders of trained models")
+    found.add_argument("--json", type=Path, help="keep what is found in this file")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, nargs="+", help="folders of trained models")
-    parser.add_argument("--json", type=Path, help="keep what is found in this file")
-    args = parser.parse_args()
+    args = parser().parse_args()
     found = {folder.name: course(folder) for folder in args.runs}
     print("| run | step | STS-B dev | alignment | uniformity |\n| --- | ---: | ---: | ---: | ---: |")
     for name, points in found.items():
