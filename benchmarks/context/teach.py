@@ -101,21 +101,17 @@ def harvest_of(teacher: str, args: argparse.Namespace, folder: Path) -> Path:
     return folder
 
 
+def student_of(student: str, args: argparse.Namespace, out: Path, **given: Any) -> Any:
+    """The result of `context distill` for a student, over what it learns from."""
+    shared = {"base": args.base, "seed": args.seed, "data": args.data, "overwrite": True, "quiet": True}
+    return likewise.distill(out=out, pooling=STUDENTS[student], **shared, **given)
+
+
 def from_pairs(student: str, teacher: str) -> Any:
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         harvest = harvest_of(teacher, args, out.with_name(out.name + "-harvest"))
         options = {"preset": "cpu", "scale": "cosine", "select_by": "last", "max_steps": args.steps}
-        result = likewise.distill(
-            harvest,
-            base=args.base,
-            out=out,
-            seed=args.seed,
-            data=args.data,
-            overwrite=True,
-            quiet=True,
-            pooling=STUDENTS[student],
-            **options,
-        )
+        result = student_of(student, args, out, harvest=harvest, **options)
         return {"options": result.record["options"], "pairs": result.record["corpus"]["sentences"]}
 
     return make
@@ -125,19 +121,9 @@ def from_profiles(student: str, teacher: str) -> Any:
     """The student's distribution over contexts is brought to the discriminator's, or to that of the base's cosines."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        result = likewise.distill(
-            work=args.work,
-            base=args.base,
-            out=out,
-            seed=args.seed,
-            data=args.data,
-            overwrite=True,
-            quiet=True,
-            preset="profiles",
-            learns=PROFILES[teacher],
-            pooling=STUDENTS[student],
-            **({"max_steps": args.steps} if args.steps else {}),
-        )
+        options = {"preset": "profiles", "learns": PROFILES[teacher]}
+        options |= {"max_steps": args.steps} if args.steps else {}
+        result = student_of(student, args, out, work=args.work, **options)
         return {"options": result.record["options"]}
 
     return make
