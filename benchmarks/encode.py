@@ -41,10 +41,12 @@ from claims import Claim, finish, with_claims
 from likewise import processor
 from likewise.corpus.downloads import data_folder
 from likewise.encoder.build import build_encoder
+from likewise.errors import MissingExtraError
 from likewise.evaluation.registry import TASKS
 from likewise.inference import load
 from likewise.inference.chooser import exports_of, next_export
 from likewise.inference.encoder import Encoder
+from likewise.inference.engines.engine import EngineError
 from likewise.inference.fidelity import Sample
 from likewise.inference.model_tokens import tokens_of
 from likewise.runs.provenance import machine
@@ -223,8 +225,14 @@ def measure(options: argparse.Namespace) -> None:
     print("matrix product, 1e9 a second and core: " + ", ".join(f"{kind} {rate:.0f}" for kind, rate in rates.items()))
 
     # Exports are made and int8 is checked on the corpus, not on the handful of texts that warm up.
+    refused: dict[str, str] = {}
     for name, arm in arms.items():
-        arm(text[:64] if "sentence-transformers" in name else text[:256])
+        try:
+            arm(text[:64] if "sentence-transformers" in name else text[:256])
+        except (EngineError, MissingExtraError) as reason:  # that an engine is refused for a model is a result too
+            refused[name] = str(reason)
+    arms = {name: arm for name, arm in arms.items() if name not in refused}
+    ours = {name: model for name, model in ours.items() if name not in refused}
     for label, texts in shapes(text) if options.shapes else [("sentences", text)]:
         best: dict[str, tuple[float, float]] = {}
         wanted, far = None, {}
@@ -257,6 +265,8 @@ def measure(options: argparse.Namespace) -> None:
                     f"encode{what_pools}, {label} of {tokens / len(texts):.0f} tokens, {name.removeprefix('likewise ')}"
                 )
                 claims.append(Claim(f"{what}: sentence-transformers", "/s", len(texts) / base[0], len(texts) / wall))
+        for name, reason in refused.items():
+            print(f"| {name} | refused: {reason} | | | | | |")
 
     if options.latency:
         both = {"sentence-transformers": theirs.encode}
