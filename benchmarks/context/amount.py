@@ -3,8 +3,7 @@
     python benchmarks/context/amount.py --corpus articles.jsonl.gz
 
 A workspace for each number of documents, the first ones of the corpus: index, states of the frozen encoder and the
-discriminator, with the default options. The generators say nothing here, and see one update. No label is used. What is
-done is kept in --out, so that a stopped run goes on.
+discriminator, with the default options. No label is used. What is done is kept in --out, so that a stopped run goes on.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ import torch
 from origin import TEST, parser_of
 from pretrained import features
 
-from likewise.context import build_index, read_states, train_discriminator, train_generators
-from likewise.context.stage_options import FEATURES, GeneratorOptions, IndexOptions
+from likewise.context import build_index, read_states, train_discriminator
+from likewise.context.stage_options import FEATURES, IndexOptions, StatesOptions
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
@@ -39,9 +38,8 @@ def row(args: argparse.Namespace, documents: int) -> dict[str, Any]:
     """The row of so many documents."""
     work = args.out / f"documents-{documents}"
     index = made(work, "index", lambda: build_index(work, str(args.corpus), IndexOptions(documents=documents)))
-    made(work, "states", lambda: read_states(work))
+    made(work, "states", lambda: read_states(work, StatesOptions(precision=args.precision)))
     discriminator = made(work, "discriminator", lambda: train_discriminator(work))
-    made(work, "generators", lambda: train_generators(work, GeneratorOptions(max_steps=1, held_out=20)))
     local = argparse.Namespace(**vars(args) | {"work": work, "out": work})
     values, gold = features(local, TEST)
     found = {name: index[name] for name in ("documents", "sentences", "contexts")}
@@ -56,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
     found.add_argument("--terms", nargs="+", choices=FEATURES, default=["cosine", "words", "coherence"])
     found.add_argument("--limit", type=int, default=0, help="pairs of STS-B test; 0: all")
+    found.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the states of new workspaces")
     return found
 
 

@@ -41,6 +41,22 @@ def test_the_default_needs_index_and_states_alone(frozen, tmp_path):
     assert Weights.load(kept).spearman is None
     done = run("context", "score", A, B, "--work", work, "--set", "score.weights=1,0,0,1,0,0,0")
     assert done.exit_code == 2
+    assert "holds no discriminator" in done.output
+
+
+def test_coherence_needs_no_generators(frozen, tmp_path):
+    work = tmp_path / "work"
+    shutil.copytree(frozen, work, ignore=shutil.ignore_patterns("generators"))
+    small = ("--set", "selection.size=4", "--set", "selection.same=1.1")
+    asked = ("context", "score", A, B, *small, "--explain", "--set", "score.terms=cosine,coherence", "--work")
+    done, whole = run(*asked, work), run(*asked, frozen)
+    assert done.exit_code == 0, done.output
+    assert done.stdout == whole.stdout
+    pairs = ("--set", "harvest.pairs=20", "--set", "harvest.anchors=2", "--set", "score.weights=0,0,0,1,0,0,0")
+    done = run("context", "harvest", "--work", work, *pairs, *small)
+    assert done.exit_code == 0, done.output
+    done = run("context", "score", A, B, "--work", work, "--set", "score.weights=1,0,0,1,0,0,1")
+    assert done.exit_code == 2
     assert "holds no generators" in done.output
 
 

@@ -1,5 +1,6 @@
 """The states of a frozen encoder, against sentence-transformers' own encode and a tokenizer."""
 
+import json
 import shutil
 
 import numpy as np
@@ -39,6 +40,20 @@ def test_what_was_read_once_is_not_read_again(frozen, monkeypatch):
     assert states.vectors_of(TEXTS[:1]).tolist() == [found[1].vector.tolist()]
     states.forget()
     assert states.readings(TEXTS[:1]) == [None]
+
+
+def test_sentences_are_read_in_bfloat16_if_asked(begun, tiny_base):
+    stage = read_states(begun, StatesOptions(encoder=str(tiny_base), max_tokens=24, precision="bf16"), quiet=True)
+    found = States(Workspace(begun))
+    assert found.encoder.precision == "bf16"
+    texts = found.store.texts()[:40]
+    exact, near = (FrozenEncoder(str(tiny_base), 24, name).read(texts) for name in ("fp32", "bf16"))
+    cosines = [one.vector @ other.vector for one, other in zip(exact, near, strict=True)]
+    assert 0.99 < min(cosines) < 1 - 1e-7, "near, and not the same"
+    np.testing.assert_allclose(found.vectors[:40], [one.vector for one in near], atol=0.02)
+    del stage.record["plan"]["options"]["precision"]  # as an earlier release wrote it
+    (stage.folder / "likewise.json").write_text(json.dumps(stage.record))
+    assert States(Workspace(begun)).encoder.precision == "fp32"
 
 
 @pytest.fixture

@@ -41,6 +41,12 @@ def opened(request, frozen, trained, tiny_generators, tmp_path_factory):
     return load_generators(Workspace(work).require("generators"), ranker.states), ranker
 
 
+def scorer_of(opened, *rest):
+    """The scorer of both."""
+    model, ranker = opened
+    return TermScorer(lambda: model, ranker, *rest)
+
+
 @torch.no_grad()
 def literal(opened, sentence, number, without=False):
     """The logit and the three mean log probabilities of one sentence in one context, each run on this example alone."""
@@ -67,7 +73,7 @@ def test_the_papers_terms_are_the_literal_double_loop(opened, monkeypatch, at_on
     monkeypatch.setattr(generators, "_CONTEXTS", at_once)
     monkeypatch.setattr(terms, "_CELLS", at_once)
     progress = Counting(quiet=True)
-    scorer = TermScorer(*opened, ScoreOptions(form="paper"), progress)
+    scorer = scorer_of(opened, ScoreOptions(form="paper"), progress)
     cells = np.array([(s, c) for s in range(len(SENTENCES)) for c in NUMBERS])
     rng = np.random.default_rng(0)
     cells = cells[rng.integers(len(cells), size=30)]  # in any order, repeated ones too
@@ -82,7 +88,7 @@ def test_the_papers_terms_are_the_literal_double_loop(opened, monkeypatch, at_on
 
 def test_the_pointwise_mutual_information_of_each_term(opened, monkeypatch):
     monkeypatch.setattr(terms, "_SAMPLE", 6)
-    scorer = TermScorer(*opened, ScoreOptions(form="pmi"))
+    scorer = scorer_of(opened, ScoreOptions(form="pmi"))
     assert len(scorer.sample) == 6
 
     def plain(sentence, number):
@@ -96,8 +102,8 @@ def test_the_pointwise_mutual_information_of_each_term(opened, monkeypatch):
 
 
 def test_scores_are_the_weighted_terms_and_a_weight_of_zero_costs_nothing(opened, monkeypatch):
-    all_terms = TermScorer(*opened, ScoreOptions(form="paper")).terms(["A dog!"], np.array([(0, c) for c in NUMBERS]))
-    scorer = TermScorer(*opened, ScoreOptions(form="paper", weights=(0, 0.5, 0.0, 0.2)))
+    all_terms = scorer_of(opened, ScoreOptions(form="paper")).terms(["A dog!"], np.array([(0, c) for c in NUMBERS]))
+    scorer = scorer_of(opened, ScoreOptions(form="paper", weights=(0, 0.5, 0.0, 0.2)))
     asked = []
     real = scorer.generators.encode
     monkeypatch.setattr(scorer.generators, "encode", lambda task, *rest: asked.append(task) or real(task, *rest))
@@ -108,7 +114,7 @@ def test_scores_are_the_weighted_terms_and_a_weight_of_zero_costs_nothing(opened
 
 
 def test_a_text_is_encoded_once_for_all_that_read_it(opened, monkeypatch):
-    scorer = TermScorer(*opened, ScoreOptions(form="paper"))
+    scorer = scorer_of(opened, ScoreOptions(form="paper"))
     real, texts = scorer.generators.encode, []
     monkeypatch.setattr(
         scorer.generators,

@@ -23,7 +23,7 @@ from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus import CorpusOptions, read_documents
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
-from likewise.runs.job import Resume
+from likewise.runs.job import Resume, read_record
 from likewise.runs.parts import checksum
 from likewise.runs.progress import Progress
 
@@ -119,7 +119,8 @@ def build_index(
 ) -> Stage:
     """Build the index of a workspace, unless it is already built.
 
-    Its fingerprint is one of the sentences and the options: the same text in other files gives the same index.
+    Its fingerprint is one of the sentences and the options: the same text in other files gives the same index. Corpus
+    and workspace may be copied or moved: files are known by their content.
 
     Args:
         work: the workspace's folder.
@@ -135,11 +136,16 @@ def build_index(
         JobError: other options or files made the index that is there.
     """
     options, reading, workspace = options or IndexOptions(), corpus_options or CorpusOptions(), Workspace(work)
-    digest = sha256(repr(reading).encode())
+    by_content, by_place = sha256(repr(reading).encode()), sha256(repr(reading).encode())
     for source in find_sources(corpus, reading):
         stat = source.path.stat()
-        digest.update(f"{source.path.resolve()} {stat.st_size} {stat.st_mtime_ns}\n".encode())
-    inputs = {"corpus": digest.hexdigest()}
+        by_content.update(f"{stat.st_size} {checksum(source.path)}\n".encode())
+        by_place.update(f"{source.path.resolve()} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    inputs = {"corpus": by_content.hexdigest()}
+    # An index of an earlier release knows its corpus by place and time.
+    earlier = {"corpus": by_place.hexdigest()}
+    if read_record(workspace.path / "index").get("plan", {}).get("inputs") == earlier:
+        inputs = earlier
     with workspace.open("index", options, inputs=inputs, resume=resume, overwrite=overwrite) as job:
         if not job.finished:
             try:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from likewise.context.generators import Generating
 from likewise.context.generators_stage import load_generators
 from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
 from likewise.context.selection import ContextFinder
@@ -43,6 +44,21 @@ NEAR = 100
 """Texts of the highest cosine that `rows` scores."""
 Wanted = Sequence[bool] | np.ndarray
 """Which terms or features are computed; the others are 0."""
+
+
+def stages_read(wanted: Wanted) -> list[str]:
+    """Return the stages of a workspace that terms or features are made of.
+
+    Args:
+        wanted: a weight or a truth value of each, (4,) or (7,).
+
+    >>> stages_read((1, 1, 0, 0.5, 0, 0, 0))
+    ['index', 'states', 'discriminator']
+    """
+    *_, coherence, centre, left, right = (bool(one) for one in wanted)
+    # The discriminator chooses the contexts of every term.
+    over_contexts = ["discriminator"] if coherence or centre or left or right else []
+    return ["index", "states", *over_contexts, *(["generators"] if centre or left or right else [])]
 
 
 def _texts(pairs: Sequence[SentencePair]) -> list[str]:
@@ -124,7 +140,6 @@ class Origin:
     ) -> None:
         self.workspace, self.states, self.options, self.selection = Workspace(work), states, options, selection
         self.form, self.progress, self.name = options.form, progress, f"origin:{work}"
-        self.settings = {"similarity": f"Origin, form {self.form}", "precision": "fp32", "device": "cpu"}
         pmi = self.form == "pmi"
         self.weights = np.array(
             options.weights or ([float(name in options.terms) for name in FEATURES] if pmi else (0.25,) * 4)
@@ -134,9 +149,18 @@ class Origin:
         self._choose: Any = choose_signed if pmi else choose_even
 
     @cached_property
+    def settings(self) -> dict[str, str]:
+        """The settings that a report of an evaluation names."""
+        precision = self.states.encoder.precision
+        return {"similarity": f"Origin, form {self.form}", "precision": precision, "device": "cpu"}
+
+    @cached_property
     def scorer(self) -> TermScorer:
         """The scorer of the terms of equation 3."""
-        generators = load_generators(self.workspace.require("generators"), self.states)
+
+        def generators() -> Generating:
+            return load_generators(self.workspace.require("generators"), self.states)
+
         return TermScorer(generators, self.finder.ranker, self.options, self.progress)
 
     @cached_property
@@ -266,8 +290,8 @@ def open_origin(
 ) -> Origin:
     """Return the Origin similarity of a workspace.
 
-    In the form `pmi` only what has a weight is opened: without a weight for a term of equation 3, that is the index
-    and the states. Where equation 3 ranks the contexts (`selection.screened`), other weights choose other contexts.
+    Only what has a weight is opened (`stages_read`). Where equation 3 ranks the contexts (`selection.screened`), other
+    weights choose other contexts.
 
     Args:
         work: holds the stages.
@@ -286,10 +310,10 @@ def open_origin(
             "or make it with states.keep=tokens"
         )
 
-    if options.form == "paper":
-        for stage in ("generators", "discriminator"):
-            workspace.require(stage)
     options = with_weights(work, states, options, selection, progress)
+    if options.form == "paper":
+        for stage in stages_read(options.weights or (True,) * len(TERMS)):
+            workspace.require(stage)
     return Origin(work, states, options, selection, progress)
 
 
@@ -319,8 +343,7 @@ def with_weights(
     if sum(wanted) == 1:
         return options.updated(weights=tuple(map(float, wanted)))
     workspace, selection = Workspace(work), selection or SelectionOptions()
-    needs = ["index", "states", *(("discriminator", "generators") if any(wanted[3:]) else ())]
-    depends: list[Any] = [*(workspace.require(stage).fingerprint for stage in needs), options.terms]
+    depends: list[Any] = [*(workspace.require(stage).fingerprint for stage in stages_read(wanted)), options.terms]
     if any(wanted[3:]):
         depends.append(selection.to_dict())
     path = workspace.path / f"even-{digest_of(repr(depends)).hex()[:12]}.json"

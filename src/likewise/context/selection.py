@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Self
@@ -88,21 +89,22 @@ class ContextFinder:
         own, taken = words_of(sentence), list[int]()
         given: set[int] = set()
         before: list[frozenset[str]] = []
-        for index in np.argsort(-scores, kind="stable").tolist():
-            if len(taken) == options.size:
-                break
-            if options.diversity and chunks[index] in given:
-                continue
-            number = numbers[index : index + 1]
-            if not self._of_others(own, number, options)[0]:
-                continue
-            if options.diversity:
-                words = words_of(self.store.preceding(number)[0])
-                if any(jaccard(words, other) >= MAX_OVERLAP for other in before):
+        order = np.argsort(-scores, kind="stable")
+        for begin in range(0, len(order), step := 2 * options.size):  # reading one context at a time is slow
+            rows = order[begin : begin + step]
+            of_others, texts = self._of_others(own, numbers[rows], options), self.store.preceding(numbers[rows])
+            for index, allowed, text in zip(rows.tolist(), of_others, texts, strict=True):
+                if not allowed or (options.diversity and chunks[index] in given):
                     continue
-                before.append(words)
-            taken.append(index)
-            given.add(chunks[index])
+                if options.diversity:
+                    words = words_of(text)
+                    if any(jaccard(words, other) >= MAX_OVERLAP for other in before):
+                        continue
+                    before.append(words)
+                taken.append(index)
+                given.add(chunks[index])
+                if len(taken) == options.size:
+                    return np.array(taken, np.int64)
         return np.array(taken, np.int64)
 
     def _of_others(self, own: frozenset[str], numbers: np.ndarray, options: SelectionOptions) -> list[bool]:
@@ -113,6 +115,7 @@ class ContextFinder:
         return [all(jaccard(own, words_of(text)) < options.same for text in one) for one in texts]
 
 
+@lru_cache(50_000)
 def words_of(text: str) -> frozenset[str]:
     """Return the lower-cased words of a text."""
     return frozenset(_WORD.findall(text.lower()))

@@ -23,7 +23,7 @@ from likewise.context.index_stage import open_store
 from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.inference.load_model import load
-from likewise.inference.vectors import undisturbed
+from likewise.inference.vectors import Precision, autocast, undisturbed
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts, checksum
@@ -59,10 +59,11 @@ class FrozenEncoder:
     Args:
         name: what `likewise.load` takes.
         max_tokens: word pieces read of a sentence, special tokens included.
+        precision: what it computes in.
     """
 
-    def __init__(self, name: str, max_tokens: int) -> None:
-        self.name, self.max_tokens = name, max_tokens
+    def __init__(self, name: str, max_tokens: int, precision: Precision = "fp32") -> None:
+        self.name, self.max_tokens, self.precision = name, max_tokens, precision
         self.model = load(name, precision="fp32")
         tokenizer = self.model.tokenizer
         if not hasattr(tokenizer, "all_special_ids"):
@@ -85,7 +86,12 @@ class FrozenEncoder:
         the batches are those that kept states were made in, to the bit.
         """
         found: list[Any] = [None] * len(texts)
-        with progress.bar("reading sentences", len(texts)) as bar, undisturbed(self.model), torch.inference_mode():
+        with (
+            progress.bar("reading sentences", len(texts)) as bar,
+            undisturbed(self.model),
+            autocast(self.model, self.precision),
+            torch.inference_mode(),
+        ):
             for rows in self._batches(texts):
                 features: Any = self.model.preprocess([texts[i] for i in rows])
                 features = {k: v.to(self.model.device) if torch.is_tensor(v) else v for k, v in features.items()}
@@ -142,7 +148,7 @@ class States:
         self.vectors, self.ids = found["vectors"].astype(np.float32), found["ids"].astype(np.int64)
         self.starts, self.idf = found["starts"], found["idf"]
         self.store = open_store(workspace.require("index"))
-        self.encoder = FrozenEncoder(options.encoder, options.max_tokens)
+        self.encoder = FrozenEncoder(options.encoder, options.max_tokens, options.precision)
         self._kept: dict[str, SentenceReading] = {}
 
     @cached_property
@@ -221,7 +227,8 @@ def read_states(
     with workspace.open("states", options, ["index"], resume=resume, overwrite=overwrite) as job:
         if not job.finished:
             texts = open_store(workspace.require("index")).texts()
-            _read(job, texts, FrozenEncoder(options.encoder, options.max_tokens), options.keep, progress)
+            encoder = FrozenEncoder(options.encoder, options.max_tokens, options.precision)
+            _read(job, texts, encoder, options.keep, progress)
     return workspace.require("states")
 
 

@@ -24,7 +24,8 @@ Letters: S sentences, C contexts, K cells (a sentence in a context).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,20 +48,34 @@ class TermScorer:
 
     Attributes:
         weights: (4,) of the terms.
-        sample, few: the contexts over which a sentence's mean coherence and its mean in the other terms are taken.
+        sample: the contexts over which a sentence's mean coherence is taken.
+
+    Args:
+        open_generators: opens the generators, when one of their terms is asked for.
+        ranker: the discriminator.
+        options: form and weights.
+        progress: shows what is scored.
     """
 
     def __init__(
-        self, generators: Generating, ranker: CachedRanker, options: ScoreOptions, progress: Progress = QUIET
+        self,
+        open_generators: Callable[[], Generating],
+        ranker: CachedRanker,
+        options: ScoreOptions,
+        progress: Progress = QUIET,
     ) -> None:
-        self.generators, self.ranker, self.states = generators, ranker, ranker.states
+        self._open_generators, self.ranker, self.states = open_generators, ranker, ranker.states
         self.options, self.progress = options, progress
         four = options.weights[-len(TERMS) :]
         self.weights = np.array(four or (1 / len(TERMS),) * len(TERMS), dtype=np.float64)
         contexts = self.states.store.n_contexts
         self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
-        self.few = self.sample[:: max(1, len(self.sample) // generators.sample)]
         self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
+
+    @cached_property
+    def generators(self) -> Generating:
+        """The generators, opened at their first use."""
+        return self._open_generators()
 
     def __call__(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
         """Return S(s, c) of one sentence in each context: (C,)."""
@@ -92,11 +107,10 @@ class TermScorer:
         if new := [text for text in dict.fromkeys(sentences) if (text, asked) not in self._means]:
             means = np.zeros((len(new), len(TERMS)))
             # The discriminator's are cheap; those of the generators are taken over as many contexts as they can afford.
-            for sample, some in (
-                (self.sample, (asked[0], False, False, False)),
-                (self.few, (False, *asked[1:])),
-            ):
+            for some in ((asked[0], False, False, False), (False, *asked[1:])):
                 if any(some):
+                    step = 1 if some[0] else max(1, len(self.sample) // self.generators.sample)
+                    sample = self.sample[::step]
                     cells = np.stack([np.tile(np.arange(len(new)), len(sample)), np.repeat(sample, len(new))], axis=1)
                     means += self._terms(new, cells, some, QUIET).reshape(len(sample), len(new), -1).mean(axis=0)
             self._means |= {(text, asked): row for text, row in zip(new, means, strict=True)}
