@@ -126,5 +126,6 @@ def test_the_stage_of_a_pretrained_model_and_its_score(llama, frozen, tmp_path, 
             cells = np.array([(0, i) for i in range(len(contexts))])
             return model.of_texts([text], lefts, rights, cells)
 
-        expected = plain_terms(numbers) - plain_terms(origin.scorer.few).mean(axis=0)
+        few = origin.scorer.sample[:: len(origin.scorer.sample) // model.sample]
+        expected = plain_terms(numbers) - plain_terms(few).mean(axis=0)
         np.testing.assert_allclose(terms[side, :, 1:], expected, atol=1e-3)

@@ -46,7 +46,7 @@ Wanted = Sequence[bool] | np.ndarray
 """Which terms or features are computed; the others are 0."""
 
 
-def stages_read(wanted: Wanted) -> list[str]:
+def stages_read(wanted: Sequence[float] | np.ndarray) -> list[str]:
     """Return the stages of a workspace that terms or features are made of.
 
     Args:
