@@ -128,6 +128,30 @@ def result_path(out: Path, arm: str, seed: int) -> Path:
     return out / f"{re.sub('[^a-z0-9.]+', '-', arm.lower())}-{seed}.json"
 
 
+def dev_score(model: Any, data: Any, precision: Any = "bf16") -> float:
+    """Return the Spearman correlation of a model on STS-B dev, times 100."""
+    import likewise
+
+    return float(likewise.evaluate(model, "sts-b-dev", data=data, precision=precision).results[0].score)
+
+
+def mean_of_seeds(arm: str, seeds: tuple[int, ...] = (1, 2, 3)) -> Any:
+    """The model whose weights are the mean of those of an arm's seeds, which must have been trained."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        import torch
+
+        import likewise
+
+        models = [likewise.load(result_path(args.out, arm, seed).with_suffix(""), precision="fp32") for seed in seeds]
+        with torch.no_grad():
+            for own, *others in zip(*(model.parameters() for model in models), strict=True):
+                own.copy_(torch.stack([own, *others]).mean(dim=0))
+        return {"model": models[0], "dev": dev_score(models[0], args.data, args.precision), "step": None}
+
+    return make
+
+
 def table(arms: Mapping[str, Arm], out: Path, seeds: list[int]) -> str:
     """Markdown: mean over the seeds of each task, and mean and spread (standard deviation) of the average."""
     lines: list[str] = []

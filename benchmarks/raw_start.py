@@ -2,11 +2,16 @@
 
     python benchmarks/raw_start.py
     python benchmarks/raw_start.py --arms simcse arccse --seeds 1 --device cuda
+    python benchmarks/raw_start.py --figures --seeds 1
+    python benchmarks/raw_start.py --base bundled:smollm2 --seeds 1 --steps 40 --eval-steps 20 --out runs/raw-smollm2
 
 All-MiniLM-L6-v2 is a finished sentence encoder, and no raw language model of its size comes with it. So it is taken
 back once: masked language modelling on the corpus, until the mean of its tokens scores on STS-B dev what BERT's does
 (`--target`). That start is kept in --out and every arm is trained from it; see arms.py for what they share. `--base`
-takes a raw language model of your own instead.
+takes a raw language model of your own instead. One that reads from left to right, such as SmolLM2, has arms of its own:
+it is read by the mean of its tokens, or by the last token of a prompt that asks for one word.
+
+`--figures` trains the arms of ArcCSE's figures 4 to 7 and table 3, all by default, and scores them on STS-B dev alone.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import argparse
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +29,15 @@ import torch
 from filelock import FileLock
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
-from arms import Arm, parser_of, result_path, run
+from arms import Arm, dev_score, mean_of_seeds, parser_of, run
+from likewise.encoder.build import load_transformer, reads_left_to_right
+from likewise.recipes import Recipe
+from likewise.recipes.arccse import ARCCSE, SIMCSE
+from likewise.recipes.sncse import SNCSE as SNCSE_RECIPE
 from sncse_sts import TWO
 
 RATE, WARM_UP, BATCH, LENGTH = 5e-4, 50, 64, 64
 """Of the masked language modelling."""
-
-
-def dev_score(model: Any, data: Any, precision: Any = "bf16") -> float:
-    """Return the Spearman correlation of a model on STS-B dev, times 100."""
-    import likewise
-
-    return float(likewise.evaluate(model, "sts-b-dev", data=data, precision=precision).results[0].score)
 
 
 def make_start(args: argparse.Namespace) -> None:
@@ -115,21 +118,6 @@ def fitted(name: str, **options: Any) -> Any:
     return make
 
 
-def mean_of_seeds(arm: str, seeds: tuple[int, ...] = (1, 2, 3)) -> Any:
-    """The model whose weights are the mean of those of an arm's seeds, which must have been trained."""
-
-    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        import likewise
-
-        models = [likewise.load(result_path(args.out, arm, seed).with_suffix(""), precision="fp32") for seed in seeds]
-        with torch.no_grad():
-            for own, *others in zip(*(model.parameters() for model in models), strict=True):
-                own.copy_(torch.stack([own, *others]).mean(dim=0))
-        return {"model": models[0], "dev": dev_score(models[0], args.data, args.precision), "step": None}
-
-    return make
-
-
 # One rate for all that are trained by AdamW, that of this library's presets for contrastive learning; the processor's
 # bfloat16, as on a GPU.
 ONE = {"learning_rate": 1e-4, "precision": "bf16"}
@@ -161,13 +149,108 @@ ARMS = {
     "tsdae": Arm("tsdae", ONE, seeds=False),
 }
 
-# Not of the table by default: it wants the three seeds of its arm.
-OTHERS = {"arccse, the mean of three seeds' weights": Arm(mean_of_seeds("arccse"), seeds=False)}
+# Not of the table by default: the mean wants the three seeds of its arm, and the other is one reading of "64 steps".
+OTHERS = {
+    "arccse, the mean of three seeds' weights": Arm(mean_of_seeds("arccse"), seeds=False),
+    "arccse, 64 accumulations of 16": Arm(
+        "arccse", ARC | {"batch_size": 16, "accumulation": 64, "max_steps": 5, "eval_steps": 5}, seeds=False
+    ),
+}
+
+PROMPT = 'This sentence: "X" means in one word:'
+"""PromptEOL (Jiang et al. 2023), whose last token is read."""
+
+
+def at_the_last_token(base: str, head: bool, dropout: float | None = None) -> Any:
+    """Return an encoder whose vector is the state of the last token of `PROMPT`, which a causal model reads last."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    from likewise.encoder.build import load_transformer
+    from likewise.encoder.training_modules import TrainingHead
+
+    transformer = load_transformer(base, dropout)
+    own: Any = transformer.tokenizer
+    backend, parts = own.backend_tokenizer, dict(zip(("<before>", "<after>"), PROMPT.split("X"), strict=True))
+    ids = {name: backend.encode(text, add_special_tokens=False).ids for name, text in parts.items()}
+    backend.post_processor = TemplateProcessing(
+        single="<before>:0 $A:0 <after>:0",
+        special_tokens=[
+            {"id": name, "ids": found, "tokens": own.convert_ids_to_tokens(found)} for name, found in ids.items()
+        ],
+    )
+    kept = {"pad_token": own.pad_token, "eos_token": own.eos_token, "model_max_length": own.model_max_length}
+    transformer.processor = PreTrainedTokenizerFast(tokenizer_object=backend, padding_side="right", **kept)
+    width = transformer.get_embedding_dimension()
+    modules = [transformer, Pooling(width, pooling_mode="lasttoken")]
+    return SentenceTransformer(modules=[*modules, TrainingHead(width)] if head else modules)
+
+
+def last_token_as_it_is(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    """The start, untrained, read by the last token of the prompt."""
+    model = at_the_last_token(args.base, head=False).eval()
+    return {"model": model, "dev": dev_score(model, args.data, args.precision), "step": 0}
+
+
+def of_the_last_token(recipe: Recipe) -> Recipe:
+    """Return a recipe that trains the last token of the prompt."""
+    return replace(
+        recipe, build_encoder=lambda base, options: at_the_last_token(base, options.head, options.dropout).train()
+    )
+
+
+# A causal model has no [CLS], no mask token (so that the words of triplets are deleted), and of the dropouts that of
+# attention alone.
+MEAN = ONE | {"pooling": "mean"}
+LAST = ONE | {"max_length": 48}  # of which the prompt takes 11
+CAUSAL = {
+    "untrained, mean": ARMS["untrained, mean"],
+    "untrained, last token": Arm(last_token_as_it_is, seeds=False),
+    "simcse, mean": Arm("simcse", MEAN),
+    "arccse, mean": Arm("arccse", MEAN | {"triplet_by": "delete"}),
+    "simcse, last token": Arm(of_the_last_token(SIMCSE), LAST),
+    "arccse, last token": Arm(of_the_last_token(ARCCSE), LAST | {"triplet_by": "delete"}),
+    "sncse, last token": Arm(of_the_last_token(SNCSE_RECIPE), LAST | {"head": True, "distil_mask": "never"}),
+}
+
+
+def figure(name: str, values: list[Any], **more: Any) -> dict[str, Arm]:
+    """The arms of an option's values."""
+    return {
+        f"{name.replace('_', ' ')} {value}": Arm("arccse", ARC | {name: value} | more, seeds=False) for value in values
+    }
+
+
+# The values of each figure but for that of the default, which is the arm `arccse`.
+FIGURES = {
+    "4": figure("margin", [0.0, 5.0, 15.0, 20.0]),
+    "5": figure("temperature", [0.01, 0.03, 0.07, 0.1]),
+    "table-3": {
+        "one view without dropout": Arm("arccse", ARC | {"positive_dropout": False}, seeds=False),
+        "one view without dropout, margin 5": Arm(
+            "arccse", ARC | {"positive_dropout": False, "margin": 5.0}, seeds=False
+        ),
+        "dropout in the triplets": Arm("arccse", ARC | {"triplet_dropout": True}, seeds=False),
+    },
+    "7": figure("triplet_weight", [0.3, 1.2]),
+    "6": {
+        f"masks {closer} and {farther}": Arm(
+            "arccse", ARC | {"mask_closer": closer, "mask_farther": farther}, seeds=False
+        )
+        for closer, farther in ((0.1, 0.2), (0.2, 0.55))
+    },
+}
+EVERY = ARMS | OTHERS | CAUSAL | {name: arm for arms in FIGURES.values() for name, arm in arms.items()}
 
 
 def parser() -> argparse.ArgumentParser:
     budget = {"steps": 80, "eval_steps": 40, "precision": "bf16"}
-    parser = parser_of(ARMS | OTHERS, __doc__, arms=list(ARMS), out=Path("runs/raw-start"), base="", **budget)
+    parser = parser_of(EVERY, __doc__, arms=[], out=Path("runs/raw-start"), base="", **budget)
+    parser.add_argument(
+        "--figures", nargs="*", choices=FIGURES, help="of ArcCSE: the figures to train for; with no value, all"
+    )
     parser.add_argument("--finished", default="bundled:minilm", help="the encoder that is taken back")
     parser.add_argument("--target", type=float, default=55.0, help="score on STS-B dev at which it is raw")
     parser.add_argument("--start-steps", type=int, default=350, help="updates at most to get there")
@@ -183,12 +266,18 @@ def main() -> None:
     elif args.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("--device cuda: torch finds no GPU here; leave the option out, or install torch for CUDA")
     args.out.mkdir(parents=True, exist_ok=True)
+    if args.figures is not None:
+        args.tasks = "sts-b-dev"
+        chosen = {name: arm for one in args.figures or FIGURES for name, arm in FIGURES[one].items()}
+        args.arms = ["arccse", *chosen]
     if not args.base:
         args.base = str(args.out / "start")
         with FileLock(f"{args.base}.lock"):
             if not Path(args.base).exists():
                 make_start(args)
-    run(ARMS | OTHERS, args)
+    if not args.arms and not args.arm:
+        args.arms = list(CAUSAL if reads_left_to_right(load_transformer(args.base)) else ARMS)
+    run(EVERY, args)
 
 
 if __name__ == "__main__":

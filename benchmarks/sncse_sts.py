@@ -40,13 +40,13 @@ def mask(args: argparse.Namespace, seed: int, **prompts: Any) -> str:
     return str(folder)
 
 
-def at_the_mask(own: bool = False) -> Any:
+def at_the_mask(own: bool = False, **prompts: Any) -> Any:
     """The mask as it is distilled, with the first seed or with its own."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         import likewise
 
-        args.base = mask(args, args.seed if own else 1)
+        args.base = mask(args, args.seed if own else 1, **prompts)
         return {"model": likewise.load(args.base, precision="fp32")}
 
     return make
@@ -82,12 +82,25 @@ ARMS = {
     "SNCSE, dropout 0.05": Arm(from_the_mask(dropout=0.05), seeds=False),
 }
 
+# Not of the table: the paper's tables 2 and 3 with the spread of the whole training, in one prompt and in two.
+OTHERS = {"the base in two prompts, a mask for each seed": Arm(at_the_mask(own=True, **TWO))} | {
+    f"{name}{words}, a mask for each seed": Arm(from_the_mask(own=True, **prompts, **role))
+    for words, prompts in (("", {}), (" in two prompts", TWO))
+    for name, role in {
+        "InfoNCE": {"negation": "none"},
+        "SNCSE": {},
+        "negation as a positive": {"negation": "positive"},
+        "negation as a hard negative": {"negation": "hard-negative"},
+    }.items()
+    if name + words != "SNCSE"
+}
+
 
 def parser() -> argparse.ArgumentParser:
     budget = {"steps": 20, "eval_steps": 10, "max_length": 48}
     tasks = "sts,semantoneg,negation-gap"
-    return parser_of(ARMS, __doc__, out=Path("runs/sncse-sts"), tasks=tasks, **budget)
+    return parser_of(ARMS | OTHERS, __doc__, arms=list(ARMS), out=Path("runs/sncse-sts"), tasks=tasks, **budget)
 
 
 if __name__ == "__main__":
-    run(ARMS, parser().parse_args())
+    run(ARMS | OTHERS, parser().parse_args())

@@ -190,6 +190,14 @@ def test_which_way_a_base_reads_is_seen(llama, raw_mpnet, tiny_base):
     assert ways == [True, False, False]
 
 
+def test_two_views_of_a_language_model_differ_by_the_dropout_of_its_attention(llama):
+    torch.manual_seed(0)
+    for dropout, differ in ((None, False), (0.5, True)):
+        encoder = build_encoder(llama, pooling="mean", head=False, dropout=dropout).train()
+        first, second = (encoder(encoder.preprocess(["the cat at the door"]))["sentence_embedding"] for _ in range(2))
+        assert torch.equal(first, second) is not differ  # random weights attend little
+
+
 def test_a_language_model_learns_in_float32_from_its_mean_and_not_from_its_first_token(llama, corpus_file, tmp_path):
     result = likewise.train("simcse", corpus_file, base=llama, out=tmp_path / "out", select_by="last", **SMALL)
     saved = json.loads((result.path / "config.json").read_text())

@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
 import torch
 from transformers import AutoModel
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.saved_models import is_sentence_encoder
+from likewise.inference import load
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -49,3 +51,46 @@ def test_the_mean_of_the_seeds_is_that_of_their_weights(script, tiny_base, tmp_p
     found = table.mean_of_seeds("arccse")(args, tmp_path)["model"]
     for own, *three in zip(found.parameters(), *weights, strict=True):
         assert torch.allclose(own, sum(three) / 3, atol=1e-5)
+
+
+def test_the_last_token_of_a_prompt_is_read_by_a_causal_model(script, llama, tmp_path):
+    table = script(BENCHMARKS / "raw_start.py")
+    model = table.at_the_last_token(llama, head=False).eval()
+    own = model.tokenizer("the cat")["input_ids"]
+    text = "".join(model.tokenizer.convert_ids_to_tokens(own)).replace("Ġ", " ")
+    assert text == table.PROMPT.replace("X", "the cat")
+    with torch.no_grad():
+        states = model[0].auto_model(input_ids=torch.tensor([own])).last_hidden_state[0]
+    found = model.encode(["the cat", "a longer sentence about the cat at the door"])
+    assert torch.allclose(torch.tensor(found[0]), states[-1], atol=1e-5)
+    model.save_pretrained(str(tmp_path / "saved"))
+    assert load(tmp_path / "saved", precision="fp32").encode(["the cat"]) == pytest.approx(found[:1], abs=1e-5)
+
+
+def test_a_base_has_the_arms_of_its_kind_and_a_figure_those_of_its_values(script, llama, tiny_base, monkeypatch):
+    table = script(BENCHMARKS / "raw_start.py")
+    chosen = []
+    monkeypatch.setattr(table, "run", lambda arms, args: chosen.append((args.arms, args.tasks)))
+    for words in (["--base", llama], ["--base", str(tiny_base)], ["--base", str(tiny_base), "--figures", "4", "7"]):
+        monkeypatch.setattr("sys.argv", ["raw_start.py", *words])
+        table.main()
+    assert chosen[0] == (list(table.CAUSAL), "sts")
+    assert chosen[1] == (list(table.ARMS), "sts")
+    margins = ["margin 0.0", "margin 5.0", "margin 15.0", "margin 20.0"]
+    assert chosen[2] == (["arccse", *margins, "triplet weight 0.3", "triplet weight 1.2"], "sts-b-dev")
+    assert table.EVERY["margin 15.0"].options["margin"] == 15
+
+
+def test_a_mask_is_kept_by_its_seed_and_its_prompts(script, tiny_base, tmp_path, monkeypatch):
+    table = script(BENCHMARKS / "sncse_sts.py")
+    made = []
+    monkeypatch.setattr("likewise.train", lambda *_, **given: made.append(given))
+    monkeypatch.setattr(table, "train", lambda arm, args, out: {"base": args.base})
+    found = []
+    for name in ("SNCSE, a mask for each seed", "SNCSE in two prompts, a mask for each seed"):
+        for seed in ("1", "2"):
+            args = table.parser().parse_args(["--out", str(tmp_path), "--base", str(tiny_base), "--seed", seed])
+            found.append((table.ARMS | table.OTHERS)[name].recipe(args, tmp_path)["base"])
+    assert [Path(one).name for one in found] == ["mask-1", "mask-2", "mask-1-two", "mask-2-two"]
+    assert [given["seed"] for given in made] == [1, 2, 1, 2]
+    assert [given.get("other_template") for given in made] == [None, None, *2 * [table.TWO["other_template"]]]

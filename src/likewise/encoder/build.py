@@ -30,6 +30,8 @@ FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
 FINAL_STOP: Any = {"type": "Replace", "pattern": {"Regex": r"""(?<=[^\s.?!"'])\s*\z"""}, "content": " ."}
 """The normaliser, as it is saved, that ends a text without a final stop with ' .', as PromptBERT's code does."""
 
+_DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+
 
 def load_transformer(base: str, dropout: float | None = None) -> Transformer:
     """Load the Transformer module of a base.
@@ -131,8 +133,11 @@ def set_dropout(transformer: Transformer, probability: float | None) -> None:
     for module in transformer.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = probability
+        for name in _DROPOUTS:  # kept as a number by attention that calls torch's own, such as that of Llama
+            if isinstance(getattr(module, name, None), int | float):
+                setattr(module, name, probability)
     config = transformer.auto_model.config
-    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
+    for name in _DROPOUTS:
         if hasattr(config, name):
             setattr(config, name, probability)
 
