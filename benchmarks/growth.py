@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,14 @@ def negation(source: Path, folder: Path) -> Work:
     return work
 
 
+def indexing(source: Path, folder: Path) -> Work:
+    """From a text file to an index that can be searched, with a mean of word vectors."""
+    import likewise
+
+    _mean_of_words(folder)
+    return lambda: likewise.index(source, model=folder / "model", out=folder / "out.index", quiet=True)
+
+
 def evaluation(source: Path, folder: Path) -> Work:
     """Cosines of neighbouring sentences and their rank correlation with a made-up rating, by a mean of word vectors."""
     import numpy as np
@@ -122,9 +130,20 @@ PARTS = {
     "corpus reading": corpus_reading,
     "training steps": training_steps,
     "encoding": encoding,
+    "indexing": indexing,
     "negation": negation,
     "evaluation": evaluation,
 }
+
+
+def lines_of(corpus: Path, count: int) -> Iterator[str]:
+    """The first lines of a corpus; where it ends, its lines again, each with another one behind it."""
+    with gzip.open(corpus, "rt", encoding="utf-8") as file:
+        lines = list(islice(file, count))
+    yield from lines
+    for number in range(len(lines), count):
+        turn, row = divmod(number, len(lines))
+        yield f"{lines[row].rstrip()} {lines[(row + turn) % len(lines)]}"
 
 
 def _peak() -> float:
@@ -167,8 +186,8 @@ def main() -> None:
         sources: dict[int, Path] = {}
         for size in args.sizes:
             sources[size] = Path(folder) / f"{size}.txt"
-            with gzip.open(args.corpus, "rt", encoding="utf-8") as lines, sources[size].open("w") as file:
-                file.writelines(islice(lines, size))
+            with sources[size].open("w", encoding="utf-8") as file:
+                file.writelines(lines_of(args.corpus, size))
         for part in args.parts:
             last: tuple[int, float] | None = None
             for size in args.sizes:
