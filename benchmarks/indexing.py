@@ -14,7 +14,8 @@ turns. Seconds are by the clock and by the processor (all threads); the median t
 show whether memory grows.
 
 --judged SET makes the index of a judged set in float32 and in 'close', searches both with its dev queries, and tells
-the share of the first ten hits that are the same, and nDCG@10 of both.
+the share of the first ten hits that are the same, nDCG@10 of both, and the interval of what 'close' gains (95 %, paired
+bootstrap over the queries).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import likewise
 import searching
 from likewise.corpus.bundled import resolve_model
@@ -42,6 +45,7 @@ from likewise.retrieval.pipeline import WITHOUT_TOKENS
 from likewise.runs.job import read_record
 from likewise.runs.provenance import machine, versions
 from likewise.searching.passages import Splitting
+from likewise.searching.trial import gain_interval
 
 WORDS = 180
 WARM = 256
@@ -156,15 +160,16 @@ def judged(name: str, model: str, folder: Path) -> dict[str, Any]:
     """The index in 'close' beside the one in float32: the same hits, and nDCG@10."""
     questions = searching.collection(data_folder() / "domain", name, "dev")
     rows = [{"id": one, "text": text} for one, text in questions.documents.items()]
-    found, ten = {}, {}
+    found, ten, each = {}, {}, {}
     for kind, settings in {"fp32": {"precision": "fp32"}, "close": {"precision": "close"}}.items():
         opened = likewise.index(rows, model=model, out=folder / kind, quiet=True, **settings)
         best = searching.by_index(questions, opened)
         ten[kind] = {query: list(best[query])[:10] for query in questions.queries}
-        ndcg = searching.measured(questions, best)["ndcg_cut_10"]
-        found[kind] = {"engine": read_record(folder / kind)["engine"], "ndcg_cut_10": statistics.mean(ndcg)}
+        each[kind] = searching.measured(questions, best)["ndcg_cut_10"]
+        found[kind] = {"engine": read_record(folder / kind)["engine"], "ndcg_cut_10": statistics.mean(each[kind])}
     same = [len({*ten["fp32"][query]} & {*ten["close"][query]}) / len(ten["fp32"][query]) for query in ten["fp32"]]
-    return {"set": name, "queries": len(same), "same": statistics.mean(same), **found}
+    gain = gain_interval(np.array(each["close"]) - np.array(each["fp32"]))
+    return {"set": name, "queries": len(same), "same": statistics.mean(same), "gain_95": gain, **found}
 
 
 def parser() -> argparse.ArgumentParser:
