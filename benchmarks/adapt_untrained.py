@@ -59,6 +59,7 @@ from queries import ndcg_of_each
 from searching import JUDGED, Judged, collection
 
 WAYS = {"alone": vectors_alone(), "free hybrid": free_hybrid(), "pipeline without tokens": WITHOUT_TOKENS}
+PARTS = ("dev", "test")
 MOST = 5000  # documents of a set on which the two dear changes are tried
 Map = Callable[[np.ndarray], np.ndarray]
 Scored = dict[str, np.ndarray]
@@ -249,7 +250,7 @@ def single(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
     def row(arm: str, vectors: np.ndarray) -> dict[str, Any]:
         score = ready.score(vectors).score
-        return {"set": name, "arm": arm, "dev": round(score, 2), "gain": round(score - start, 2)}
+        return {"set": name, "arm": arm, args.part: round(score, 2), "gain": round(score - start, 2)}
 
     yield row("base", judged)
     topics = latent(corpus)(ready.sentences)
@@ -269,15 +270,17 @@ def single(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def tables(rows: Sequence[dict[str, Any]]) -> str:
     """Markdown: the gains over the base in the free hybrid and the pipeline, and on single sentences."""
     lines = []
-    for way, sets in (*((way, JUDGED) for way in WAYS), ("dev", SENTENCES)):
-        there = [name for name in sets if any(one["set"] == name for one in rows)]
+    for way, sets in (*((way, JUDGED) for way in WAYS), *((part, SENTENCES) for part in PARTS)):
+        there = [name for name in sets if any(one["set"] == name and way in one for one in rows)]
+        if not there:
+            continue
         gains: dict[str, dict[str, float]] = {}
         for one in rows:
             if one["set"] in there and way in one and one["arm"] != "base":
                 given = one.get(f"{way}: gain", one.get("gain"))
                 gains.setdefault(one["arm"], {})[one["set"]] = given[0] if isinstance(given, list) else given
         base = {one["set"]: one[way] for one in rows if one["arm"] == "base" and way in one}
-        title = f"{way}, gain over the base" if way != "dev" else "single sentences, gain over the base"
+        title = f"{way}, gain over the base" if way in WAYS else f"single sentences ({way}), gain over the base"
         lines += [f"| {title} | {' | '.join(there)} | mean | least |", f"| --- |{' ---: |' * (len(there) + 2)}"]
         lines.append(f"| base | {' | '.join(f'{base[name]:.2f}' for name in there)} | | |")
         for arm, found in gains.items():
@@ -296,7 +299,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--base", default="bundled:minilm")
     found.add_argument("--precision", choices=("fp32", "bf16"), default="bf16", help="of all but documents and queries")
     found.add_argument("--sets", nargs="+", choices=(*JUDGED, *SENTENCES), default=[*JUDGED, *SENTENCES])
-    found.add_argument("--part", choices=("dev", "test"), default="dev")
+    found.add_argument("--part", choices=PARTS, default="dev")
     found.add_argument("--arms", nargs="+", help="how the names of the arms begin; all if not given")
     return found
 

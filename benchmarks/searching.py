@@ -101,11 +101,18 @@ def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
     return found
 
 
-def by_txtai(judged: Judged, model: str) -> Found:
-    """txtai's hybrid search, vectors and BM25, with its defaults: each document is a row, and is not divided."""
+def by_txtai(judged: Judged, model: str, precision: str = "fp32") -> Found:
+    """txtai's hybrid search, vectors and BM25, with its defaults: each document is a row, and is not divided.
+
+    In another precision than float32, which is the one of its own encoder, it is given our encoder.
+    """
     from txtai import Embeddings
 
-    peer = Embeddings(path=resolve_model(model), hybrid=True)
+    if precision == "fp32":
+        peer = Embeddings(path=resolve_model(model), hybrid=True)
+    else:
+        encoder = likewise.load(model, engine="torch", precision=precision)
+        peer = Embeddings(method="external", transform=lambda texts: encoder.encode(list(texts)), hybrid=True)
     peer.index(judged.documents.items())
     return {query: dict(peer.search(text, 100)) for query, text in judged.queries.items()}
 
@@ -147,7 +154,7 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         "base": lambda: exhaustive(judged, exact()[1]),
         "BM25": lambda: exhaustive(judged, exact()[0]),
         "LanceDB, hybrid": lambda: by_lancedb(judged, reader()),
-        **({"txtai, hybrid": lambda: by_txtai(judged, options.model)} if find_spec("txtai") else {}),
+        **({"txtai, hybrid": lambda: by_txtai(judged, options.model, options.precision)} if find_spec("txtai") else {}),
         "likewise, words": lambda: by_index(judged, reader(), mode="words"),
         "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
         "likewise, without tokens": lambda: by_index(judged, reader(), pipeline=WITHOUT_TOKENS),
