@@ -11,6 +11,10 @@ back once: masked language modelling on the corpus, until the mean of its tokens
 takes a raw language model of your own instead. One that reads from left to right, such as SmolLM2, has arms of its own:
 it is read by the mean of its tokens, or by the last token of a prompt that asks for one word.
 
+`--trained` scores what is trained on other tasks:
+
+    python benchmarks/raw_start.py --trained runs/raw-start --tasks transfer --out runs/raw-start/transfer --seeds 1
+
 `--figures` trains the arms of ArcCSE's figures 4 to 7 and table 3, all by default, and scores them on STS-B dev alone.
 """
 
@@ -29,7 +33,7 @@ import torch
 from filelock import FileLock
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
-from arms import Arm, dev_score, mean_of_seeds, parser_of, run
+from arms import Arm, dev_score, mean_of_seeds, parser_of, result_path, run
 from likewise.encoder.build import load_transformer, reads_left_to_right
 from likewise.recipes import Recipe
 from likewise.recipes.arccse import ARCCSE, SIMCSE
@@ -114,6 +118,18 @@ def fitted(name: str, **options: Any) -> Any:
         likewise.baseline(name, args.corpus, **given, **options)
         model = likewise.load(out, precision="fp32")
         return {"model": model, "dev": dev_score(model, args.data, args.precision), "step": 0}
+
+    return make
+
+
+def as_trained(arm: str) -> Any:
+    """The model of an arm that lies in the folder `--trained`."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        import likewise
+
+        folder = result_path(args.trained, arm, args.seed).with_suffix("")
+        return {"model": likewise.load(folder, precision="fp32"), "dev": None, "step": None}
 
     return make
 
@@ -252,6 +268,9 @@ def parser() -> argparse.ArgumentParser:
         "--figures", nargs="*", choices=FIGURES, help="of ArcCSE: the figures to train for; with no value, all"
     )
     parser.add_argument("--finished", default="bundled:minilm", help="the encoder that is taken back")
+    parser.add_argument(
+        "--trained", type=Path, help="score the models in this folder and train none, for other --tasks"
+    )
     parser.add_argument("--target", type=float, default=55.0, help="score on STS-B dev at which it is raw")
     parser.add_argument("--start-steps", type=int, default=350, help="updates at most to get there")
     parser.add_argument("--start-every", type=int, default=50, help="updates between two looks at STS-B dev")
@@ -277,7 +296,8 @@ def main() -> None:
                 make_start(args)
     if not args.arms and not args.arm:
         args.arms = list(CAUSAL if reads_left_to_right(load_transformer(args.base)) else ARMS)
-    run(EVERY, args)
+    kept = {name: replace(arm, recipe=as_trained(name)) for name, arm in EVERY.items() if not callable(arm.recipe)}
+    run(EVERY | kept if args.trained else EVERY, args)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The raw language model that the papers' methods start from."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,16 @@ def test_a_mask_is_kept_by_its_seed_and_its_prompts(script, tiny_base, tmp_path,
     assert [Path(one).name for one in found] == ["mask-1", "mask-2", "mask-1-two", "mask-2-two"]
     assert [given["seed"] for given in made] == [1, 2, 1, 2]
     assert [given.get("other_template") for given in made] == [None, None, *2 * [table.TWO["other_template"]]]
+
+
+def test_models_that_are_trained_are_scored_again(script, saved_model, tmp_path, monkeypatch):
+    table = script(BENCHMARKS / "raw_start.py")
+    shutil.copytree(saved_model, tmp_path / "simcse-1")
+    chosen = {}
+    monkeypatch.setattr(table, "run", lambda arms, args: chosen.update(arms=arms, args=args))
+    monkeypatch.setattr("sys.argv", ["raw_start.py", "--base", str(saved_model), "--trained", str(tmp_path)])
+    table.main()
+    chosen["args"].seed = 1
+    found = chosen["arms"]["simcse"].recipe(chosen["args"], tmp_path)["model"]
+    assert found.encode(["the cat"]) == pytest.approx(load(saved_model, precision="fp32").encode(["the cat"]), abs=1e-5)
+    assert chosen["arms"]["untrained, mean"] is table.ARMS["untrained, mean"]
