@@ -136,7 +136,7 @@ def test_the_tables_of_contexts_are_written_as_they_are_committed(script, tmp_pa
     scores = {name: rng.normal(size=22) for name in ("student", "base")}
     monkeypatch.setattr(cases, "scores_of", lambda *_: scores)
     stage = SimpleNamespace(record={"documents": 1, "sentences": 9, "contexts": 7, "held_out": {"accuracy": 0.7}})
-    for name in ("build_index", "read_states", "train_discriminator", "train_generators"):
+    for name in ("build_index", "read_states", "train_discriminator"):
         monkeypatch.setattr(amount, name, lambda *_: stage)
     for table, *more in ((cases, "--student", "any"), (amount, "--documents", "1")):
         monkeypatch.setattr(sys, "argv", ["table.py", "--out", str(tmp_path), *more])

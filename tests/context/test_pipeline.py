@@ -56,7 +56,7 @@ def work(trained, config, tmp_path_factory):
     shutil.copytree(trained, work)
     done = run("context", "train", "generators", "--work", work, "--config", config)
     assert done.exit_code == 0, done.output
-    assert "held-out perplexity of a word, right context: centre " in done.output
+    assert "held-out perplexity of a word with its own context: centre " in done.output
     return work
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 
@@ -41,6 +42,9 @@ Set = Annotated[
 ]
 _SHOWN = 3
 """Contexts that --explain prints of those that add to a similarity, and of those that take off."""
+_SIDE = 160
+"""Characters of either side of a gap that --explain prints."""
+_GIVEN = {"right": "with its own context", "shuffled": "with another context", "none": "without context"}
 ReplaceStage = Annotated[bool, typer.Option("--overwrite", help="Replace a result of other options.")]
 
 
@@ -104,7 +108,7 @@ def train(
         stage = stages.train_generators(work, options["generators"], overwrite=overwrite)
         for sources, by_task in stage.record["perplexity"].items():
             shares = [f"{task} {value:.1f}" for task, value in by_task.items()]
-            typer.echo(f"{stage.folder}: held-out perplexity of a word, {sources} context: {', '.join(shares)}")
+            typer.echo(f"{stage.folder}: held-out perplexity of a word {_GIVEN[sources]}: {', '.join(shares)}")
 
 
 @typed
@@ -174,10 +178,14 @@ def score(
 def _show_deciding(contexts: list[Any]) -> None:
     """Print the contexts that add most to a similarity, and those that take off most."""
     shown = contexts[:_SHOWN] + [one for one in contexts[_SHOWN:][-_SHOWN:] if one.part < 0]
+    typer.echo("adds     first   second  fit this context, [...] is the gap")
     for one in shown:
-        typer.echo(f"{one.part:+.4f}  (fits {one.fits[0]:+.2f}, {one.fits[1]:+.2f})  {one.left} [...] {one.right}")
+        # The ends that are far from the gap are cut off.
+        left = textwrap.shorten(one.left[::-1], _SIDE, placeholder="...")[::-1]
+        right = textwrap.shorten(one.right, _SIDE, placeholder="...")
+        typer.echo(f"{one.part:+.4f}  {one.fits[0]:+.2f}   {one.fits[1]:+.2f}   {left} [...] {right}")
     if len(contexts) > len(shown):
-        typer.echo(f"and {counted(len(contexts) - len(shown), 'context')} more")
+        typer.echo(f"and {counted(len(contexts) - len(shown), 'other context')}")
 
 
 @typed

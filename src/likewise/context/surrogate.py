@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -87,24 +87,22 @@ def distill(
         Stopped: it was interrupted; the same call resumes it.
     """
     chosen = SURROGATE.options(preset, **options)
-    if chosen.learns == "scores":
-        if harvest is None or work is not None:
-            raise OptionError(
-                "scores are learnt from a harvest: give --harvest and no --work, or --work with --preset profiles"
-            )
-    elif work is None or harvest is not None:
-        raise OptionError(f"learns={chosen.learns} learns from a workspace: give --work and no --harvest")
+    of_scores = chosen.learns == "scores"
+    source, other = (harvest, work) if of_scores else (work, harvest)
+    if source is None or other is not None:
+        raise OptionError(
+            "scores are learnt from a harvest: give --harvest and no --work, or --work with --preset profiles"
+            if of_scores
+            else f"learns={chosen.learns} learns from a workspace: give --work and no --harvest"
+        )
     progress = started(out, chosen, seed, quiet)
     base = os.fspath(base)
     if chosen.pooling == "light":
         check_source(base)
     else:
         check_loadable(base)
-    if harvest is not None:
-        lesson = _of_scores(harvest, base, chosen, seed, data, progress)
-    else:
-        assert work is not None
-        lesson = _of_profiles(work, base, chosen, seed, data, progress)
+    asked = _Asked(base, chosen, seed, data, progress)
+    lesson = asked.of_scores(source) if of_scores else asked.of_profiles(source)
     progress.tell(f"checkpoint selected by: {lesson['selection'].description}")
     training = Training(
         job="context distill",
@@ -118,66 +116,62 @@ def distill(
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
-def _of_scores(
-    harvest: str | os.PathLike[str],
-    base: str,
-    options: SurrogateOptions,
-    seed: int,
-    data: str | os.PathLike[str] | None,
-    progress: Progress,
-) -> dict[str, Any]:
-    """Return the arguments of `Training` that follow from a harvest."""
-    with progress.bar("reading the harvest"):
-        pairs = read_harvest(harvest)
-    progress.tell(pairs)
-    train, dev, test = (pairs.splits[name] for name in SPLITS)
-    check_updates(len(train), options, "pairs")
-    set_seed(seed)  # a cross-encoder's last layer starts at random
-    model, loss, collator, export = _build(base, options, train)
-    scale = _scale(train, options.scale, model)
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of a surrogate; its methods return the arguments of `Training` that follow from the source."""
 
-    def at_end(model: Any) -> dict[str, Any]:
-        return {"test": _evaluator(test, options, scale, "test")(model)} if len(test) > 1 else {}
+    base: str
+    options: SurrogateOptions
+    seed: int
+    data: str | os.PathLike[str] | None
+    progress: Progress
 
-    return {
-        "dataset": _dataset(train, scale),
-        "corpus": pairs.record(),
-        "selection": sts_dev(options, data) or _selection(dev, options, scale),
-        "model": model,
-        "loss": loss,
-        "collator": collator,
-        "export": export,
-        "at_end": at_end,
-        "facts": {"scale": asdict(scale)},
-    }
+    def of_scores(self, harvest: str | os.PathLike[str]) -> dict[str, Any]:
+        """Learn the scores of a harvest."""
+        options = self.options
+        with self.progress.bar("reading the harvest"):
+            pairs = read_harvest(harvest)
+        self.progress.tell(pairs)
+        train, dev, test = (pairs.splits[name] for name in SPLITS)
+        check_updates(len(train), options, "pairs")
+        set_seed(self.seed)  # a cross-encoder's last layer starts at random
+        model, loss, collator, export = _build(self.base, options, train)
+        scale = _scale(train, options.scale, model)
 
+        def at_end(model: Any) -> dict[str, Any]:
+            return {"test": _evaluator(test, options, scale, "test")(model)} if len(test) > 1 else {}
 
-def _of_profiles(
-    work: str | os.PathLike[str],
-    base: str,
-    options: SurrogateOptions,
-    seed: int,
-    data: str | os.PathLike[str] | None,
-    progress: Progress,
-) -> dict[str, Any]:
-    """Return the arguments of `Training` that follow from a workspace."""
-    from datasets import Dataset
+        return {
+            "dataset": _dataset(train, scale),
+            "corpus": pairs.record(),
+            "selection": sts_dev(options, self.data) or _selection(dev, options, scale),
+            "model": model,
+            "loss": loss,
+            "collator": collator,
+            "export": export,
+            "at_end": at_end,
+            "facts": {"scale": asdict(scale)},
+        }
 
-    with progress.bar("opening the workspace"):
-        profiles = Profiles(work, options, seed)
-    progress.tell(profiles)
-    check_updates(len(profiles.sentences), options)
-    set_seed(seed)
-    encoder, export = student_of(base, options)
-    return {
-        "dataset": Dataset.from_dict({"sentence": profiles.sentences}),
-        "corpus": profiles.record(),
-        "selection": sts_dev(options, data) or last_checkpoint(),
-        "model": encoder,
-        "loss": ProfileLoss(encoder, options),
-        "collator": profiles.collator(encoder),
-        "export": export,
-    }
+    def of_profiles(self, work: str | os.PathLike[str]) -> dict[str, Any]:
+        """Learn the contexts of a workspace."""
+        from datasets import Dataset
+
+        with self.progress.bar("opening the workspace"):
+            profiles = Profiles(work, self.options, self.seed)
+        self.progress.tell(profiles)
+        check_updates(len(profiles.sentences), self.options)
+        set_seed(self.seed)
+        encoder, export = student_of(self.base, self.options)
+        return {
+            "dataset": Dataset.from_dict({"sentence": profiles.sentences}),
+            "corpus": profiles.record(),
+            "selection": sts_dev(self.options, self.data) or last_checkpoint(),
+            "model": encoder,
+            "loss": ProfileLoss(encoder, self.options),
+            "collator": profiles.collator(encoder),
+            "export": export,
+        }
 
 
 def _with_teacher(rows: list[dict[str, Any]]) -> dict[str, Any]:
