@@ -97,7 +97,7 @@ def mean_of_words(weighted: bool) -> Callable[[argparse.Namespace, Path], dict[s
 
 
 def untrained(**changes: Any) -> Callable[[argparse.Namespace, Path], dict[str, Any]]:
-    """The encoder with a random TextCNN, seed 1, on weighted word vectors."""
+    """The encoder of a run before its first step: the TextCNN random, and the words those of the run's own sample."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         import torch
@@ -106,11 +106,13 @@ def untrained(**changes: Any) -> Callable[[argparse.Namespace, Path], dict[str, 
         from likewise.encoder.modules import without_training_head
         from likewise.inference.encoder import Encoder
         from likewise.recipes import find_recipe
+        from likewise.recipes.recipe import sample_rows
 
         recipe = find_recipe("gclsr")
+        options, rows = recipe.options("cpu", **changes), prepare(args.corpus).dataset
+        rows = rows.select(sample_rows(len(rows), options.sentences, args.seed, 2))
         torch.manual_seed(args.seed)
-        options = recipe.options("cpu", **changes)
-        encoder = recipe.build_encoder(args.base, options, prepare(args.corpus).dataset["sentence"])
+        encoder = recipe.build_encoder(args.base, options, rows["sentence"])
         return {"model": Encoder(modules=list(without_training_head(encoder).children()))}
 
     return make
