@@ -418,10 +418,12 @@ class _Update:
     stale: dict[str, None] = field(default_factory=dict)  # sources whose ids were given anew
     wanted: array[int] = field(default_factory=lambda: array("Q"))  # the numbers of sources that were given
 
+    seen: set[int] | None = None  # the beginnings of the keys of this run, if the table was empty before it
     ids: list[Item] = field(default_factory=list)  # of the tokens of all passages, if these are few and encoded here
 
     def __post_init__(self) -> None:
         self.counted = not (self.workers or self.table.rows)
+        self.seen = None if self.table.rows else set()
         self.there = self.table.sources()
         if self.shared is not None and self.table.has_tokens:
             if self.codec is None and self.shared.codec is not None:
@@ -600,7 +602,7 @@ class _Update:
     def _begun(self, window: list[Entry], total: int) -> Callable[[], int]:
         """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
         keys = [digest_of(passage.encoded).hex() for *_, passage in window]
-        known = self.table.known(keys)
+        known = self._in_table(keys)
         for before in self.pending:
             known |= {key: before[key] for key in keys if key in before}
         if self.shared is not None and (missing := [key for key in keys if key not in known]):
@@ -620,6 +622,19 @@ class _Update:
             return len(window)
 
         return write
+
+    def _in_table(self, keys: Sequence[str]) -> dict[str, Encoded]:
+        """Return what is in the table of texts, by key.
+
+        Where all of the table went through this run, it is asked only for texts that come again: a look at the whole
+        table for each window would take longer than a light encoder.
+        """
+        if self.seen is None:
+            return self.table.known(keys)
+        numbers = [int(key[:16], 16) for key in keys]
+        again = [key for key, number in zip(keys, numbers, strict=True) if number in self.seen]
+        self.seen.update(numbers)
+        return self.table.known(again) if again else {}
 
     def _encode(self, texts: list[str], total: int) -> Callable[[], Iterable[Encoded]]:
         """Return a function that gives the vectors and the tokens of texts, which a cluster encodes meanwhile."""
