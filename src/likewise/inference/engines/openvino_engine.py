@@ -19,6 +19,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise import processor
+from likewise.encoder.keys_first import keys_first
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import INPUTS, TOKENS, Call, Engine, EnginePrecision
 from likewise.inference.engines.graph import example, tracing
@@ -55,7 +56,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
         MissingExtraError: openvino is not installed.
     """
     openvino = _openvino()
-    with tracing(model) as graph:
+    with tracing(model) as graph, keys_first(model):
         shapes = [(name, [-1, -1], openvino.Type.i64) for name in INPUTS]
         inputs = dict(zip(INPUTS, example(model), strict=True))
         converted = openvino.convert_model(graph, example_input=inputs, input=shapes)

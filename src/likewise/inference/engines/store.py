@@ -19,7 +19,7 @@ MAX_DIFFERENCE = 1e-5
 """How far a number of a float32 engine may be from torch's, relative to the vector's length."""
 PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime", "torch": "torch"}
 TOKENIZER = "tokenizer.json"
-_FORMAT = 3
+_FORMAT = 4
 """Of the graphs: an export of another one is made again."""
 _KIND, _FACTS = "engines", "facts.json"
 
@@ -48,9 +48,8 @@ class Store:
         """Return the fidelity of a float32 export if the installed release gives torch's vectors; otherwise None."""
         if self.folder((engine, "fp32")) is None:
             return None
-        found = self._known("vectors", engine, release(engine), True) or self._known(
-            "vectors", engine, release(engine), False
-        )
+        by = f"{release(engine)}, graphs {_FORMAT}"
+        found = self._known("vectors", engine, by, True) or self._known("vectors", engine, by, False)
         return found if found and found["difference"] <= MAX_DIFFERENCE else None
 
     def note(self, engine: str, fidelity: Mapping[str, Any], enough: bool) -> None:
@@ -59,7 +58,7 @@ class Store:
         Args:
             enough: it was measured on enough texts, and need not be measured again.
         """
-        self._keep(fidelity, "vectors", engine, release(engine), enough)
+        self._keep(fidelity, "vectors", engine, f"{release(engine)}, graphs {_FORMAT}", enough)
 
     def judged(self, pair: tuple[str, str]) -> dict[str, Any] | None:
         """Return the kept verdict on an engine and a precision, of this release and processor; None without one."""
@@ -99,10 +98,11 @@ class Store:
 
 
 def _judge(pair: tuple[str, str]) -> str:
-    """Return who judges: the vectors of a pair depend on the release and on the processor."""
+    """Return who judges: the vectors of a pair depend on the graph, the release and the processor."""
     kinds = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
     there = [kind for kind in kinds if kind in processor.flags()]
-    return f"{' '.join(pair)}, release {release(pair[0])}, {processor.name()} {' '.join(there)}"
+    graphs = "" if pair[0] == "torch" else f"graphs {_FORMAT}, "
+    return f"{' '.join(pair)}, {graphs}release {release(pair[0])}, {processor.name()} {' '.join(there)}"
 
 
 @cache  # a look at the installed packages takes half a millisecond, a tenth of encoding a sentence
