@@ -29,6 +29,7 @@ from likewise.runs.parts import chance, set_chance
 from likewise.training.batches import LengthBatchSampler, lengths_of
 from likewise.training.checkpoints import reading_checkpoint
 from likewise.training.chunks import in_chunks
+from likewise.training.kept_pages import keep_pages
 from likewise.training.selection import Selection
 
 
@@ -61,6 +62,24 @@ class TwoPassSAM(SAM):
     The trainer computes the gradients of the base optimizer's step in between.
     """
 
+    @torch.no_grad()
+    def first_step(self, zero_grad: bool = False) -> None:
+        """Move to the worst point; the gradients, which a step does not need again, are scaled to it in place.
+
+        The base class makes three copies of each weight, of which one is kept; the numbers are the same to the bit.
+        """
+        groups = [
+            (group["rho"], [one for one in group["params"] if one.grad is not None]) for group in self.param_groups
+        ]
+        norms = [one.grad.norm().float() for _, weights in groups for one in weights]
+        norm = torch.stack(norms).square().sum().sqrt() + self.perturb_eps
+        for rho, weights in groups:
+            for weight in weights:
+                self.state[weight]["old_p"] = weight.clone()
+                weight.add_(weight.grad.mul_((rho / norm).to(weight)))
+        if zero_grad:
+            self.zero_grad()
+
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Return to the old weights, then take one step of the base optimizer."""
         self.second_step()
@@ -78,6 +97,7 @@ class _Steps(BaseTrainer):
         self.options = options
         self._rho, self._sharp_every = getattr(options, "sam_rho", 0.0), getattr(options, "sam_every", 1)
         self._passes: list[tuple[dict[str, Any], list[Tensor]]] = []
+        keep_pages()
         super().__init__(**settings)
         if processes.count() > 1:  # the gradients are averaged here, see `average_gradients`
             prepare = self.accelerator.prepare_model
