@@ -122,6 +122,24 @@ def test_what_origin_paper_writes_is_what_is_committed(path, script):
     has_layout(read(path)["rows"], [origin.row("all", made, made, 2)])
 
 
+def test_what_pretrained_writes_is_what_is_committed(script, tmp_path, monkeypatch):
+    pretrained, rng = script(BENCHMARKS / "context/pretrained.py"), np.random.default_rng(0)
+    terms = rng.normal(size=(2, 5, 4))
+    one, other = terms
+    apart = one[3:].mean(axis=0) - one[:3].mean(axis=0) + other[:3].mean(axis=0) - other[3:].mean(axis=0)
+    np.testing.assert_allclose(pretrained.crossed(terms, 3), apart)
+    assert not pretrained.crossed(terms, 5).any(), "the second sentence has no context"
+    for task in ("own-text", "sts-b-dev"):
+        for name, width in (("", 7), ("crossed-", 4)):
+            np.savez(tmp_path / f"{task}-{name}150-5.npz", f=rng.normal(size=(30, width)), g=rng.uniform(0, 5, 30))
+    given = ["--tasks", "sts-b-dev", "--contexts", "5", "--limit", "150", "--crossed", "--terms", "cosine", "coherence"]
+    monkeypatch.setattr(sys, "argv", ["pretrained.py", "--out", str(tmp_path), *given, *pretrained.MODEL])
+    pretrained.main()
+    written = read(tmp_path / "pretrained.json")
+    assert [row["terms"] for row in written["rows"][-2:]] == [["cosine", "left, crossed"], ["cosine", "right, crossed"]]
+    has_layout(read(RESULTS / "context-pretrained/smollm2.json"), written)
+
+
 def test_the_tables_of_contexts_are_written_as_they_are_committed(script, tmp_path, monkeypatch):
     names = ("cases", "amount", "sections")
     cases, amount, sections = (script(BENCHMARKS / f"context/{name}.py") for name in names)

@@ -7,7 +7,8 @@
 Of each task --limit pairs are drawn with seed 1. Nothing is fitted to ratings: each term is divided by its deviation
 over pairs of the workspace's own sentences (`likewise.context.origin.own_pairs`), and the rows add them up. --terms
 leaves out what is not to be computed: coherence, words and fit take seconds, the terms of the language model most of
-the time. Features are kept in --out, a file a task, so that a stopped run goes on.
+the time. --crossed adds another statistic than equation 4's cosine: how well either sentence fits the other's contexts,
+less how well it fits its own. Features are kept in --out, a file a task, so that a stopped run goes on.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import torch
 from origin import DEV, SEVEN, kept, parser_of
 from origin_paper import drawn
 
-from likewise.context.origin import Origin, open_origin, own_pairs
-from likewise.context.stage_options import FEATURES, ScoreOptions, SelectionOptions
+from likewise.context.origin import Origin, open_origin, own_pairs, pair_terms
+from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions, SelectionOptions
 from likewise.evaluation.pairs import correlations
 from likewise.runs.progress import Progress
 from likewise.runs.provenance import machine
@@ -40,11 +41,14 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("coherence", *MODEL),
     ("cosine", "words"),
     ("cosine", "coherence"),
+    *(("cosine", term) for term in MODEL),
     ("cosine", "words", "coherence"),
     ("cosine", *MODEL),
     ("cosine", "coherence", *MODEL),
     ("cosine", "words", "coherence", *MODEL),
 )
+CROSSED = tuple(f"{term}, crossed" for term in TERMS)
+NAMES = (*FEATURES, *CROSSED)
 FITTED = (1.0, 0.58, -0.31, 0.0, 0.0, 0.0, 0.0)
 """Cosine, words and fit by weights that the ratings of STS-B dev chose: for comparison."""
 
@@ -69,6 +73,37 @@ def features(args: argparse.Namespace, task: str) -> tuple[np.ndarray, np.ndarra
     return kept(args.out / f"{task.replace(' ', '-')}-{args.limit or 'all'}-{args.contexts}.npz", computed)
 
 
+def crossed(terms: np.ndarray, of_first: int) -> np.ndarray:
+    """How well each sentence fits the other's contexts, less how well it fits its own: (2, C, 4) -> (4,).
+
+    Args:
+        terms: of both sentences in the contexts of the first one, and then of the second.
+        of_first: how many contexts are the first sentence's.
+    """
+    if not 0 < of_first < terms.shape[1]:
+        return np.zeros(terms.shape[2])
+    on_first, on_second = terms[:, :of_first].mean(axis=1), terms[:, of_first:].mean(axis=1)
+    return (on_second[0] - on_first[0]) + (on_first[1] - on_second[1])
+
+
+def with_crossed(args: argparse.Namespace, task: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features of a task's pairs, those of `crossed` behind them, (P, 11), and their ratings."""
+    values, gold = features(args, task)
+    if not args.crossed:
+        return np.pad(values, ((0, 0), (0, len(TERMS)))), gold
+
+    def computed() -> tuple[np.ndarray, np.ndarray]:
+        origin = opened(args.work, args.contexts, args.candidates)
+        pairs = own_pairs(origin.states) if task == OWN else drawn(task, args.data, args.limit)[0]
+        sets = origin.contexts(list(dict.fromkeys(text for pair in pairs for text in pair)))
+        # The same cells as those of the features, which likewise's cache has kept.
+        terms = pair_terms(pairs, sets, origin.scorer, [name in args.terms for name in TERMS])
+        return np.array([crossed(one, len(sets[pair[0]])) for one, pair in zip(terms, pairs, strict=True)]), gold
+
+    path = args.out / f"{task.replace(' ', '-')}-crossed-{args.limit or 'all'}-{args.contexts}.npz"
+    return np.concatenate([values, kept(path, computed)[0]], axis=1), gold
+
+
 def row(score: Callable[[np.ndarray], np.ndarray], sets: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
     found = {task: correlations(score(values), gold)[0] for task, (values, gold) in sets.items()}
     return found | ({"average": float(np.mean([found[task] for task in SEVEN]))} if set(SEVEN) <= set(found) else {})
@@ -80,6 +115,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--terms", nargs="+", choices=FEATURES, default=[name for name in FEATURES if name != "fit"])
     found.add_argument("--contexts", type=int, default=10, help="contexts of a sentence")
     found.add_argument("--limit", type=int, default=500, help="pairs of a task; 0: all")
+    found.add_argument("--crossed", action="store_true", help="also how well sentences fit each other's contexts")
     return found
 
 
@@ -88,25 +124,27 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
     print(f"machine {machine()}; {args.contexts} contexts of a sentence, {args.limit or 'all'} pairs of a task")
-    own, _ = features(args, OWN)
+    own, _ = with_crossed(args, OWN)
     spread = own.std(axis=0)
-    sets = {task: features(args, task) for task in args.tasks}
+    sets = {task: with_crossed(args, task) for task in args.tasks}
+    names_of = {*args.terms, *(f"{term}, crossed" for term in args.terms if args.crossed)}
     rows = []
     columns_of = [*sets, *(["average"] if set(SEVEN) <= set(sets) else [])]
     print(f"| terms, equal weights | {' | '.join(columns_of)} |\n| --- |{' ---: |' * len(columns_of)}")
-    for names in ROWS:
-        columns = [FEATURES.index(name) for name in names]
-        if not all(name in args.terms for name in names):
+    for names in (*ROWS, *((name,) for name in CROSSED), *(("cosine", name) for name in CROSSED)):
+        columns = [NAMES.index(name) for name in names]
+        if not names_of.issuperset(names):
             continue
         found = row(lambda values, at=columns: (values[:, at] / spread[at]).sum(axis=1), sets)
         rows.append({"terms": names, **found})
     if {"words", "fit"} <= set(args.terms):
-        rows.append({"terms": ("cosine, words and fit, fitted to STS-B dev",), **row(lambda v: v @ FITTED, sets)})
+        found = row(lambda values: values[:, : len(FITTED)] @ FITTED, sets)
+        rows.append({"terms": ("cosine, words and fit, fitted to STS-B dev",), **found})
     for one in rows:
         cells = " | ".join(f"{one[task]:.2f}" for task in columns_of)
         print(f"| {' + '.join(one['terms'])} | {cells} |", flush=True)
-    settings = {name: getattr(args, name) for name in ("tasks", "terms", "contexts", "candidates", "limit")}
-    spreads = dict(zip(FEATURES, spread.tolist(), strict=True))
+    settings = {name: getattr(args, name) for name in ("tasks", "terms", "contexts", "candidates", "limit", "crossed")}
+    spreads = dict(zip(NAMES, spread.tolist(), strict=True))
     write_json(
         args.out / "pretrained.json", {"machine": machine(), "settings": settings, "spread": spreads, "rows": rows}
     )

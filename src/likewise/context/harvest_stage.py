@@ -251,7 +251,7 @@ def _summary(folders: Sequence[Path]) -> dict[str, Any]:
     table = pa.concat_tables(pq.read_table(path, columns=["score", "kind", "split"]) for path in paths)
     kinds, scores, splits = (table[name].to_numpy() for name in ("kind", "score", "split"))
     spread = {}
-    for kind in sorted(set(kinds)):
+    for kind in sorted(set(kinds), key=lambda kind: (len(kind), kind)):  # rank 2 before rank 16
         values = scores[kinds == kind]
         low, middle, high = (float(q) for q in np.quantile(values, [0.05, 0.5, 0.95]))
         spread[kind] = {"pairs": len(values), "mean": float(values.mean()), "5%": low, "50%": middle, "95%": high}

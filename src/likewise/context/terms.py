@@ -112,7 +112,8 @@ class TermScorer:
                     step = 1 if some[0] else max(1, len(self.sample) // self.generators.sample)
                     sample = self.sample[::step]
                     cells = np.stack([np.tile(np.arange(len(new)), len(sample)), np.repeat(sample, len(new))], axis=1)
-                    means += self._terms(new, cells, some, QUIET).reshape(len(sample), len(new), -1).mean(axis=0)
+                    shown = QUIET if some[0] else self.progress
+                    means += self._terms(new, cells, some, shown).reshape(len(sample), len(new), -1).mean(axis=0)
             self._means |= {(text, asked): row for text, row in zip(new, means, strict=True)}
         return np.stack([self._means[text, asked] for text in sentences])
 
