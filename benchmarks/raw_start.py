@@ -123,13 +123,16 @@ def fitted(name: str, **options: Any) -> Any:
 
 
 def as_trained(arm: str) -> Any:
-    """The model of an arm that lies in the folder `--trained`."""
+    """The model of an arm that lies in the folder `--trained`, with what its run knows."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         import likewise
 
         folder = result_path(args.trained, arm, args.seed).with_suffix("")
-        return {"model": likewise.load(folder, precision="fp32"), "dev": None, "step": None}
+        record = json.loads((folder / "likewise.json").read_text())
+        best = record.get("best") or {"score": None, "step": record["steps"]}
+        facts = {"dev": best["score"], "step": best["step"], "options": record["options"]}
+        return facts | {"model": likewise.load(folder, precision="fp32")}
 
     return make
 
@@ -217,8 +220,8 @@ def of_the_last_token(recipe: Recipe) -> Recipe:
     )
 
 
-# A causal model has no [CLS], no mask token (so that the words of triplets are deleted), and of the dropouts that of
-# attention alone. The last checkpoint is taken: three looks at STS-B dev would cost as much as twenty updates.
+# A causal model has no [CLS], no mask token, so that ArcCSE has no triplets, and of dropouts that of attention alone.
+# The last checkpoint is taken: three looks at STS-B dev would cost as much as twenty updates.
 CAUSED = ONE | {"select_by": "last"}
 MEAN = CAUSED | {"pooling": "mean"}
 LAST = CAUSED | {"max_length": 48}  # of which the prompt takes 10
@@ -226,9 +229,9 @@ CAUSAL = {
     "untrained, mean": ARMS["untrained, mean"],
     "untrained, last token": Arm(last_token_as_it_is, seeds=False),
     "simcse, mean": Arm("simcse", MEAN),
-    "arccse, mean": Arm("arccse", MEAN | {"triplet_by": "delete"}),
+    "arccse, mean": Arm("arccse", MEAN | {"triplet_weight": 0.0}),
     "simcse, last token": Arm(of_the_last_token(SIMCSE), LAST),
-    "arccse, last token": Arm(of_the_last_token(ARCCSE), LAST | {"triplet_by": "delete"}),
+    "arccse, last token": Arm(of_the_last_token(ARCCSE), LAST | {"triplet_weight": 0.0}),
     "sncse, last token": Arm(of_the_last_token(SNCSE_RECIPE), LAST | {"head": True, "distil_mask": "never"}),
 }
 

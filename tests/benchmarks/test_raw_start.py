@@ -100,11 +100,15 @@ def test_a_mask_is_kept_by_its_seed_and_its_prompts(script, tiny_base, tmp_path,
 def test_models_that_are_trained_are_scored_again(script, saved_model, tmp_path, monkeypatch):
     table = script(BENCHMARKS / "raw_start.py")
     shutil.copytree(saved_model, tmp_path / "simcse-1")
+    record = {"best": {"score": 70.0, "step": 2}, "steps": 4, "options": {"max_steps": 4}}
+    (tmp_path / "simcse-1" / "likewise.json").write_text(json.dumps(record))
     chosen = {}
     monkeypatch.setattr(table, "run", lambda arms, args: chosen.update(arms=arms, args=args))
     monkeypatch.setattr("sys.argv", ["raw_start.py", "--base", str(saved_model), "--trained", str(tmp_path)])
     table.main()
     chosen["args"].seed = 1
-    found = chosen["arms"]["simcse"].recipe(chosen["args"], tmp_path)["model"]
+    facts = chosen["arms"]["simcse"].recipe(chosen["args"], tmp_path)
+    found = facts.pop("model")
+    assert facts == {"dev": 70.0, "step": 2, "options": {"max_steps": 4}}
     assert found.encode(["the cat"]) == pytest.approx(load(saved_model, precision="fp32").encode(["the cat"]), abs=1e-5)
     assert chosen["arms"]["untrained, mean"] is table.ARMS["untrained, mean"]
