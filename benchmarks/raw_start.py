@@ -262,12 +262,12 @@ FIGURES = {
         for closer, farther in ((0.1, 0.2), (0.2, 0.55))
     },
 }
-EVERY = ARMS | OTHERS | CAUSAL | {name: arm for arms in FIGURES.values() for name, arm in arms.items()}
+OTHERS |= CAUSAL | {name: arm for arms in FIGURES.values() for name, arm in arms.items()}
 
 
 def parser() -> argparse.ArgumentParser:
     budget = {"steps": 80, "eval_steps": 40, "precision": "bf16"}
-    parser = parser_of(EVERY, __doc__, arms=[], out=Path("runs/raw-start"), base="", **budget)
+    parser = parser_of(ARMS | OTHERS, __doc__, arms=[], out=Path("runs/raw-start"), base="", **budget)
     parser.add_argument(
         "--figures", nargs="*", choices=FIGURES, help="of ArcCSE: the figures to train for; with no value, all"
     )
@@ -300,8 +300,12 @@ def main() -> None:
                 make_start(args)
     if not args.arms and not args.arm:
         args.arms = list(CAUSAL if reads_left_to_right(load_transformer(args.base)) else ARMS)
-    kept = {name: replace(arm, recipe=as_trained(name)) for name, arm in EVERY.items() if not callable(arm.recipe)}
-    run(EVERY | kept if args.trained else EVERY, args)
+    every = ARMS | OTHERS
+    if args.trained:
+        every |= {
+            name: replace(arm, recipe=as_trained(name)) for name, arm in every.items() if not callable(arm.recipe)
+        }
+    run(every, args)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def test_a_base_has_the_arms_of_its_kind_and_a_figure_those_of_its_values(script
     assert chosen[1] == (list(table.ARMS), "sts")
     margins = ["margin 0.0", "margin 5.0", "margin 15.0", "margin 20.0"]
     assert chosen[2] == (["arccse", *margins, "triplet weight 0.3", "triplet weight 1.2"], "sts-b-dev")
-    assert table.EVERY["margin 15.0"].options["margin"] == 15
+    assert table.OTHERS["margin 15.0"].options["margin"] == 15
 
 
 def test_a_mask_is_kept_by_its_seed_and_its_prompts(script, tiny_base, tmp_path, monkeypatch):
