@@ -63,6 +63,17 @@ def hub_arguments(subfolder: str, kwargs: dict[str, Any]) -> dict[str, Any]:
     return {"subfolder": subfolder} | {name: kwargs[name] for name in names if name in kwargs}
 
 
+def parts_of(model: nn.Module) -> list[nn.Module]:
+    """Return a model and its parts, one that is used twice also twice: `modules()` without its paths of names.
+
+    A call with a single sentence looks at all parts of the model, and `modules()` would take a twentieth of its time.
+    """
+    found = [model]
+    for part in found:  # it grows meanwhile
+        found.extend(one for one in part._modules.values() if one is not None)
+    return found
+
+
 def find_part(encoder: nn.Module, kind: type[_Part]) -> _Part | None:
     """Return the first module of a class in an encoder, None if there is none."""
     return next((part for part in encoder.children() if isinstance(part, kind)), None)

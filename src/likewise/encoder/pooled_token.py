@@ -21,7 +21,7 @@ from transformers.models.bert.modeling_bert import BertLayer
 from transformers.models.roberta.modeling_roberta import RobertaLayer
 from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaLayer
 
-from likewise.encoder.modules import SavedModule, TrainingOnly
+from likewise.encoder.modules import SavedModule, TrainingOnly, parts_of
 
 _LAYERS = (BertLayer, RobertaLayer, XLMRobertaLayer)
 """Layers that are built as `_one_token` computes them."""
@@ -143,9 +143,12 @@ def only_pooled_token(model: nn.Module) -> Iterator[bool]:
 
 def is_hooked(model: nn.Module) -> bool:
     """Return whether somebody waits for the calls of a model's parts, which another engine does not make."""
-    parts = ((part._forward_hooks, part._forward_pre_hooks) for part in model.modules())
-    hooks = (hook for both in parts for some in both for hook in tuple(some.values()))
-    return any(not isinstance(getattr(hook, "__self__", None), _OneToken) for hook in hooks)
+    for part in parts_of(model):
+        if part._forward_hooks or part._forward_pre_hooks:
+            hooks = (*part._forward_hooks.values(), *part._forward_pre_hooks.values())
+            if any(not isinstance(getattr(hook, "__self__", None), _OneToken) for hook in hooks):
+                return True
+    return False
 
 
 def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | None) -> Tensor:
