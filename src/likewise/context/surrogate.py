@@ -118,7 +118,7 @@ def distill(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of a surrogate; its methods return the arguments of `Training` that follow from the source."""
+    """The order for a surrogate; its methods return the arguments of `Training` that follow from the source."""
 
     base: str
     options: SurrogateOptions

@@ -624,7 +624,7 @@ class _Update:
         return write
 
     def _in_table(self, keys: Sequence[str]) -> dict[str, Encoded]:
-        """Return what is in the table of texts, by key.
+        """Look up the texts, by key, whose vectors are in the table already.
 
         Where all of the table went through this run, it is asked only for texts that come again: a look at the whole
         table for each window would take longer than a light encoder.
