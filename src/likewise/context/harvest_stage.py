@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
-from likewise.context.stage_options import TERMS, HarvestOptions, ScoreOptions, SelectionOptions
+from likewise.context.stage_options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
 from likewise.runs.on_ray import RayExecutor, cluster
@@ -97,7 +97,7 @@ def harvest(
     selection, states = selection or SelectionOptions(), States(workspace)
     score = with_weights(work, states, score or ScoreOptions(), selection, progress)
     # What has no weight is not read, and so does not make the harvest stale.
-    stages = {name: workspace.require(name) for name in stages_read(score.weights or (True,) * len(TERMS))}
+    stages = {name: workspace.require(name) for name in stages_read(score.weights)}
     progress.tell("reading the sentences of the index")
     vectors = states.vectors if states.vectors.shape[1] else tfidf(states.ids, states.starts, states.idf)
     return score_shards(

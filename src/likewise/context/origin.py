@@ -50,12 +50,12 @@ def stages_read(wanted: Sequence[float] | np.ndarray) -> list[str]:
     """Return the stages of a workspace that terms or features are made of.
 
     Args:
-        wanted: a weight or a truth value of each, (4,) or (7,).
+        wanted: a weight or a truth value of each, (4,) or (7,); none at all for the equal weights of equation 3.
 
     >>> stages_read((1, 1, 0, 0.5, 0, 0, 0))
     ['index', 'states', 'discriminator']
     """
-    *_, coherence, centre, left, right = (bool(one) for one in wanted)
+    *_, coherence, centre, left, right = (bool(one) for one in (wanted if len(wanted) else (True,) * len(TERMS)))
     # The discriminator chooses the contexts of every term.
     over_contexts = ["discriminator"] if coherence or centre or left or right else []
     return ["index", "states", *over_contexts, *(["generators"] if centre or left or right else [])]
@@ -312,7 +312,7 @@ def open_origin(
 
     options = with_weights(work, states, options, selection, progress)
     if options.form == "paper":
-        for stage in stages_read(options.weights or (True,) * len(TERMS)):
+        for stage in stages_read(options.weights):
             workspace.require(stage)
     return Origin(work, states, options, selection, progress)
 

@@ -45,7 +45,7 @@ class _KeysFirst:
 
     def __init__(self, part: Any) -> None:
         self.whole, self.thread = part.forward, threading.get_ident()
-        self.heads, self.width = part.num_attention_heads, part.attention_head_size
+        self.heads = part.num_attention_heads
         scaled = part.query.weight * part.scaling, part.query.bias * part.scaling
         self.weight = torch.cat([scaled[0], part.key.weight, part.value.weight]).detach()  # (3D, D)
         self.bias = torch.cat([scaled[1], part.key.bias, part.value.bias]).detach()

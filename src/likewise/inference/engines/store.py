@@ -48,8 +48,8 @@ class Store:
         """Return the fidelity of a float32 export if the installed release gives torch's vectors; otherwise None."""
         if self.folder((engine, "fp32")) is None:
             return None
-        by = f"{release(engine)}, graphs {_FORMAT}"
-        found = self._known("vectors", engine, by, True) or self._known("vectors", engine, by, False)
+        found = self._known("vectors", engine, _made_by(engine), True)
+        found = found or self._known("vectors", engine, _made_by(engine), False)
         return found if found and found["difference"] <= MAX_DIFFERENCE else None
 
     def note(self, engine: str, fidelity: Mapping[str, Any], enough: bool) -> None:
@@ -58,7 +58,7 @@ class Store:
         Args:
             enough: it was measured on enough texts, and need not be measured again.
         """
-        self._keep(fidelity, "vectors", engine, f"{release(engine)}, graphs {_FORMAT}", enough)
+        self._keep(fidelity, "vectors", engine, _made_by(engine), enough)
 
     def judged(self, pair: tuple[str, str]) -> dict[str, Any] | None:
         """Return the kept verdict on an engine and a precision, of this release and processor; None without one."""
@@ -95,6 +95,11 @@ class Store:
     def _keep(self, facts: Mapping[str, Any], *key: Any) -> None:
         with suppress(OSError, CacheError):  # a cache that can only be read
             cached(_KIND, [self.fingerprint, *key], lambda folder: write_json(folder / _FACTS, dict(facts)))
+
+
+def _made_by(engine: str) -> str:
+    """Name the release and the form of the graph, on which the vectors of a float32 export depend."""
+    return f"{release(engine)}, graphs {_FORMAT}"
 
 
 def _judge(pair: tuple[str, str]) -> str:
