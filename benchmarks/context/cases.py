@@ -106,7 +106,7 @@ def main() -> None:
         rated = zip(*drawn(task, args.data, 0), strict=True)
         also.append(next((task, pair, float(rating)) for pair, rating in rated if words in pair[0].lower()))
     every = pairs + [pair for _, pair, _ in also]
-    origin = opened(args.work, args.contexts, args.candidates)
+    origin = opened(args.work, args.strategy, args.contexts, args.candidates)
     at = FEATURES.index("coherence")
     coherence = features(argparse.Namespace(**vars(args) | {"out": args.work}), TEST)[0][:, at]
     more = origin.features([pair for _, pair, _ in also], [name == "coherence" for name in FEATURES])[:, at]

@@ -127,6 +127,7 @@ def parser_of(about: str | None, out: str, work: str = "runs/contexts", candidat
     found.add_argument("--data", type=Path, default=data_folder() / "senteval")
     found.add_argument("--candidates", type=int, default=candidates, help="chunks that retrieval brings")
     found.add_argument("--threads", type=int, default=1)
+    found.set_defaults(strategy="two-step")
     return found
 
 

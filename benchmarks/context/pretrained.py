@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from origin import DEV, SEVEN, kept, parser_of
+from origin import DEV, SEVEN, STRATEGIES, kept, parser_of
 from origin_paper import drawn
 
 from likewise.context.origin import Origin, open_origin, own_pairs, pair_terms
-from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions, SelectionOptions
+from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions
 from likewise.evaluation.pairs import correlations
 from likewise.runs.progress import Progress
 from likewise.runs.provenance import machine
@@ -54,8 +54,8 @@ FITTED = (1.0, 0.58, -0.31, 0.0, 0.0, 0.0, 0.0)
 
 
 @cache
-def opened(work: Path, contexts: int, candidates: int) -> Origin:
-    selection = SelectionOptions(size=contexts, candidates=candidates)
+def opened(work: Path, strategy: str, contexts: int, candidates: int) -> Origin:
+    selection = STRATEGIES[strategy].updated(size=contexts, candidates=candidates)
     return open_origin(work, ScoreOptions(weights=(1.0,) * len(FEATURES)), selection, Progress())
 
 
@@ -63,14 +63,20 @@ def features(args: argparse.Namespace, task: str) -> tuple[np.ndarray, np.ndarra
     """Return the features (P, 7) of a task's pairs and their ratings, computed or read; of own text, no ratings."""
 
     def computed() -> tuple[np.ndarray, np.ndarray]:
-        origin = opened(args.work, args.contexts, args.candidates)
+        origin = opened(args.work, args.strategy, args.contexts, args.candidates)
         if task == OWN:
             pairs, gold = own_pairs(origin.states), np.zeros(0)
         else:
             pairs, gold = drawn(task, args.data, args.limit)
         return origin.features(pairs, [name in args.terms for name in FEATURES]), gold
 
-    return kept(args.out / f"{task.replace(' ', '-')}-{args.limit or 'all'}-{args.contexts}.npz", computed)
+    return kept(args.out / f"{part_of(args, task)}.npz", computed)
+
+
+def part_of(args: argparse.Namespace, *parts: str) -> str:
+    """The name of a file of features."""
+    chosen = () if args.strategy == "two-step" else (args.strategy,)
+    return "-".join([*parts, *chosen, str(args.limit or "all"), str(args.contexts)]).replace(" ", "-")
 
 
 def crossed(terms: np.ndarray, of_first: int) -> np.ndarray:
@@ -93,14 +99,14 @@ def with_crossed(args: argparse.Namespace, task: str) -> tuple[np.ndarray, np.nd
         return np.pad(values, ((0, 0), (0, len(TERMS)))), gold
 
     def computed() -> tuple[np.ndarray, np.ndarray]:
-        origin = opened(args.work, args.contexts, args.candidates)
+        origin = opened(args.work, args.strategy, args.contexts, args.candidates)
         pairs = own_pairs(origin.states) if task == OWN else drawn(task, args.data, args.limit)[0]
         sets = origin.contexts(list(dict.fromkeys(text for pair in pairs for text in pair)))
         # The same cells as those of the features, which likewise's cache has kept.
         terms = pair_terms(pairs, sets, origin.scorer, [name in args.terms for name in TERMS])
         return np.array([crossed(one, len(sets[pair[0]])) for one, pair in zip(terms, pairs, strict=True)]), gold
 
-    path = args.out / f"{task.replace(' ', '-')}-crossed-{args.limit or 'all'}-{args.contexts}.npz"
+    path = args.out / f"{part_of(args, task, 'crossed')}.npz"
     return np.concatenate([values, kept(path, computed)[0]], axis=1), gold
 
 
@@ -114,6 +120,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--tasks", nargs="+", default=[DEV, *SEVEN])
     found.add_argument("--terms", nargs="+", choices=FEATURES, default=[name for name in FEATURES if name != "fit"])
     found.add_argument("--contexts", type=int, default=10, help="contexts of a sentence")
+    found.add_argument("--strategy", choices=STRATEGIES, default="two-step", help="how they are chosen")
     found.add_argument("--limit", type=int, default=500, help="pairs of a task; 0: all")
     found.add_argument("--crossed", action="store_true", help="also how well sentences fit each other's contexts")
     return found

@@ -79,7 +79,7 @@ def measured(args: argparse.Namespace, triplets: list[Triplet]) -> Iterator[np.n
 
         def computed(some: list[Triplet] = some) -> tuple[np.ndarray, np.ndarray]:
             pairs = [(t.anchor, t.positive) for t in some] + [(t.anchor, t.negative) for t in some]
-            origin = opened(args.work, args.contexts, args.candidates)
+            origin = opened(args.work, args.strategy, args.contexts, args.candidates)
             return origin.features(pairs, wanted).reshape(2, len(some), -1), np.zeros(0)
 
         yield kept(args.out / f"{len(triplets)}-{args.contexts}-{begin}.npz", computed)[0]

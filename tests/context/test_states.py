@@ -56,6 +56,20 @@ def test_sentences_are_read_in_bfloat16_if_asked(begun, tiny_base):
     assert States(Workspace(begun)).encoder.precision == "fp32"
 
 
+@pytest.mark.parametrize(("precision", "atol"), [("fp32", 1e-3), ("bf16", 0.02)])
+def test_vectors_alone_are_kept_if_asked(begun, tiny_base, precision, atol):
+    given = StatesOptions(encoder=str(tiny_base), max_tokens=8, keep="vectors", precision=precision)
+    stage = read_states(begun, given, quiet=True)
+    found = States(Workspace(begun))
+    model = SentenceTransformer(str(tiny_base), device="cpu")
+    model.max_seq_length = 8
+    texts = found.store.texts()
+    np.testing.assert_allclose(found.vectors, model.encode(texts, normalize_embeddings=True), atol=atol)
+    ids = model.tokenizer(texts, add_special_tokens=False)["input_ids"]
+    assert [one.ids.tolist() for one in found.of(range(len(texts)))] == [row[:6] for row in ids]
+    assert not list(stage.folder.glob("tokens*"))
+
+
 @pytest.fixture
 def begun(indexed, tmp_path):
     shutil.copytree(indexed, tmp_path / "work")

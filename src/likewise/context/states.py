@@ -22,8 +22,9 @@ from torch.nn.functional import normalize
 from likewise.context.index_stage import open_store
 from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
+from likewise.inference.engines.engine import EngineChoice
 from likewise.inference.load_model import load
-from likewise.inference.vectors import Precision, autocast, undisturbed
+from likewise.inference.vectors import LoadedEncoder, Precision, autocast, undisturbed
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts, checksum
@@ -78,6 +79,16 @@ class FrozenEncoder:
         nothing = np.zeros((0, 0), np.float16)
         ids = (row[~np.isin(row, self._special)] for row in map(np.array, found))
         return [SentenceReading(nothing.ravel(), one, nothing) for one in ids]
+
+    @cached_property
+    def fast(self) -> LoadedEncoder:
+        """The same encoder on the fastest engine that keeps its vectors, which gives no states of word pieces."""
+        return LoadedEncoder(self.model, "", choice=EngineChoice("auto", self.precision))
+
+    def read_vectors(self, texts: Sequence[str]) -> list[SentenceReading]:
+        """Return the vectors and the word pieces of sentences."""
+        rows = zip(self.fast(texts), self.read_pieces(texts), strict=True)
+        return [SentenceReading(vector, found.ids, found.states) for vector, found in rows]
 
     def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[SentenceReading]:
         """Read sentences.
@@ -240,6 +251,8 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progres
     begins = range(0, len(texts), _AT_ONCE)
     names = {begin: f"{begin}-{min(begin + _AT_ONCE, len(texts))}.safetensors" for begin in begins}
     parts = Parts(job.work / "parts")
+    if keep == "vectors":
+        encoder.fast.choose(texts, len(texts), progress)
     with orderly_stop(progress) as stop, progress.bar("encoding sentences", len(begins), done=len(parts)) as bar:
         for begin in begins:
             if names[begin] in parts:
@@ -273,7 +286,8 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progres
 
 def _part(texts: list[str], encoder: FrozenEncoder, keep: str) -> dict[str, np.ndarray]:
     """Return the kept states of some sentences."""
-    rows = encoder.read_pieces(texts) if keep == "pieces" else encoder.read(texts)
+    reads = {"tokens": encoder.read, "vectors": encoder.read_vectors, "pieces": encoder.read_pieces}
+    rows = reads[keep](texts)
     found: dict[str, np.ndarray] = {
         "vectors": np.stack([row.vector for row in rows]).astype(np.float16),
         "ids": np.concatenate([row.ids for row in rows]).astype(np.int32),
