@@ -52,13 +52,13 @@ def at_the_mask(own: bool = False, **prompts: Any) -> Any:
     return make
 
 
-def from_the_mask(own: bool = False, **options: Any) -> Any:
-    """Return `sncse` trained from the mask of the first seed or of its own."""
+def from_the_mask(own: bool = False, recipe: str = "sncse", **options: Any) -> Any:
+    """Return a recipe that is trained from the mask of the first seed or of its own."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         prompts = {name: value for name, value in options.items() if name in TWO}
         args.base = mask(args, args.seed if own else 1, **prompts)
-        return train(Arm("sncse", options), args, out)
+        return train(Arm(recipe, options), args, out)
 
     return make
 
@@ -93,6 +93,13 @@ OTHERS = {"the base in two prompts, a mask for each seed": Arm(at_the_mask(own=T
         "negation as a hard negative": {"negation": "hard-negative"},
     }.items()
     if name + words != "SNCSE"
+}
+
+# ArcCon where SNCSE reads: by ArcCSE's own settings, and by those that suit a mask that has learnt its vector.
+ARCCON: dict[str, Any] = {"recipe": "arccse", "own": True, "triplet_weight": 0.0}
+OTHERS |= {
+    "ArcCon, a mask for each seed": Arm(from_the_mask(**ARCCON)),
+    "ArcCon without a head, a mask for each seed": Arm(from_the_mask(**ARCCON, head=False, learning_rate=3e-5)),
 }
 
 
