@@ -296,7 +296,7 @@ def main() -> None:
         chosen = {name: arm for one in args.figures or FIGURES for name, arm in FIGURES[one].items()}
         args.arms = ["arccse", *chosen]
     if not args.base:
-        args.base = str(args.out / "start")
+        args.base = str((args.trained or args.out) / "start")
         with FileLock(f"{args.base}.lock"):
             if not Path(args.base).exists():
                 make_start(args)
