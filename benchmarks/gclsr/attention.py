@@ -37,13 +37,17 @@ def importance(vectors: WordVectors, sentence: str) -> tuple[list[str], np.ndarr
     return names, (attended.gather(2, at) / found.gather(2, at))[0, :, 0].numpy()
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("sentence", nargs="?", default=SENTENCE)
+    found.add_argument("--base", default="bundled:glove", help="word vectors")
+    found.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz", help="counts the words")
+    found.add_argument("--sentences", type=int, default=10_000, help="of the corpus")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sentence", nargs="?", default=SENTENCE)
-    parser.add_argument("--base", default="bundled:glove", help="word vectors")
-    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz", help="counts the words")
-    parser.add_argument("--sentences", type=int, default=10_000, help="of the corpus")
-    args = parser.parse_args()
+    args = parser().parse_args()
     text = prepare(Path(args.corpus)).dataset["sentence"][: args.sentences]
     recipe, columns = find_recipe("gclsr"), []
     for weighted in (False, True):
