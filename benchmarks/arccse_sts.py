@@ -158,7 +158,7 @@ ARMS = {
 
 # Not of the table: what was the default once, for its score on STS-B dev.
 # And what was tried for SICK-R, which pays for the gain of the others: weights between the base's and the trained ones.
-# One view without dropout is a row of the paper's table 3, and the best one from a raw start.
+# One view without dropout is a row of the paper's table 3, which scores best on STS-B dev from a raw start.
 OWN, HALF_WAY = "arccse, own pooling", "arccse, own pooling, half-way to the base"
 OTHERS = {
     "the head last": Arm(dataclasses.replace(ARCCSE, build_encoder=with_the_head_last), {"triplet_weight": 0.0}),

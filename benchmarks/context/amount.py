@@ -79,13 +79,8 @@ def main() -> None:
         scores = " | ".join(f"{one[name]:.2f}" for name in args.terms)
         print(f"| {cells} | {one['accuracy']:.1f} | {contexts} | {scores} |", flush=True)
         rows.append(one)
-        facts = {
-            "machine": machine(),
-            "strategy": args.strategy,
-            "candidates": args.candidates,
-            "epochs": args.epochs,
-            "rows": rows,
-        }
+        given = {name: getattr(args, name) for name in ("strategy", "candidates", "keep", "precision", "epochs")}
+        facts = {"machine": machine(), **given, "rows": rows}
         write_json(args.out / "amount.json", facts)
 
 
