@@ -11,6 +11,7 @@ from likewise.baselines.baseline_job import baseline
 from likewise.context import ContextError, StatesOptions, Workspace, read_states, states
 from likewise.context.index_stage import open_store
 from likewise.context.states import FrozenEncoder, States
+from likewise.inference.vectors import LoadedEncoder
 from likewise.runs.job import JobError
 from likewise.runs.orderly_stop import Stopped
 
@@ -91,9 +92,8 @@ def test_the_stage_holds_every_sentence_in_its_place(frozen, tiny_base):
     assert found.idf[5] == pytest.approx(np.log((len(texts) + 1) / (holding + 1)), rel=1e-5)
 
 
-def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monkeypatch):
-    monkeypatch.setattr(states, "_AT_ONCE", 200)
-    options, real, calls = StatesOptions(encoder=str(tiny_base), max_tokens=24), FrozenEncoder.read, []
+def interrupting(real, calls):
+    """A method that asks for a stop in its second call."""
 
     def stopping(self, *args, **kwargs):
         import signal
@@ -103,6 +103,12 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monke
             signal.raise_signal(signal.SIGINT)
         return real(self, *args, **kwargs)
 
+    return stopping
+
+
+def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monkeypatch):
+    monkeypatch.setattr(states, "_AT_ONCE", 200)
+    options, stopping = StatesOptions(encoder=str(tiny_base), max_tokens=24), interrupting(FrozenEncoder.read, [])
     with monkeypatch.context() as patched:
         patched.setattr(FrozenEncoder, "read", stopping)
         with pytest.raises(Stopped, match="after 2 of"):
@@ -113,6 +119,26 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monke
     resumed, whole = States(Workspace(begun)), States(Workspace(frozen))
     np.testing.assert_allclose(resumed.vectors, whole.vectors, atol=1e-3)
     assert resumed.ids.tolist() == whole.ids.tolist()
+
+
+def test_a_stopped_run_of_vectors_goes_on_with_its_engine(begun, tiny_base, monkeypatch):
+    monkeypatch.setattr(states, "_AT_ONCE", 200)
+    options = StatesOptions(encoder=str(tiny_base), max_tokens=24, keep="vectors")
+    real, asked, engines = LoadedEncoder.choose, [], []
+
+    def choosing(self, texts, total, progress, before=""):
+        asked.append(before)
+        real(self, texts, total, progress, before)
+        engines.append(self.engine)
+
+    monkeypatch.setattr(LoadedEncoder, "choose", choosing)
+    with monkeypatch.context() as patched:
+        patched.setattr(FrozenEncoder, "read_vectors", interrupting(FrozenEncoder.read_vectors, []))
+        with pytest.raises(Stopped, match="after 2 of"):
+            read_states(begun, options, quiet=True)
+    read_states(begun, options, quiet=True)
+    assert asked == ["", engines[0]]
+    assert engines[0].count(" ") == 1, "an engine and a precision"
 
 
 def test_an_encoder_of_words_has_no_pieces(tmp_path):

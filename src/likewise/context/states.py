@@ -252,7 +252,8 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progres
     names = {begin: f"{begin}-{min(begin + _AT_ONCE, len(texts))}.safetensors" for begin in begins}
     parts = Parts(job.work / "parts")
     if keep == "vectors":
-        encoder.fast.choose(texts, len(texts), progress)
+        encoder.fast.choose(texts, len(texts), progress, job.notes.get("engine", ""))
+        job.note(engine=encoder.fast.engine)
     with orderly_stop(progress) as stop, progress.bar("encoding sentences", len(begins), done=len(parts)) as bar:
         for begin in begins:
             if names[begin] in parts:
