@@ -95,7 +95,7 @@ OTHERS = {"the base in two prompts, a mask for each seed": Arm(at_the_mask(own=T
     if name + words != "SNCSE"
 }
 
-# ArcCon where SNCSE reads: by ArcCSE's own settings, and by those that suit a mask that has learnt its vector.
+# ArcCon at the mask, where SNCSE reads: with ArcCSE's own settings, and with SNCSE's rate and no head.
 ARCCON: dict[str, Any] = {"recipe": "arccse", "own": True, "triplet_weight": 0.0}
 OTHERS |= {
     "ArcCon, a mask for each seed": Arm(from_the_mask(**ARCCON)),

@@ -5,7 +5,7 @@
 
 A workspace for each number of documents, the first ones of the corpus: index, states of the frozen encoder and the
 discriminator, with the default options but for those that are given here. No label is used. What is done is kept in
---out, so that a stopped run goes on. --keep vectors takes 1 KB a sentence and the fastest engine.
+--out, so that a stopped run goes on. --keep vectors takes 1 KB a sentence and reads with the fastest engine.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--corpus", default=data_folder() / "wikipedia/articles.jsonl.gz")
     found.add_argument("--documents", nargs="+", type=int, default=[60, 190, 595])
     found.add_argument("--contexts", nargs="+", type=int, default=[50], help="contexts of a sentence")
-    found.add_argument("--strategy", choices=STRATEGIES, default="two-step", help="how they are chosen")
+    found.add_argument("--strategy", choices=STRATEGIES, default="two-step", help="how the contexts are chosen")
     found.add_argument("--terms", nargs="+", choices=FEATURES, default=["cosine", "words", "coherence"])
-    found.add_argument("--keep", choices=["tokens", "vectors"], default="tokens", help="of the same states")
-    found.add_argument("--epochs", type=int, default=4, help="of the discriminator")
-    found.add_argument("--eval-steps", type=int, default=50, help="of the discriminator")
+    found.add_argument("--keep", choices=["tokens", "vectors"], default="tokens", help="what the states keep")
+    found.add_argument("--epochs", type=int, default=4, help="of the discriminator; 0 leaves its head as it starts")
+    found.add_argument("--eval-steps", type=int, default=50, help="updates between two looks at held-out text")
     found.add_argument("--limit", type=int, default=0, help="pairs of STS-B test; 0: all")
     found.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the states of new workspaces")
     return found

@@ -120,7 +120,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--tasks", nargs="+", default=[DEV, *SEVEN])
     found.add_argument("--terms", nargs="+", choices=FEATURES, default=[name for name in FEATURES if name != "fit"])
     found.add_argument("--contexts", type=int, default=10, help="contexts of a sentence")
-    found.add_argument("--strategy", choices=STRATEGIES, default="two-step", help="how they are chosen")
+    found.add_argument("--strategy", choices=STRATEGIES, default="two-step", help="how the contexts are chosen")
     found.add_argument("--limit", type=int, default=500, help="pairs of a task; 0: all")
     found.add_argument("--crossed", action="store_true", help="also how well sentences fit each other's contexts")
     return found

@@ -32,7 +32,7 @@ def importance(vectors: WordVectors, sentence: str) -> tuple[list[str], np.ndarr
     with torch.no_grad():
         found = vectors(features)["token_embeddings"]  # (1, T, D)
         attended = attend(found, features["attention_mask"])
-    # S_i is the factor between the two, read off at the number of the vector that is farthest from zero.
+    # S_i is the factor between the two, read off at the dimension whose value is farthest from zero.
     at = found.abs().argmax(dim=2, keepdim=True)
     return names, (attended.gather(2, at) / found.gather(2, at))[0, :, 0].numpy()
 
