@@ -150,7 +150,8 @@ def main() -> None:
     for one in rows:
         cells = " | ".join(f"{one[task]:.2f}" for task in columns_of)
         print(f"| {' + '.join(one['terms'])} | {cells} |", flush=True)
-    settings = {name: getattr(args, name) for name in ("tasks", "terms", "contexts", "candidates", "limit", "crossed")}
+    names = ("tasks", "terms", "contexts", "strategy", "candidates", "limit", "crossed")
+    settings = {name: getattr(args, name) for name in names}
     spreads = dict(zip(NAMES, spread.tolist(), strict=True))
     write_json(
         args.out / "pretrained.json", {"machine": machine(), "settings": settings, "spread": spreads, "rows": rows}
