@@ -46,6 +46,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from adapt_measures import SETS as SENTENCES
 from domains import Encoded, corpus_of, sample_of, task_of
+from likewise.choice.trial import gain_interval
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
@@ -54,7 +55,6 @@ from likewise.inference.encoder import Encoder
 from likewise.retrieval.fusion import exhaustive, nearest, standardised
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, free_hybrid, vectors_alone
 from likewise.retrieval.words import analyzer, bm25
-from likewise.searching.trial import gain_interval
 from queries import ndcg_of_each
 from searching import JUDGED, Judged, collection
 

@@ -15,8 +15,7 @@ As in search_parts.py everything is scored exhaustively, so that no index stands
 tokens are left out.
 Printed are, for each way, Kendall's tau between the two orders of all systems, and the regret: the labelled nDCG@10 of
 the best system less that of the one which is best without labels; then the regret of the rule of `likewise choose` over
-its own rows; then what `likewise index --pipeline auto` gains over the default weights by labels, and its gap to the
-best weights. The bases are the bundled MiniLM, the same with the mean of the documents taken off, its first 64
+its own rows. The bases are the bundled MiniLM, the same with the mean of the documents taken off, its first 64
 dimensions, and GloVe's average; `mpnet` is there to be asked for.
 Vectors are kept in --vectors, scores in cells.jsonl.
 """
@@ -34,14 +33,13 @@ from scipy.stats import kendalltau
 
 import likewise
 from domains import Bm25, Encoded
+from likewise.choice.held_out import Excerpt, HeldOut
 from likewise.choice.result import System, compared, decided
+from likewise.choice.trial import discounted
 from likewise.corpus.downloads import data_folder
 from likewise.retrieval.fusion import nearest
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.whole_files import write_text
-from likewise.searching.held_out import Excerpt, HeldOut
-from likewise.searching.trial import discounted
-from likewise.searching.weights import better, grid
 from search_parts import ndcg, spread, standard
 from searching import JUDGED, Judged, collection
 
@@ -63,7 +61,7 @@ def ways() -> dict[str, Pipeline]:
     for share in (0.2, 0.3, 0.6, 0.7, 0.8):
         found[f"vectors {share}"] = Pipeline(vectors=share, words=1 - share, **plain)
     found["neighbours 0.3"] = Pipeline(**(plain | {"neighbours": 0.3}))
-    return found | {f"auto {i}": one for i, one in enumerate(grid(DEFAULT))}
+    return found
 
 
 def glove(folder: Path) -> str:
@@ -201,7 +199,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
         cells, taus, regrets, of_choose = [], [], [], []
         for name in sets:
             labels, free = (of(rows, name, one) for one in ("labels", by))
-            keys = [key for key in labels if key in free and not key[1].startswith("auto")]
+            keys = [key for key in labels if key in free]
             if len(keys) < 4:
                 cells.append("")
                 continue
@@ -216,25 +214,6 @@ def tables(rows: list[dict[str, Any]]) -> str:
         said = f"{np.mean(of_choose):.2f} ({', '.join(f'{one:.2f}' for one in of_choose)})"
         lines.append(f"| {by} | {' | '.join(cells)} | {np.mean(taus):.2f}, {np.mean(regrets):.2f} | {said} |")
     lines += ["", *named_first(rows, sets, bases)]
-    lines += ["", f"| auto: gain over the default, gap to the best | {' | '.join(sets)} |"]
-    lines.append("| --- |" + " ---: |" * len(sets))
-    tried = [way for way in ways() if way.startswith("auto")]
-    for base in bases:
-        for by in bys[1:]:
-            cells = []
-            for name in sets:
-                labels, free = of(rows, name, "labels"), of(rows, name, by)
-                if (base, "pipeline") not in labels or (base, "pipeline") not in free:
-                    cells.append("")
-                    continue
-                place = better(free[base, "pipeline"], [free[base, way] for way in tried])
-                best = max(tried, key=lambda way: free[base, way].mean())
-                top = max(labels[base, way].mean() for way in (*tried, "pipeline"))
-                usual = labels[base, "pipeline"].mean()
-                mine = usual if place is None else labels[base, tried[place]].mean()
-                highest = labels[base, best].mean()
-                cells.append(f"{mine - usual:+.2f}, {top - mine:.2f} (highest: {highest - usual:+.2f})")
-            lines.append(f"| {base}, {by} | {' | '.join(cells)} |")
     lines += ["", "| by labels | " + " | ".join(sets) + " |", "| --- |" + " ---: |" * len(sets)]
     for key in leaderboard(of(rows, sets[0], "labels")):
         values = [of(rows, name, "labels").get(key) for name in sets]

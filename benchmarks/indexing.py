@@ -38,6 +38,7 @@ import numpy as np
 
 import likewise
 import searching
+from likewise.choice.trial import gain_interval
 from likewise.corpus.bundled import resolve_model
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.downloads import data_folder
@@ -45,7 +46,6 @@ from likewise.retrieval.pipeline import WITHOUT_TOKENS
 from likewise.runs.job import read_record
 from likewise.runs.provenance import machine, versions
 from likewise.searching.passages import Splitting
-from likewise.searching.trial import gain_interval
 
 WORDS = 180
 WARM = 256

@@ -40,6 +40,8 @@ from domains import Encoded
 from likewise.adaptation.choice import LEAST
 from likewise.adaptation.head import BaseTexts, FrozenTexts, Head
 from likewise.adaptation.texts import HELD_OUT, OwnText
+from likewise.choice.held_out import HeldOut
+from likewise.choice.trial import gain_interval
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
@@ -51,9 +53,7 @@ from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline, free_hybrid, v
 from likewise.retrieval.words import bm25
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json
-from likewise.searching.held_out import HeldOut
 from likewise.searching.maxsim import TokenCodec, token_weights
-from likewise.searching.trial import gain_interval
 from search_parts import Texts
 from searching import JUDGED, Judged, collection
 

@@ -32,6 +32,7 @@ from lancedb.query import MatchQuery
 
 import likewise
 from domains import Bm25, Cosines, Encoded, Hybrid, task_of
+from likewise.choice.trial import gain_interval
 from likewise.corpus.bundled import resolve_model
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.lines_and_rows import digest_of
@@ -43,7 +44,6 @@ from likewise.runs.whole_files import write_text
 from likewise.searching.index_update import recall_of
 from likewise.searching.passages import IndexedPassage
 from likewise.searching.table import Table
-from likewise.searching.trial import gain_interval
 
 JUDGED = ("aviation", "exclusion", "regulation", "security")
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.adaptation import adapt as adapt_encoder
+from likewise.choice.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
 from likewise.choice.result import Choice, System, best_free, compared, decided, judgement
+from likewise.choice.trial import Way, measure, trial_index
 from likewise.corpus.bundled import resolve_model
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
@@ -33,11 +35,9 @@ from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts, checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.searching.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
 from likewise.searching.index_update import WORDS, index
 from likewise.searching.passages import Splitting, files_of
 from likewise.searching.search_index import Index
-from likewise.searching.trial import Way, measure, trial_index
 from likewise.transformers_output import no_bar
 
 if TYPE_CHECKING:

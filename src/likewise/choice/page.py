@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from likewise.choice.held_out import CALLED
 from likewise.choice.result import interval_of
 from likewise.errors import counted
 from likewise.runs.pages import page_of
-from likewise.searching.held_out import CALLED
 
 if TYPE_CHECKING:
     from likewise.choice.result import Choice

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from likewise.choice.trial import Way, gain_interval
 from likewise.errors import counted
 from likewise.evaluation.task import number
 from likewise.retrieval.pipeline import Pipeline
 from likewise.searching.search_index import Mode
-from likewise.searching.trial import Way, gain_interval
 
 COLUMNS = ("System", "Found again", "Gain", "ms a query", "Passages/s", "Index MB", "Model MB")
 WRITTEN_COLUMNS = ("Written queries",)

@@ -67,8 +67,7 @@ def index(
         Optional[str],
         Option(
             help="What a search does: options of a Pipeline, or a TOML file with them; by default that of the index, "
-            'or the weights measured in docs/search.md. "auto" chooses the weights without labels, by queries that '
-            "are taken out of the text; if these cannot tell, the default weights stay."
+            "or the weights measured in docs/search.md."
         ),
     ] = None,
     vectors_from: Annotated[
@@ -106,8 +105,6 @@ def index(
     else:
         there += ": already finished, nothing done"
     typer.echo(there)
-    if found.chosen:
-        typer.echo(f"weights of the search: {found.chosen}")
     for reason in found.skipped[:_TOLD]:
         typer.echo(f"skipped: {printable(reason)}", err=True)
     if len(found.skipped) > _TOLD:

@@ -83,13 +83,12 @@ class Indexed(Index):
         skipped: files of folders that were left out: a line that counts those that are not prose, and one for each that
             cannot be read, with the reason; also one for each file that changed while it was read.
         recall: of the approximate index, if there is one: the share of the 10 exact nearest that it finds.
-        chosen: with `pipeline="auto"`, the weights that were chosen, and why, in a sentence.
     """
 
-    def __init__(self, path: Path, model: Any, found: Changed, recall: float | None, chosen: str) -> None:
+    def __init__(self, path: Path, model: Any, found: Changed, recall: float | None) -> None:
         super().__init__(path, model)
         self.encoded, self.added, self.removed, self.skipped = found
-        self.recall, self.chosen = recall, chosen
+        self.recall = recall
 
 
 @checked
@@ -105,7 +104,7 @@ def index(
     keep: bool = False,
     approximate: int = APPROXIMATE,
     pipeline: Given | None = None,
-    vectors_from: str | os.PathLike[str] | Shared | None = None,
+    vectors_from: str | os.PathLike[str] | None = None,
     engine: EngineName = "auto",
     precision: EnginePrecision | None = None,
     on: str | None = None,
@@ -139,8 +138,7 @@ def index(
         keep: keep the passages of files and texts that are not named.
         approximate: passages from which an approximate index of the vectors is built.
         pipeline: what a search does: a `Pipeline`, options of one, or a TOML file with them; None keeps that of the
-            index, by default the weights measured in docs/search.md. "auto" chooses the weights without labels, by
-            queries that are taken out of the text; where these cannot tell, the default weights stay.
+            index, by default the weights measured in docs/search.md.
         vectors_from: another index by the same model, such as one that `choose` has made: the vectors of texts that
             it holds are taken from it.
         engine, precision: as in `load`; None for the precision of the index, float32 for a new one. "close" is two to
@@ -172,7 +170,7 @@ def index(
         if not given.in_memory:
             read = given.options
             settings |= {"split": read.split, "field": read.field, "encoding": read.encoding}
-        found, recall, chosen = _updated(
+        found, recall = _updated(
             target,
             encoder,
             change,
@@ -187,7 +185,7 @@ def index(
             resume=resume,
             overwrite=overwrite,
         )
-    return Indexed(target, model, found, recall, chosen)
+    return Indexed(target, model, found, recall)
 
 
 def add(
@@ -240,14 +238,14 @@ def _updated(
     *,
     approximate: int = APPROXIMATE,
     pipeline: Given | None = None,
-    vectors_from: str | os.PathLike[str] | Shared | None = None,
+    vectors_from: str | os.PathLike[str] | None = None,
     precision: EnginePrecision | None = None,
     on: str | None = None,
     workers: int | None = None,
     resume: Resume = "auto",
     overwrite: bool = False,
-) -> tuple[Changed, float | None, str]:
-    """Change an index, and return what was done, and `recall` and `chosen` of `Indexed`.
+) -> tuple[Changed, float | None]:
+    """Change an index, and return what was done, and `recall` of `Indexed`.
 
     Args:
         asked: settings of the plan; those that are missing are those of the index.
@@ -258,8 +256,8 @@ def _updated(
     check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
     left = left_in(target)
     facts = encoder.facts
-    auto, usual = pipeline == "auto", None if facts.tokens else WITHOUT_TOKENS
-    steps = pipeline_of(*((None, usual) if auto else (pipeline, Pipeline(**record["pipeline"]) if record else usual)))
+    usual = None if facts.tokens else WITHOUT_TOKENS
+    steps = pipeline_of(pipeline, Pipeline(**record["pipeline"]) if record else usual)
     if steps.reranker:
         check_cross_encoder(steps.reranker)
     settings = _settings(asked, record, facts)
@@ -268,7 +266,7 @@ def _updated(
         check_fields(metadata)
     language = settings["language"]
     plan = Plan("index", settings, inputs={"model": facts.fingerprint})
-    shared = Shared.open(Path(vectors_from), plan) if isinstance(vectors_from, str | os.PathLike) else vectors_from
+    shared = Shared.open(Path(vectors_from), plan) if vectors_from is not None else None
     with ExitStack() as stack:
         number = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
@@ -300,12 +298,6 @@ def _updated(
             codec = replace(codec, weights=token_weights(update.ids))
         geometry = _geometry(job, table, steps, stop, record, codec)
         table.finish()
-        chosen = ""
-        if auto:
-            from likewise.searching.weights import chosen_weights  # which indexes the text that it measures on
-
-            progress.tell("choosing the weights of the search without labels")
-            steps, chosen = chosen_weights(Shared(table, codec), encoder, steps, job.work / "trial", language, progress)
         query = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
         known = {"table": table.name, "version": table.version, "geometry": geometry, "pipeline": steps.to_dict()}
         now = time.time()
@@ -322,7 +314,7 @@ def _updated(
         }
         job.finish(known)
         table.clean({name: since for name, since in before.items() if now - since > GRACE})
-    return found, recall, chosen
+    return found, recall
 
 
 def _settings(asked: Mapping[str, Any], record: Mapping[str, Any], facts: Facts) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from likewise.choice.held_out import Excerpt, HeldOut, sampled
+from likewise.choice.trial import DEPTH, discounted, gain_interval
 from likewise.corpus import CorpusOptions
-from likewise.searching.held_out import Excerpt, HeldOut, sampled
 from likewise.searching.passages import Splitting
-from likewise.searching.trial import DEPTH, discounted, gain_interval
 
 NOUNS = [f"{first}{last}" for first in "ba do fi gu ke lo mi nu".split() for last in "ran tel vis pok mud sen".split()]
 

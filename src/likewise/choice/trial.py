@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from likewise.choice.held_out import HeldOut
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
-from likewise.searching.fusion import Asked
-from likewise.searching.held_out import HeldOut
 from likewise.searching.index_update import index
 from likewise.searching.search_index import Index, Mode
 
@@ -93,20 +92,6 @@ def discounted(rank: int | None) -> float:
     (100.0, 50.0, 0.0)
     """
     return 0.0 if rank is None or rank >= DEPTH else float(100 / np.log2(rank + 2))
-
-
-class RememberingIndex(Index):
-    """An index that encodes each query once, to search with it in many ways."""
-
-    def __init__(self, path: Path, model: Any) -> None:
-        super().__init__(path, model)
-        self._known: dict[tuple[str, bool], Asked] = {}
-
-    def _asked(self, query: str, steps: Pipeline) -> Asked:
-        key = query, bool(steps.tokens)
-        if key not in self._known:
-            self._known[key] = super()._asked(query, steps)
-        return self._known[key]
 
 
 def gain_interval(gains: np.ndarray, sure: float = 0.95, draws: int = 10_000, seed: int = 0) -> tuple[float, float]:
