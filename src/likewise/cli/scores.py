@@ -67,6 +67,9 @@ def evaluate(
     data: DataOption = None,
     batch_size: BatchSize = 64,
     precision: MeasuringPrecision = None,
+    without_overlap: Annotated[
+        bool, flag("--without-overlap", "Leave the pairs of STS-B train and dev out of the other STS tests.")
+    ] = False,
     json: Annotated[
         Optional[Path], Option(help="Write the whole report to this file as well.", callback=_check_json)
     ] = None,
@@ -80,6 +83,7 @@ def evaluate(
     elif job_of(model) == "index":
         scored = likewise.Index(model)
     how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "quiet": not sys.stderr.isatty()}
+    how["without_overlap"] = without_overlap
     report = likewise.evaluate(scored, tasks, data=data, **how)
     _show_report(report)
     if json is not None:

@@ -62,6 +62,7 @@ class PairResult(TaskResult):
         subsets: each subset by itself; empty where the task has only one.
         weighted: mean of the subsets' Spearman weighted by their pairs ('wmean'); None without subsets.
         mean: plain mean of the subsets' Spearman ('mean'); None without subsets.
+        left_out: number of pairs that were left out, since STS-B train or dev holds them.
     """
 
     COLUMNS: ClassVar[Mapping[str, str]] = {
@@ -78,6 +79,7 @@ class PairResult(TaskResult):
     subsets: tuple[SubsetResult, ...] = ()
     weighted: float | None = None
     mean: float | None = None
+    left_out: int = 0
 
 
 def prepare_pairs(pairs: RatedPairs, result: Callable[[np.ndarray], TaskResult]) -> Prepared:

@@ -95,6 +95,10 @@ class EvaluationReport:
             for result in self.results
             if result.metric == "pearson"
         ]
+        left_out = {result.title: result.left_out for result in self.results if getattr(result, "left_out", 0)}
+        if left_out:
+            pairs = ", ".join(f"{title} {count:,}" for title, count in left_out.items())
+            lines.append(f"Pairs left out, which STS-B train or dev holds: {pairs}")
         lines += [f"Missing: {task.title}, {task.reason}" for task in self.missing]
         lines += [
             f"Undefined: {result.title}, the vectors are all alike or not finite"

@@ -15,6 +15,7 @@ from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import GROUPS, resolve
 from likewise.evaluation.report import EvaluationReport, MissingTask
 from likewise.evaluation.task import DocumentSearch, Prepared, Task, TaskMissing, TaskResult
+from likewise.evaluation.tasks import sts
 from likewise.runs.arguments import checked
 from likewise.runs.progress import Progress
 
@@ -53,6 +54,7 @@ def evaluate(
     data: str | os.PathLike[str] | None = None,
     batch_size: int = 64,
     precision: Precision | None = None,
+    without_overlap: bool = False,
     quiet: bool = True,
 ) -> EvaluationReport:
     """Score a model on evaluation tasks.
@@ -67,6 +69,7 @@ def evaluate(
         data: the folder of SentEval's data; see `find_data`.
         batch_size: sentences in a batch.
         precision: None or "fp32", or "bf16" for bfloat16 autocast. Published scores are of fp32.
+        without_overlap: leave the pairs of STS-B train and dev out of the other STS tests; the report says how many.
         quiet: show no progress on standard error.
 
     Returns:
@@ -80,6 +83,8 @@ def evaluate(
     start = time.perf_counter()
     progress = Progress(quiet)
     wanted, groups = resolve(tasks)
+    if without_overlap:
+        wanted = sts.without_overlap(wanted)
     named = os.fspath(model) if isinstance(model, (str, os.PathLike)) else ""
     # The data is read first: it takes a moment, and a model may take minutes.
     prepared, missing = read_tasks(wanted, data)

@@ -98,3 +98,25 @@ def test_sick_counts_its_header_as_line_one(senteval):
     path.write_text("\n".join([*lines[:2], "\t".join(cells), *lines[3:]]))
     with pytest.raises(DataError, match=r"line 3: the rating 0.5 is outside 1 to 5"):
         TASKS["sick-r"].load(senteval)
+
+
+def test_pairs_of_the_benchmark_are_left_out_of_the_other_tests(senteval, made_pairs):
+    names = ("sts-b-train", "sts-b-dev")
+    known = {frozenset(pair) for name in names for *pair, _ in made_pairs[TASKS[name].files[0].path]}
+    first, second = next(iter(made_pairs[TASKS["sts-b-dev"].files[0].path]))[:2]
+    path = senteval / TASKS["sts12"].files[0].path
+    lines = path.read_text(encoding="utf-8").split("\n")
+    lines[3] = f"{second.upper()} !\t{first}"  # the other order, other letters and signs
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (task,) = sts.without_overlap([TASKS["sts12"]])
+    pairs = TASKS["sts12"].load(senteval)
+    shared = sum(frozenset(pair) in known for pair in zip(pairs.first, pairs.second, strict=True))
+    ready = task.read(senteval)
+    result = ready.score_pairs(pairs.gold[: len(ready.sentences) // 2])
+    assert result.left_out == shared + 1
+    assert result.n == len(pairs.gold) - result.left_out == len(ready.sentences) // 2
+    assert f"{second.upper()} !" not in ready.sentences
+
+
+def test_the_benchmark_itself_keeps_its_pairs():
+    assert [task.without for task in sts.without_overlap([TASKS["sts-b-dev"]])] == [()]

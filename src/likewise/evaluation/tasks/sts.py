@@ -5,7 +5,8 @@ on; the papers leave it out as well.
 """
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,10 +35,15 @@ class StsFile(NamedTuple):
 
 @dataclass(frozen=True)
 class StsTask(Task):
-    """A task of rated pairs: its files and the scale of its ratings."""
+    """A task of rated pairs: its files and the scale of its ratings.
+
+    Attributes:
+        without: tasks whose pairs are left out of this one.
+    """
 
     files: tuple[StsFile, ...]
     scale: tuple[float, float]
+    without: tuple["StsTask", ...] = field(default=(), kw_only=True)
 
     def pairs(self, data: str | os.PathLike[str] | None = None) -> RatedPairs:
         """Read all pairs from the data folder, which `find_data` finds."""
@@ -55,9 +61,41 @@ class StsTask(Task):
         return RatedPairs.of(found)
 
     def read(self, data: Path) -> Prepared:
-        """Read the pairs for the suite."""
+        """Read the pairs for the suite, less those of the tasks in `without`."""
         pairs = self.load(data)
-        return prepare_pairs(pairs, lambda scores: score_pairs(self, scores, pairs.gold, pairs.subsets))
+        if not self.without:
+            return prepare_pairs(pairs, lambda scores: score_pairs(self, scores, pairs.gold, pairs.subsets))
+        others = [other.load(data) for other in self.without]
+        known = {pair_key(*pair) for other in others for pair in zip(other.first, other.second, strict=True)}
+        kept: dict[str, list[tuple[str, str, float]]] = {name: [] for name, _ in pairs.subsets}
+        for *pair, gold, subset in zip(pairs.first, pairs.second, pairs.gold, pairs.subset_names, strict=True):
+            if pair_key(*pair) not in known:
+                kept[subset].append((*pair, gold))
+        clean = RatedPairs.of({name: rows for name, rows in kept.items() if rows})
+        left_out = len(pairs.gold) - len(clean.gold)
+        return prepare_pairs(
+            clean,
+            lambda scores: replace(score_pairs(self, scores, clean.gold, clean.subsets), left_out=left_out),
+        )
+
+
+def pair_key(first: str, second: str) -> frozenset[str]:
+    """Return what two equal pairs have in common, in either order: the letters and digits of both sentences.
+
+    >>> pair_key("A man is cutting.", "Dogs run") == pair_key("dogs run!", "A man is cutting")
+    True
+    """
+    return frozenset("".join(sign for sign in text.casefold() if sign.isalnum()) for text in (first, second))
+
+
+def without_overlap(tasks: Iterable[Task]) -> list[Task]:
+    """Return the tasks with the pairs of STS-B train and dev left out of every other test of the seven.
+
+    Most pairs of STS-B come from the tests of 2012 to 2016: whoever chooses a checkpoint by STS-B dev, or trains on
+    STS-B train, has seen them.
+    """
+    seen = tuple(task for task in TASKS if task.name in ("sts-b-train", "sts-b-dev"))
+    return [replace(task, without=seen) if isinstance(task, StsTask) and task.name in SEVEN else task for task in tasks]
 
 
 def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[str, str, float]]:
