@@ -157,7 +157,14 @@ def one_run(args: argparse.Namespace) -> None:
     about = {"base": args.base, "start": arm.start, "recipe": arm.recipe, "options": options}
     best = result.best or {"score": None, "step": result.steps}
     measured: list[dict[str, Any]] = [
-        {**shared, "set": "sts-b-dev", "score": best["score"], "step": best["step"], "processor_seconds": seconds, **about}
+        {
+            **shared,
+            "set": "sts-b-dev",
+            "score": best["score"],
+            "step": best["step"],
+            "processor_seconds": seconds,
+            **about,
+        }
     ]
     for suffix, without in (("", False), (", without overlap", True)):
         report = likewise.evaluate(model, "sts", data=args.data, without_overlap=without)
@@ -195,7 +202,10 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument("--list", action="store_true", help="print what is done and what is to do, and stop")
     parser.add_argument(
-        "--compare", nargs=2, metavar="ARM", help="print the difference of two arms of --tables, paired by seed, and stop"
+        "--compare",
+        nargs=2,
+        metavar="ARM",
+        help="print the difference of two arms of --tables, paired by seed, and stop",
     )
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, help=argparse.SUPPRESS)
