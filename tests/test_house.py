@@ -9,26 +9,14 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 FILES = sorted(SOURCE.rglob("*.py"))
-RIDDLES = ("What ", "Where ", "How ", "Whether ", "Who ", "Which ", "Return what ")
-
-
-def docstrings(path: Path) -> list[tuple[str, str]]:
-    """Return name and first line of every docstring of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    return [
-        (getattr(node, "name", path.stem), text.splitlines()[0]) for node in nodes if (text := ast.get_docstring(node))
-    ]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
-def test_a_file_is_named_for_its_subject_and_opens_its_docstrings_with_a_statement(path: Path) -> None:
+def test_a_file_is_named_for_its_subject(path: Path) -> None:
     assert path.stem not in ("utils", "helpers", "common")
     assert not path.stem.endswith("ing")
     text = path.read_text(encoding="utf-8")
     assert "../shared" not in text
-    assert [name for name, line in docstrings(path) if line.startswith(RIDDLES)] == []
 
 
 def test_a_name_of_a_class_or_type_has_one_meaning() -> None:

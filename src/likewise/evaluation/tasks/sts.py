@@ -80,7 +80,7 @@ class StsTask(Task):
 
 
 def pair_key(first: str, second: str) -> frozenset[str]:
-    """Return what two equal pairs have in common, in either order: the letters and digits of both sentences.
+    """Return the letters and digits of both sentences, in no order, by which two pairs are the same.
 
     >>> pair_key("A man is cutting.", "Dogs run") == pair_key("dogs run!", "A man is cutting")
     True
