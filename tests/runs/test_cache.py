@@ -1,4 +1,5 @@
 import os
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -162,6 +163,59 @@ def test_rows_are_kept_by_key_and_a_damaged_file_is_begun_anew(home):
         kept.put({b"a": 1})
     with closing(KeptRows("texts", "y")) as kept:
         assert kept.get([b"a"]) == {b"a": 1}
+
+
+@pytest.mark.parametrize("damaged", [None, "", "[", b"\xff\xfe", 5, '["another text", null]', "[" * 5000, "0" * 9000])
+def test_a_damaged_row_is_made_again_and_the_others_stay(damaged, home):
+    with closing(KeptRows("texts", "x")) as kept:
+        kept.put({b"a": ["x", None], b"b": ["y", None]})
+        path = kept.path
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute("UPDATE rows SET value = ? WHERE key = ?", (damaged, b"a"))
+    with closing(KeptRows("texts", "x")) as kept:
+        assert kept.get([b"a", b"b"]) == {b"b": ["y", None]}
+        kept.put({b"a": ["x", None]})
+        assert kept.get([b"a"]) == {b"a": ["x", None]}
+
+
+def test_a_row_of_one_changed_letter_is_made_again(home):
+    with closing(KeptRows("texts", "x")) as kept:
+        kept.put({b"a": ["a longer text \ud800", None]})
+        assert kept.get([b"a"]) == {b"a": ["a longer text \ud800", None]}
+    kept.path.write_bytes(kept.path.read_bytes().replace(b"longer", b"langer"))
+    with closing(KeptRows("texts", "x")) as kept:
+        assert kept.get([b"a"]) == {}
+
+
+def test_what_another_job_uses_is_left_and_named(home):
+    code = (
+        "import sys\nfrom likewise.runs.cache import cached\n"
+        "cached('texts', 1, lambda folder: (folder / 'a').touch())\nprint(flush=True)\nsys.stdin.read()"
+    )
+    cached("pipes", 1, lambda folder: (folder / "a").touch())
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as job:
+        job.stdout.readline()
+        assert [one.kind for one in clear_cache()] == ["pipes"]
+        assert found_in_cache("texts", 1)
+        done = run("clear", "texts")
+        assert done.exit_code == 1
+        assert "texts" in done.output
+        job.stdin.close()
+    assert run("clear", "texts").exit_code == 0
+    assert not found_in_cache("texts", 1)
+
+
+def test_clearing_while_jobs_fill_the_cache_ends_neither(home):
+    code = (
+        "import sys\nfrom likewise.runs.cache import cached\n"
+        "for i in range(60):\n    cached('texts', [sys.argv[1], i % 7], lambda folder: (folder / 'a').touch())"
+    )
+    for _ in range(3):  # each job begins while the cache is being cleared
+        jobs = [subprocess.Popen([sys.executable, "-c", code, str(n)]) for n in range(2)]
+        while any(job.poll() is None for job in jobs):
+            clear_cache()
+        assert [job.wait() for job in jobs] == [0, 0]
+    assert clear_cache("texts") or not found_in_cache("texts", ["0", 0])
 
 
 def test_rows_that_cannot_be_kept_are_passed_over(tmp_path, monkeypatch):

@@ -36,3 +36,25 @@ def test_a_file_has_the_mode_that_the_mask_gives(tmp_path):
     finally:
         assert os.umask(before) == 0o027
     assert (tmp_path / "a.bin").stat().st_mode & 0o777 == 0o640
+
+
+def test_temporary_names_cannot_be_guessed_and_belong_to_a_file_of_their_own(tmp_path):
+    names = set()
+    for _ in range(20):
+        with written_whole(tmp_path / "a.txt") as unfinished:
+            assert unfinished.is_file()
+            assert not unfinished.is_symlink()
+            assert unfinished.stat().st_mode & 0o777 == 0o600
+            unfinished.write_text("x")
+            names.add(unfinished.name)
+    assert len(names) == 20
+    longest = "é" * 127
+    assert write_text(tmp_path / longest, "x").read_text() == "x"
+
+
+def test_a_result_in_place_of_a_link_leaves_the_file_behind_the_link_alone(tmp_path):
+    (tmp_path / "theirs.txt").write_text("precious")
+    (tmp_path / "a.txt").symlink_to(tmp_path / "theirs.txt")
+    write_text(tmp_path / "a.txt", "ours")
+    assert (tmp_path / "theirs.txt").read_text() == "precious"
+    assert (tmp_path / "a.txt").read_text() == "ours"

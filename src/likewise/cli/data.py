@@ -142,10 +142,14 @@ def clear(
     ] = None,
 ) -> None:
     """Remove files from the cache: all, or the kinds that are named."""
-    from likewise.runs.cache import clear_cache
+    from likewise.runs.cache import clear_cache, kept_in_cache
 
     removed = clear_cache(*kinds or ())
+    left = [kept.kind for kept in kept_in_cache() if kept.files and (not kinds or kept.kind in kinds)]
     for kept in removed:
         typer.echo(f"removed: {kept.kind}, {counted(kept.files, 'file')}, {kept.bytes / 1e6:,.1f} MB")
+    if left:
+        typer.echo(f"left, as another job uses them: {', '.join(left)}", err=True)
+        raise typer.Exit(1)
     if not removed:
         typer.echo("there was nothing to remove")

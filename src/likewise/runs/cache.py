@@ -4,6 +4,9 @@ import json
 import os
 import shutil
 import sqlite3
+import tempfile
+import threading
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,9 +16,14 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+try:
+    import fcntl
+except ImportError:  # not on Windows, where files in use cannot be removed anyway
+    fcntl = None  # type: ignore[assignment]
+
 from likewise.errors import LikewiseError
 from likewise.runs.parts import checksum
-from likewise.runs.whole_files import give_usual_mode, is_full_disk, read_json, write_json
+from likewise.runs.whole_files import give_usual_mode, is_full_disk, parse_json, read_json, write_json
 
 KINDS = {
     "bases": "encoders that were given loaded, and have no folder of their own",
@@ -35,8 +43,12 @@ KINDS = {
     "vectors": "texts and vectors of `likewise duplicates` and `topics`",
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""
-_SCHEMA = "CREATE TABLE IF NOT EXISTS rows (key BLOB PRIMARY KEY, value TEXT) WITHOUT ROWID"
-_LOCKS, _WHOLE, _RESUMES = ".locks", ".whole.json", ".resumes"
+_SCHEMA = "CREATE TABLE IF NOT EXISTS rows (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID"
+_LOCKS, _USED, _WHOLE, _RESUMES = ".locks", "in-use", ".whole.json", ".resumes"
+_CLEARED = ".cleared-"
+_in_use: dict[Path, int] = {}
+"""The kinds that this process uses, by their folder: the lock file of each, held until the process ends."""
+_using = threading.Lock()
 
 
 class CacheError(LikewiseError):
@@ -65,6 +77,10 @@ def made_in_cache(folder: Path) -> Path:
         cache_folder().parent.mkdir(parents=True, exist_ok=True)
         # It holds text of files that others may not be allowed to read.
         cache_folder().mkdir(mode=0o700, exist_ok=True)
+        for kind in (folder, *folder.parents):
+            if kind.parent == cache_folder():
+                kind.mkdir(exist_ok=True)
+                _hold(kind)
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder
@@ -103,9 +119,8 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
         return found
     final = _place(kind, key)
     work = final.with_name(f".{final.name}{_RESUMES if resumes else ''}")
-    locks = made_in_cache(final.parent) / _LOCKS
-    locks.mkdir(exist_ok=True)
-    with FileLock(locks / final.name):
+    made_in_cache(final.parent)
+    with FileLock(final.parent / _LOCKS / final.name):
         if _is_whole(final):  # another process has made it meanwhile
             return final
         _remove_unfinished(final.parent)
@@ -132,8 +147,9 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
 class KeptRows:
     """Rows of the cache by their keys, for what is made row by row: negations of sentences, queries for passages.
 
-    They are a SQLite file for a kind and a key, as in `cached`, which several processes may use at once. A file that is
-    damaged is begun anew, and one that cannot be written is passed over: the rows are then made again.
+    They are a SQLite file for a kind and a key, as in `cached`, which several processes may use at once. A row has a
+    checksum, so that one that is damaged is made again. A file that is damaged is begun anew, and one that cannot be
+    written is passed over: the rows are then made again.
 
     >>> rows = KeptRows("negation", ["an", "example"])
     >>> rows.put({b"one": ["A", None]})
@@ -156,6 +172,7 @@ class KeptRows:
 
     def _opened(self) -> sqlite3.Connection:
         base = sqlite3.connect(self.path, timeout=30)
+        base.text_factory = bytes
         # A crash may lose the last moments, which only costs making them again.
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", _SCHEMA):
             base.execute(statement)
@@ -164,15 +181,21 @@ class KeptRows:
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Any]:
         """Return the values of those keys that are there."""
         found: dict[bytes, Any] = {}
-        with suppress(sqlite3.Error):
-            for key in keys:
+        for key in keys:
+            # A damaged page or text is an error, as is a closed file; what is behind it is made again.
+            with suppress(sqlite3.Error, ValueError, AttributeError):
                 if row := self._base.execute("SELECT value FROM rows WHERE key = ?", (key,)).fetchone():
-                    found[key] = json.loads(row[0])
+                    check, _, value = row[0].partition(b" ")
+                    if int(check, 16) == zlib.crc32(value):
+                        found[key] = parse_json(value.decode("utf-8", "surrogatepass"))
         return found
 
     def put(self, rows: Mapping[bytes, Any]) -> None:
         """Add rows, whose values are plain."""
-        written = [(key, json.dumps(value, ensure_ascii=False)) for key, value in rows.items()]
+        said = {
+            key: json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") for key, value in rows.items()
+        }
+        written = [(key, b"%08x %b" % (zlib.crc32(value), value)) for key, value in said.items()]
         with suppress(sqlite3.Error), self._base:
             self._base.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?)", written)
 
@@ -191,7 +214,30 @@ def _remove_unfinished(home: Path) -> None:
 
 def found_in_cache(kind: str, key: Any) -> Path | None:
     """Return the folder that the cache has for a key, see `cached`; None if there is none, or if it is not whole."""
-    return place if _is_whole(place := _place(kind, key)) else None
+    place = _place(kind, key)
+    if not place.is_dir():
+        return None
+    _hold(place.parent)
+    return place if _is_whole(place) else None
+
+
+def _hold(place: Path) -> None:
+    """Hold the folder of a kind until this process ends, so that no `clear_cache` takes its files away meanwhile."""
+    with _using:
+        while fcntl is not None and place not in _in_use:
+            try:
+                (place / _LOCKS).mkdir(exist_ok=True)
+                handle = os.open(place / _LOCKS / _USED, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+                fcntl.flock(handle, fcntl.LOCK_SH)
+            except FileNotFoundError:  # cleared at this moment
+                place.mkdir(exist_ok=True)
+                continue
+            except OSError:  # a cache that can only be read, or a file system without locks
+                return
+            if os.fstat(handle).st_nlink:
+                _in_use[place] = handle
+            else:  # cleared while this process waited
+                os.close(handle)
 
 
 def _place(kind: str, key: Any) -> Path:
@@ -222,24 +268,54 @@ def _is_whole(folder: Path) -> bool:
 
 def kept_in_cache() -> list[Kept]:
     """List the contents of the cache, by kind."""
-    home, found = cache_folder(), []
+    found = []
     for kind in KINDS:
-        place = home / kind
-        files = [path for path in place.rglob("*") if path.is_file() and not path.is_symlink() and _counts(path)]
+        place = cache_folder() / kind
+        sizes = []
+        for folder, folders, files in os.walk(place):
+            folders[:] = [name for name in folders if name != _LOCKS]
+            for path in (Path(folder, name) for name in files if name != _WHOLE):
+                with suppress(FileNotFoundError):  # removed meanwhile
+                    sizes += [path.lstat().st_size] if not path.is_symlink() else []
         if place.is_dir():
-            found.append(Kept(kind, place, len(files), sum(path.stat().st_size for path in files)))
+            found.append(Kept(kind, place, len(sizes), sum(sizes)))
     return found
 
 
-def _counts(path: Path) -> bool:
-    return path.name != _WHOLE and _LOCKS not in path.parts
-
-
 def clear_cache(*kinds: str) -> list[Kept]:
-    """Remove the given kinds from the cache, or all; return what was removed."""
+    """Remove the given kinds from the cache, or all; return what was removed.
+
+    A kind that another process uses is left as it is.
+    """
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise CacheError(f"the cache holds no {unknown[0]}; there are {', '.join(KINDS)}")
-    removed = [kept for kept in kept_in_cache() if not kinds or kept.kind in kinds]
-    for kept in removed:
-        shutil.rmtree(kept.place)
-    return removed
+    return [kept for kept in kept_in_cache() if (not kinds or kept.kind in kinds) and _cleared(kept.place)]
+
+
+def _cleared(place: Path) -> bool:
+    """Remove the folder of a kind unless another process holds it; return whether it was removed."""
+    home = place.parent
+    for rest in home.glob(f"{_CLEARED}*"):  # of a clearing that was killed
+        shutil.rmtree(rest, ignore_errors=True)
+    held = place in _in_use
+    _hold(place)
+    with _using:
+        handle = _in_use.get(place)
+        try:
+            if handle is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(handle, fcntl.LOCK_SH)
+            if not held:
+                os.close(_in_use.pop(place))
+            return False
+        try:  # under another name first: a process that begins now makes the folder anew
+            shutil.rmtree(place.rename(tempfile.mkdtemp(prefix=_CLEARED, dir=home)))
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise CacheError(f"{place} cannot be removed ({error.strerror}): check its permissions") from None
+        finally:
+            if handle is not None:
+                os.close(_in_use.pop(place))
+    return True

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 UNFINISHED_FILE = ".*.part"
 """A pattern for the names of temporary files."""
+_LONGEST_NAME = 50  # characters of a file's name in that of its temporary file, which may have 255 bytes in all
 _FULL = re.compile(
     r"No space left on device|os error 28|Disk quota exceeded|disk is full|StreamWriter failed writing|"
     r"requested and \d+ written|iostream error|unexpected pos \d+ vs"
@@ -19,11 +21,15 @@ _FULL = re.compile(
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Provide a temporary path in the same folder, renamed to `path` at the end and removed after an error.
+    """Provide an empty temporary file in the same folder, renamed to `path` at the end and removed after an error.
 
-    It ends in `.part`, so that no pattern for finished files finds it.
+    Its name cannot be guessed, and it is made anew (O_EXCL, no link is followed): in a folder where others may write,
+    a link in its place would have us write over a file of ours. It ends in `.part`, so that no pattern for finished
+    files finds it.
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    handle, name = tempfile.mkstemp(".part", f".{path.name[:_LONGEST_NAME]}.", path.parent)
+    os.close(handle)
+    unfinished = Path(name)
     try:
         yield unfinished
         give_usual_mode(unfinished)
