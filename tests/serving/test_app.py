@@ -1,6 +1,7 @@
 import base64
 import json
 import re
+import shutil
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import openai
 import pytest
 from sentence_transformers import SentenceTransformer
 
+import likewise
 from likewise.serving import ServeOptions, ServingError
 from likewise.serving.service import Service
 
@@ -170,6 +172,64 @@ def test_bad_requests_of_the_other_paths(client, path, body):
     assert client.post(path, json=body).status_code == 400
 
 
+ASKED = {
+    "/v1/embeddings": {"model": "tiny", "input": "a"},
+    "/similarity": {"texts": ["a", "b"]},
+    "/search": {"query": "the cat"},
+    "/rerank": {"query": "the cat", "documents": ["a", "the cat"]},
+}
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_null_is_a_field_that_is_left_out(client, path):
+    told = client.get("/openapi.json").json()
+    (kind,) = told["paths"][path.replace("/rerank", "/v1/rerank")]["post"]["requestBody"]["content"].values()
+    names = told["components"]["schemas"][kind["schema"]["$ref"].rpartition("/")[2]]["properties"]
+    nulls = dict.fromkeys([*names, "input_type", "dimension"]) | ASKED[path]
+    answer = client.post(path, json=nulls)
+    assert answer.status_code == 200
+    shown = [{**one.json(), "id": 0} for one in (answer, client.post(path, json=ASKED[path]))]
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("name", ["filter", "top_k", "limit", "a b", "x" * 100_000, "größe", "_set_alone"])
+@pytest.mark.parametrize("path", ASKED)
+def test_a_field_that_is_not_known_is_named(client, path, name):
+    answer = client.post(path, json={**ASKED[path], name: 1})
+    assert answer.status_code == 400
+    told = answer.json()["error"]["message"]
+    assert name[:100] in told
+    assert len(told) < 400
+    assert name not in ("filter", "limit") or path != "/search" or told.endswith(("say where", "say k"))
+
+
+def test_pages_of_hits_follow_one_another(running, saved_model, tmp_path):
+    from likewise.searching import index
+
+    lines = [f"the cat number {i} sees the old river" for i in range(250)]
+    index(lines, model=saved_model, out=tmp_path / "many", quiet=True)
+    address = running({"tiny": saved_model}, indexes={"first": tmp_path / "many"})[0]
+
+    def hits(**asked):
+        body = {"query": "the cat number 3", "mode": "vectors", "index": "first", **asked}
+        answer = httpx.post(f"{address}/search", json=body, timeout=60)
+        assert answer.status_code == 200, answer.text
+        return [hit["text"] for hit in answer.json()["hits"]]
+
+    whole = hits(k=1000)
+    assert len(whole) == len(set(whole)) == 250
+    assert [*hits(k=90), *hits(k=90, offset=90), *hits(k=90, offset=180), *hits(k=90, offset=270)] == whole
+
+
+@pytest.mark.parametrize("length", ["0" * 5000, "9" * 5000, "1" * 21, "-1", "+5", "1_0", "", "1, 1"])
+def test_a_length_that_is_no_number_of_bytes_is_a_4xx(address, length):
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as opened:
+        head = f"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        opened.sendall(head.encode())
+        assert opened.recv(4096).split()[1].startswith(b"4")
+
+
 def test_a_body_that_is_too_large_or_too_slow_is_refused(running, saved_model):
     limits = ServeOptions(body_timeout=1.5, max_body=2000)
     address = urlsplit(running({"tiny": saved_model}, options=limits)[0])
@@ -226,3 +286,18 @@ def test_keys_are_wanted_where_there_are_some_and_cors_is_off_unless_named(runni
 def test_an_index_of_another_model_is_refused(indexed, tiny_base):
     with pytest.raises(ServingError, match=r"made by a model that is not served here .*: serve that one too"):
         Service({"other": str(tiny_base)}, [indexed], engine="torch")
+
+
+def test_indexes_are_called_by_their_folders_or_by_the_names_given(saved_model, indexed, tmp_path):
+    for name in ("notes.2023", "notes.2024", "2023/notes", "2024/notes"):
+        shutil.copytree(indexed, tmp_path / name)
+    folders = [tmp_path / "notes.2023", tmp_path / "notes.2024", indexed]
+    assert list(Service({"tiny": saved_model}, folders, engine="torch").indexes) == [
+        "notes.2023",
+        "notes.2024",
+        "notes",
+    ]
+    with pytest.raises(ServingError, match="first="):
+        Service({"tiny": saved_model}, [tmp_path / "2023/notes", tmp_path / "2024/notes"], engine="torch")
+    with pytest.raises(ServingError, match="called 'a'"):
+        likewise.serve(f"tiny={saved_model}", index=[f"a={tmp_path / '2023/notes'}", f"a={indexed}"], port=0)

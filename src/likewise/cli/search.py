@@ -171,7 +171,13 @@ def serve(
             help="Folders, hub names or bundled:minilm; NAME=MODEL gives a name, otherwise it is that of the folder."
         ),
     ],
-    index: Annotated[Optional[list[str]], Option(help="Indexes to search; each was made by one of the models.")] = None,
+    index: Annotated[
+        Optional[list[str]],
+        Option(
+            help="Indexes to search; each was made by one of the models. NAME=FOLDER gives a name, otherwise it is "
+            "that of the folder."
+        ),
+    ] = None,
     reranker: Annotated[
         Optional[str],
         Option(

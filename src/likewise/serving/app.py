@@ -43,6 +43,14 @@ _PAGE_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+_ALSO_CALLED = dict.fromkeys(("top_k", "topk", "limit", "n", "size", "num_results"), "k")
+_ALSO_CALLED |= dict.fromkeys(("filter", "filters", "condition"), "where") | {
+    "skip": "offset",
+    "from": "offset",
+    "q": "query",
+}
+_ALSO_CALLED |= {"q": "query", "text": "query", "texts": "input", "top_k ": "top_n"}
+"""Names of fields in other services to those of this one."""
 _Found = TypeVar("_Found")
 
 
@@ -75,7 +83,9 @@ def _answer_errors(app: FastAPI) -> None:
         if isinstance(error, RequestError):
             return error.response()
         if isinstance(error, RequestValidationError):
-            first = error.errors()[0]
+            first = next((one for one in error.errors() if one["type"] == "extra_forbidden"), error.errors()[0])
+            if first["type"] == "extra_forbidden":
+                return _unknown(request, str(first["loc"][-1])).response()
             if first["type"] == "json_invalid":
                 return RequestError(f"the body is not valid JSON at character {first['loc'][-1]}").response()
             kinds = ("list[", "str", "constrained-str")  # of a union, in the place of a fault
@@ -89,6 +99,15 @@ def _answer_errors(app: FastAPI) -> None:
 
     for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):
         app.add_exception_handler(kind, answer)
+
+
+def _unknown(request: Request, name: str) -> RequestError:
+    """Return the error of a field that a request does not have, which names those that it has."""
+    body = request.scope["route"].body_field.field_info.annotation
+    there = f"there is no field {name[:100]!r} in {request.scope['path']}"
+    meant = _ALSO_CALLED.get(name)
+    cure = f"say {meant}" if meant in body.model_fields else f"it has {', '.join(body.model_fields)}"
+    return RequestError(f"{there}: {cure}", param=name[:100] if name.isidentifier() else None)
 
 
 def _add_routes(app: FastAPI, service: Service) -> None:

@@ -20,6 +20,7 @@ OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico")
 """Paths that need no key: they tell nothing of models or texts."""
 _SLICE = 1 << 16
 """Bytes of a body that are looked through before other requests have their turn: a millisecond or two."""
+_DIGITS = 20  # of a Content-Length; Python refuses to read one of more than 4,300
 _HOST = re.compile(r"\[([0-9a-f:.]+)\](?::\d+)?|([^:\[\]/?#@\\]+)(?::\d+)?")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -118,7 +119,9 @@ class Guard:
         most, body, more = self.options.max_body, bytearray(), True
         values = _Values(8 * self.options.max_texts + 64)
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if not declared.isdigit() or int(declared) > most:
+        if not declared.isdigit() or len(declared) > _DIGITS:
+            raise RequestError(f"Content-Length is not a number of up to {_DIGITS} digits: {declared[:100]!r}")
+        if int(declared) > most:
             raise _too_large(most)
         try:
             async with asyncio.timeout(self.options.body_timeout):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from likewise.errors import LikewiseError
 from likewise.serving.serve_options import ServeOptions
@@ -43,7 +43,22 @@ ListedNumbers = Annotated[list[int], Field(fail_fast=True)]
 ListsOfNumbers = Annotated[list[ListedNumbers], Field(fail_fast=True)]
 
 
-class EmbeddingsBody(BaseModel):
+class Body(BaseModel):
+    """The body of a request. A field that is null is one that is left out, and one that is not known is an error.
+
+    Clients such as LiteLLM and Dify send null for what is not set. A field that is passed over in silence, such as
+    `filter` for `where`, gives an answer to another question.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _set_alone(cls, given: Any) -> Any:
+        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
+
+
+class EmbeddingsBody(Body):
     """A request for vectors, as OpenAI's API has it."""
 
     input: Text | ListedTexts | ListedNumbers | ListsOfNumbers = Field(description="A text, or a list of texts.")
@@ -53,7 +68,7 @@ class EmbeddingsBody(BaseModel):
     user: str | None = None
 
 
-class SimilarityBody(BaseModel):
+class SimilarityBody(Body):
     """A request for the cosines of texts with others, or with each other."""
 
     texts: ListedTexts = Field(min_length=1)
@@ -61,11 +76,12 @@ class SimilarityBody(BaseModel):
     model: str | None = Field(None, description="The first model if it is left out.")
 
 
-class SearchBody(BaseModel):
+class SearchBody(Body):
     """A request for passages."""
 
     query: Text
-    k: int = Field(10, ge=1, le=100)
+    k: int = Field(10, ge=1, le=1000, description="How many hits.")
+    offset: int = Field(0, ge=0, le=10_000, description="How many of the best hits are passed over, for further pages.")
     mode: Literal["hybrid", "vectors", "words"] = "hybrid"
     where: Text | None = Field(None, max_length=2000, description="A condition as in SQL.")
     index: str | None = Field(None, description="The first index if it is left out.")
@@ -78,7 +94,7 @@ class TextObject(BaseModel):
     text: Text
 
 
-class RerankBody(BaseModel):
+class RerankBody(Body):
     """A request for the order of texts by how well they answer a query, as Cohere and Jina have it."""
 
     query: Text

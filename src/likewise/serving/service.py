@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -79,7 +79,7 @@ class Service:
 
     Args:
         models: what `likewise.load` takes, by the name that requests use.
-        indexes: folders; each was made by one of the models.
+        indexes: folders, or folders by name, each made by one of the models; notes.index is called notes.
         options: the limits.
         engine, precision: as in `likewise.load`.
         progress: shows what is loaded.
@@ -92,7 +92,7 @@ class Service:
     def __init__(
         self,
         models: dict[str, Any],
-        indexes: Sequence[Path] = (),
+        indexes: Sequence[Path] | Mapping[str, Path] = (),
         options: ServeOptions | None = None,
         engine: Any = "auto",
         precision: Any = "fp32",
@@ -103,9 +103,10 @@ class Service:
         told = progress or Progress(quiet=True)
         self.reranker = Reranker(reranker) if reranker is not None else None
         self.reranker_name = Path(os.fspath(reranker)).name if reranker is not None else ""
-        self.indexes = {path.stem: Index(path) for path in indexes}  # broken ones first
-        if len(self.indexes) < len(indexes):
-            raise ServingError("two indexes have the same name: rename one of the folders")
+        named = indexes if isinstance(indexes, Mapping) else {index_name(path): path for path in indexes}
+        if len(named) < len(indexes):
+            raise ServingError("two indexes have the same name: give names, such as first=FOLDER")
+        self.indexes = {name: Index(path) for name, path in named.items()}  # broken ones first
         self.models: dict[str, TextEncoder] = {}
         self.facts: dict[str, Facts] = {}
         self.batchers: dict[str, Batcher] = {}
@@ -266,7 +267,7 @@ class Service:
         self._work.present = work
         self._model_of(index)  # it may have been made again by another one
         settings: dict[str, Any] = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
-        return index.search(asked.query, asked.k, **settings)
+        return index.search(asked.query, asked.offset + asked.k, **settings)[asked.offset :]
 
     def _vectors_for_search(self, name: str, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of queries; called in a thread of a search."""
@@ -306,6 +307,15 @@ class Service:
         at = _place(base)
         served = next((one for one, place in self._places.items() if one != name and place == at), None)
         return {"base": base or None, "base_served": served if base else None}
+
+
+def index_name(folder: str | os.PathLike[str]) -> str:
+    """Return the name of an index: that of its folder, without the ending .index.
+
+    >>> index_name("notes.index"), index_name("data/notes.2023")
+    ('notes', 'notes.2023')
+    """
+    return Path(folder).absolute().name.removesuffix(".index")
 
 
 def _place(given: Any) -> str:

@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -46,7 +46,8 @@ def serve(
 
     Args:
         models: folders, hub names or bundled:minilm; `NAME=MODEL` gives a name, otherwise it is that of the folder.
-        index: indexes to search; each was made by one of the models.
+        index: indexes to search; each was made by one of the models. `NAME=FOLDER` gives a name, otherwise it is that
+            of the folder.
         reranker: a cross-encoder, by its folder or hub name, for the requests to rerank; without one, they are answered
             by the tokens of a model.
         host: the address to listen at; 0.0.0.0 for all.
@@ -70,9 +71,10 @@ def serve(
     named = _named(models)
     with _bound(host, port) as listening:  # before the models: a port in use is said at once
         from likewise.serving.app import create_app
-        from likewise.serving.service import Service
+        from likewise.serving.service import Service, index_name
 
-        service = Service(named, [Path(one) for one in index], limits, engine, precision, progress, reranker)
+        indexes = {name: Path(one) for name, one in _by_name("indexes", index, index_name).items()}
+        service = Service(named, indexes, limits, engine, precision, progress, reranker)
         app = create_app(service, keys, cors, [host, *allowed_host])
         at, taken = listening.getsockname()[:2]
         progress.tell(f"http://{f'[{at}]' if ':' in at else at}:{taken} serves {', '.join(service.models)}")
@@ -117,19 +119,26 @@ def _named(models: Any) -> dict[str, Any]:
     """Return models by name."""
     if isinstance(models, Mapping):
         return dict(models)
-    found: dict[str, Any] = {}
-    for given in [models] if isinstance(models, str | os.PathLike) else models:
-        text = os.fspath(given)
-        match = None if Path(text).exists() else _NAMED.fullmatch(text)
-        name, model = match.groups() if match else (Path(text).name.rpartition(":")[2], text)
+    listed = [models] if isinstance(models, str | os.PathLike) else models
+    named = _by_name("models", listed, lambda text: Path(text).name.rpartition(":")[2])
+    for model in named.values():
         if job_of(model) == "index":
             raise ServingError(f"{model} is an index, not a model: give it as --index {model}")
-        if name in found:
-            raise ServingError(f"two models are called {name!r}: give names, such as first={text}")
-        found[name] = model
-    if not found:
+    if not named:
         raise ServingError("no model was named: give one, for example `likewise serve runs/arc`")
-    return found
+    return named
+
+
+def _by_name(kinds: str, listed: Sequence[Any], usual: Callable[[str], str]) -> dict[str, str]:
+    """Return places by name: NAME=PLACE gives one, otherwise it is the usual one."""
+    named: dict[str, str] = {}
+    for text in map(os.fspath, listed):
+        match = None if Path(text).exists() else _NAMED.fullmatch(text)
+        name, place = match.groups() if match else (usual(text), text)
+        if name in named:
+            raise ServingError(f"two {kinds} are called {name!r}: give names, such as first={text}")
+        named[name] = place
+    return named
 
 
 def _keys(path: Path) -> list[str]:
