@@ -162,3 +162,10 @@ def test_cohere_s_own_client(address):
         found = client.rerank(model="tiny", query=QUERY, documents=["a train", QUERY], top_n=2)
         assert [one.index for one in found.results] == [1, 0]
         assert found.results[0].relevance_score == pytest.approx(1, abs=1e-5)
+
+
+def test_what_changes_nothing_is_told(client):
+    asked = {"query": "a", "documents": ["b"], "max_tokens_per_doc": 9}
+    (warning,) = client.post("/v2/rerank", json=asked).json()["meta"]["warnings"]
+    assert "max_tokens_per_doc" in warning
+    assert "warnings" not in client.post("/v2/rerank", json={**asked, "max_tokens_per_doc": None}).json()["meta"]

@@ -178,6 +178,10 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         about = {"id": str(uuid4()), "object": "list", "model": name, "usage": usage}
         # What Cohere's client wants to see.
         about["meta"] = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
+        if unused := sorted(body.model_fields_set & {"max_tokens_per_doc", "max_chunks_per_doc", "truncation"}):
+            about["meta"]["warnings"] = [
+                f"{field} changes nothing: a model reads as much as it can" for field in unused
+            ]
         return _json({**about, "results": results})
 
     @app.get("/info", tags=["likewise"], summary="Models and indexes")

@@ -102,6 +102,10 @@ class RerankBody(Body):
     model: str | None = Field(None, description="The reranker, or else the first model, if it is left out.")
     top_n: Annotated[int, Field(ge=1)] | None = Field(None, description="How many, the best first; all if left out.")
     return_documents: bool = False
+    # Of Cohere's and Jina's clients.
+    max_tokens_per_doc: int | None = Field(None, description="Changes nothing: a model reads as much as it can.")
+    max_chunks_per_doc: int | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
+    truncation: bool | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
 
 
 def checked_texts(given: Any, param: str, limits: ServeOptions) -> list[str]:
