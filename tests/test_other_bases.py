@@ -19,6 +19,9 @@ from tests.conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
 from transformers import MPNetConfig, MPNetModel, MPNetTokenizer
 
 import likewise
+from compared.consert import ConSERTOptions
+from compared.consert_loss import ConSERTLoss
+from compared.embedding_views import shuffle_positions
 from likewise.adaptation import proposals
 from likewise.adaptation.head import HeadTrainingOptions
 from likewise.context import distill
@@ -27,9 +30,6 @@ from likewise.encoder.location import LoadError
 from likewise.errors import LikewiseError
 from likewise.inference import encode
 from likewise.recipes import recipe_names
-from likewise.systems.consert import ConSERTOptions
-from likewise.systems.consert_loss import ConSERTLoss
-from likewise.systems.embedding_views import shuffle_positions
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

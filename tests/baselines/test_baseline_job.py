@@ -1,9 +1,11 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
-from likewise.baselines import BASELINES, baseline, find_baseline
-from likewise.baselines.methods import BaselineError
+from likewise.baselines import BaselineError, baseline, baseline_names, find_baseline
+from likewise.cli import build_app
+from likewise.recipes import find_recipe
 from likewise.runs.job import JobError
 from likewise.runs.options import OptionError
 
@@ -60,7 +62,26 @@ def test_a_baseline_may_be_made_again_over_itself(tiny_base, tmp_path):
 
 
 def test_every_baseline_names_its_source_and_every_option_has_a_help_text():
-    for one in BASELINES.values():
+    every = [find_baseline(name) for name in baseline_names()]
+    for one in every:
         assert all((item.description or "").endswith(".") for item in one.options_type.model_fields.values())
-    assert all(one.source and one.summary for one in BASELINES.values())
-    assert [name for name, one in BASELINES.items() if one.corpus == "required"] == ["whitening", "flow"]
+    assert all(one.source and one.summary for one in every)
+    assert [one.name for one in every if one.corpus == "required"] == ["flow", "whitening"]
+
+
+def test_a_system_to_compare_with_that_is_not_installed_says_what_brings_it(monkeypatch):
+    monkeypatch.setattr("likewise.runs.registered.entry_points", lambda group: [])
+    with pytest.raises(OptionError, match="pip install benchmarks/compared"):
+        find_baseline("whitening")
+    with pytest.raises(OptionError, match="pip install benchmarks/compared"):
+        find_recipe("consert")
+    done = CliRunner().invoke(build_app(), ["train", "consert", "--out", "x"])
+    assert done.exit_code == 2
+    assert "pip install benchmarks/compared" in done.stderr
+
+
+def test_a_misspelt_name_is_answered_by_the_right_one():
+    with pytest.raises(OptionError, match="did you mean last-average"):
+        find_baseline("last-averag")
+    with pytest.raises(OptionError, match="did you mean simcse"):
+        find_recipe("simsce")

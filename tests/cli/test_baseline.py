@@ -4,7 +4,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
-from likewise.baselines import BASELINES
+from likewise.baselines import baseline_names, find_baseline
 from likewise.cli import build_app
 
 
@@ -12,12 +12,12 @@ def run(*arguments):
     return CliRunner().invoke(build_app(), [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
-@pytest.mark.parametrize("name", list(BASELINES))
+@pytest.mark.parametrize("name", baseline_names())
 def test_every_option_of_a_baseline_is_on_the_command_line(name):
     shown = run("baseline", name, "--help").output
-    for option in BASELINES[name].options().to_dict():
+    for option in find_baseline(name).options().to_dict():
         assert f"--{option.replace('_', '-')}" in shown
-    assert ("--corpus" in shown) == (BASELINES[name].corpus != "none")
+    assert ("--corpus" in shown) == (find_baseline(name).corpus != "none")
 
 
 def test_makes_a_model_with_the_options_that_were_given(tiny_base, corpus_file, tmp_path):

@@ -1,7 +1,6 @@
-"""Edits of words: deletion (TSDAE), repetition (ESimCSE), and easy data augmentation (Wei and Zou 2019)."""
+"""Edits of words: deletion (TSDAE), and easy data augmentation (Wei and Zou 2019)."""
 
 import random
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,27 +33,6 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     if not kept.any():
         kept[rng.integers(len(words))] = True
     return without_words(words, {*np.flatnonzero(~kept).tolist()})
-
-
-def repeat_tokens(tokens: Sequence[int], rate: float, rng: np.random.Generator) -> list[int]:
-    """Repeat random tokens, each once and right after itself (ESimCSE, section 3.1).
-
-    How many is drawn evenly from 0 to max(2, floor(rate x N)), both ends included, and which ones evenly from all N
-    without replacement; a sentence of N < 2 tokens repeats at most N.
-
-    Args:
-        tokens: N token ids, without special tokens.
-        rate: dup_rate, the largest share of tokens repeated in a long sentence, from 0 to 1.
-
-    >>> repeat_tokens([7, 8, 9], 0.32, np.random.default_rng(0))
-    [7, 8, 8, 9, 9]
-    """
-    if not 0 <= rate <= 1:
-        raise LikewiseError(f"the rate of repetition is a share from 0 to 1, not {rate}")
-    n = len(tokens)
-    most = min(n, max(2, int(rate * n)))
-    repeated = set(rng.choice(n, size=rng.integers(0, most + 1), replace=False).tolist()) if n else set()
-    return [token for i, token in enumerate(tokens) for _ in range(2 if i in repeated else 1)]
 
 
 class WordEditor:

@@ -1,4 +1,4 @@
-"""The papers' baselines that need no training loop: averages, whitening, a flow."""
+"""The baselines of the papers that need no training: averages of word vectors and of layers."""
 
 import lazy_loader as lazy
 

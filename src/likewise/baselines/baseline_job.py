@@ -6,30 +6,19 @@ import os
 from pathlib import Path
 from typing import Any
 
-from likewise.baselines.methods import BASELINES, Baseline, BaselineError
+from likewise.baselines.methods import BaselineError, find_baseline
 from likewise.corpus import CorpusOptions, prepare
 from likewise.corpus.given import GivenTexts, given_texts
 from likewise.errors import counted
 from likewise.inference.load_model import SavedModel
 from likewise.runs.arguments import checked
 from likewise.runs.job import check_target, open_job
-from likewise.runs.options import OptionError, checked_seed
+from likewise.runs.options import checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
 from likewise.training.result import model_card
 from likewise.transformers_output import no_bar
-
-
-def find_baseline(name: str) -> Baseline:
-    """Return the baseline of that name.
-
-    Raises:
-        OptionError: there is none; the message lists those there are.
-    """
-    if name not in BASELINES:
-        raise OptionError(f"there is no baseline {name!r}; there are {', '.join(BASELINES)}")
-    return BASELINES[name]
 
 
 @checked
@@ -49,7 +38,7 @@ def baseline(
     """Make a baseline and save it as a model folder.
 
     Args:
-        name: one of `BASELINES`.
+        name: a baseline of this library (`BASELINES`) or one that another package registers.
         corpus: text that the baseline is fitted to, as in `likewise.train`.
         base: a Hugging Face name, a folder, `bundled:NAME`, or a file of word vectors; None for the baseline's own.
         out: the folder, which becomes the model.
@@ -66,7 +55,6 @@ def baseline(
     method = find_baseline(name)
     chosen = method.options(**options)
     checked_seed(seed)
-    method.check()
     if corpus is None and method.corpus == "required":
         raise BaselineError(f"{name} is fitted to text: give a corpus (--corpus FILE, or bundled:wiki-sample)")
     if corpus is not None and method.corpus == "none":

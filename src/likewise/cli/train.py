@@ -27,6 +27,8 @@ from likewise.cli.shared_options import (
     with_corpus,
     with_options,
 )
+from likewise.runs.options import OptionError
+from likewise.runs.registered import COMPARED, not_installed
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -61,12 +63,22 @@ def adapt(
         show_adapted(result)
 
 
-class _TrainGroup(LazyGroup):
+class _RegisteredGroup(LazyGroup):
+    """A group that says which package brings a name, if that package is not installed."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Build and return a command; None if there is none of that name."""
+        if cmd_name in COMPARED and cmd_name not in self.table():
+            raise OptionError(not_installed(cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
+class _TrainGroup(_RegisteredGroup):
     """A group that takes the recipe from the file of `--config` if none is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0].startswith("--config"):
-            from likewise.runs.options import OptionError, read_toml
+            from likewise.runs.options import read_toml
 
             path = args[0].partition("=")[2] or (args[1] if len(args) > 1 else "")
             if not (recipe := read_toml(Path(path)).get("recipe")):
@@ -196,16 +208,19 @@ def _finetune_by(objective: Any) -> Any:
     return command(run)
 
 
-@group()
+@group(kind=_RegisteredGroup)
 def baseline() -> CommandTable:
     """Return the commands of `likewise baseline`, one for each."""
-    from likewise.baselines.methods import BASELINES
+    from likewise.baselines import baseline_names, find_baseline
 
-    return {name: (partial(_baseline_by, one), one.summary) for name, one in BASELINES.items()}
+    return {name: (partial(_baseline_by, name), find_baseline(name).summary) for name in baseline_names()}
 
 
-def _baseline_by(method: Any) -> Any:
+def _baseline_by(name: str) -> Any:
     """Return the command of a baseline, which takes a corpus if the baseline is fitted to one."""
+    from likewise.baselines import find_baseline
+
+    method = find_baseline(name)
     bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors."
     required: Any = ... if method.corpus == "required" else None
 

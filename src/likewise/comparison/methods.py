@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, cast
 
-from likewise.baselines.methods import BASELINES, Baseline
+from likewise.baselines import Baseline, baseline_names, find_baseline
 from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.errors import LikewiseError
 from likewise.evaluation.registry import resolve
@@ -72,7 +72,7 @@ class Method:
     @property
     def part(self) -> Recipe | Baseline | None:
         """The recipe or baseline, None for the other kinds."""
-        return find_recipe(self.name) if self.kind == "recipe" else BASELINES.get(self.name)
+        return {"recipe": find_recipe, "baseline": find_baseline}.get(self.kind, lambda name: None)(self.name)
 
     @property
     def takes_vectors(self) -> bool:
@@ -103,7 +103,7 @@ class Method:
         """Return all of its options: the preset's, then the comparison's, then its own; None if it takes none."""
         if self.kind == "recipe":
             return find_recipe(self.name).options(self.preset or preset, **{**shared, **self.options})
-        return BASELINES[self.name].options(**self.options) if self.kind == "baseline" else None
+        return find_baseline(self.name).options(**self.options) if self.kind == "baseline" else None
 
     def differs_by_seed(self, sentences: int) -> bool:
         """Return whether the seed changes the model, for a corpus of that many sentences."""
@@ -130,7 +130,9 @@ def parse_methods(
     ['simcse', 'arccse margin=0', 'arccse margin=10']
     """
     methods: dict[str, Method] = {}
-    for line in itertools.chain(*(["base", *BASELINES, *recipe_names()] if x.strip() == ALL else [x] for x in lines)):
+    for line in itertools.chain(
+        *(["base", *baseline_names(), *recipe_names()] if x.strip() == ALL else [x] for x in lines)
+    ):
         for text, method in _grid(line, preset, shared or {}).items():
             methods.setdefault(text, method)
     labels = [method.label for method in methods.values()]
@@ -182,9 +184,9 @@ def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> tuple[Me
     words, written = _given(line)
     given = dict(written)
     name = given.pop("method")
-    kind = "recipe" if name in recipe_names() else "baseline" if name in BASELINES else name
+    kind = "recipe" if name in recipe_names() else "baseline" if name in baseline_names() else name
     if kind == name and name not in _UNTRAINED:
-        known = ", ".join([*_UNTRAINED, *BASELINES, *recipe_names(), ALL])
+        known = ", ".join([*_UNTRAINED, *baseline_names(), *recipe_names(), ALL])
         raise ComparisonError(f"There is no method '{name}'. There are {known}.")
     label = given.pop("label", "") or " ".join(word for word in words if not word.startswith("label="))
     own, base = given.pop("preset", None), given.pop("base", None)

@@ -128,9 +128,9 @@ class RunMaker:
         return {"base": base, "out": out, "seed": seed, "corpus_options": options, "quiet": True}
 
     def _fitted(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
-        from likewise.baselines import BASELINES, baseline
+        from likewise.baselines import baseline, find_baseline
 
-        corpus = None if BASELINES[method.name].corpus == "none" else self.settings.corpus
+        corpus = None if find_baseline(method.name).corpus == "none" else self.settings.corpus
         record = baseline(
             method.name, corpus, overwrite=True, **self._common(method, seed, out), **method.options
         ).record

@@ -1,8 +1,8 @@
 """Opening a saved model: a folder, a name on the model hub, or a bundled model.
 
-No code that comes with a model runs: its modules are those of sentence-transformers, of likewise, and of recipes that
-installed packages register; weights are read as tensors only. This is the only file that uses private names of
-SentenceTransformer, for which the minor version of sentence-transformers is pinned.
+No code that comes with a model runs: its modules are those of sentence-transformers, of likewise, and of recipes and
+baselines that installed packages register; weights are read as tensors only. This is the only file that uses private
+names of SentenceTransformer, for which the minor version of sentence-transformers is pinned.
 """
 
 import pickle
@@ -21,7 +21,7 @@ from sentence_transformers.util import get_device_name, import_from_string
 import likewise.encoder
 from likewise.encoder.location import CONFIG, Found, LoadError, check_loadable
 from likewise.errors import LikewiseError, first_line
-from likewise.runs.registered import RECIPES_GROUP
+from likewise.runs.registered import BASELINES_GROUP, RECIPES_GROUP
 from likewise.transformers_output import no_bar, no_report_of_spares
 
 _Model = TypeVar("_Model", bound=SentenceTransformer)
@@ -147,7 +147,7 @@ def _own_classes(found: Found) -> dict[str, Any]:
                     "Install the release that its model card names."
                 )
             own[kind] = one
-        elif one := _of_a_recipe(kind):
+        elif one := _of_a_package(kind):
             own[kind] = one
     return own
 
@@ -163,11 +163,11 @@ def _of_likewise(kind: str) -> Any:
     return None
 
 
-def _of_a_recipe(kind: str) -> Any:
-    """Return a module's class that a recipe of an installed package brings; None if there is none."""
-    for entry in entry_points(group=RECIPES_GROUP):
+def _of_a_package(kind: str) -> Any:
+    """Return a module's class that a recipe or a baseline of an installed package brings; None if there is none."""
+    for entry in [*entry_points(group=RECIPES_GROUP), *entry_points(group=BASELINES_GROUP)]:
         if entry.module.partition(".")[0] == kind.partition(".")[0]:
-            with suppress(ImportError, AttributeError):  # `find_recipe` says what is wrong with it
+            with suppress(ImportError, AttributeError):  # `Registry.find` says what is wrong with it
                 for one in getattr(entry.load(), "modules", ()):
                     if kind == (one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}"):
                         return import_from_string(one) if isinstance(one, str) else one

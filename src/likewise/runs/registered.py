@@ -1,19 +1,24 @@
-"""Parts that other packages register by entry points."""
+"""Parts that other packages register by entry points, beside those of this library."""
 
-from importlib.metadata import EntryPoint
-from typing import TypeVar
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
 
 from likewise.errors import LikewiseError, first_line
+from likewise.runs.options import OptionError
 
 _Part = TypeVar("_Part")
 
 RECIPES_GROUP = "likewise.recipes"
 """The group of entry points by which an installed package registers recipes, and the modules of their encoders."""
 
+BASELINES_GROUP = "likewise.baselines"
+"""The group of entry points by which an installed package registers baselines, and the modules of their models."""
 
-def is_of_likewise(entry: EntryPoint) -> bool:
-    """Return whether an entry point leads into this package."""
-    return entry.module.partition(".")[0] == "likewise"
+COMPARED = ("consert", "ct", "esimcse", "tsdae", "whitening", "flow")
+"""The names that the package `likewise-compared` registers."""
 
 
 def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type[LikewiseError]) -> _Part:
@@ -26,11 +31,61 @@ def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type
     """
     named = f"{what} of the package {entry.dist.name if entry.dist else entry.value}"
     try:
-        found = entry.load()
+        part = entry.load()
     except Exception as reason:
         raise error(
             f"{named} cannot be loaded ({type(reason).__name__}: {first_line(reason)}): update or remove that package"
         ) from reason
-    if not isinstance(found, kind):
-        raise error(f"{named} is not a {kind.__name__} but {type(found).__name__}")
-    return found
+    if not isinstance(part, kind):
+        raise error(f"{named} is not a {kind.__name__} but {type(part).__name__}")
+    return part
+
+
+def not_installed(name: str) -> str:
+    """Return the message that the package which brings a name of `COMPARED` is not installed."""
+    return (
+        f"{name} comes with the package likewise-compared, which is not installed: `pip install benchmarks/compared` "
+        "in a checkout of likewise"
+    )
+
+
+@dataclass(frozen=True)
+class Registry(Generic[_Part]):
+    """The parts of one kind by their names: those of this library, which come first, and those of other packages.
+
+    Attributes:
+        group: the group of entry points by which other packages register theirs.
+        kind: the class of a part.
+        noun: a part in the words of a message.
+        own: the parts of this library.
+    """
+
+    group: str
+    kind: type[_Part]
+    noun: str
+    own: Mapping[str, _Part]
+
+    def names(self) -> list[str]:
+        """Return the names of all parts."""
+        return [*self.own, *sorted(self._registered())]
+
+    def find(self, name: str) -> _Part:
+        """Return the part of a name.
+
+        Raises:
+            OptionError: there is none, and the message names a similar one, or the package that brings it; or what
+                another package registers by that name cannot be loaded.
+        """
+        if name in self.own:
+            return self.own[name]
+        registered = self._registered()
+        if name in registered:
+            return load_registered(registered[name], self.kind, f"the {self.noun} {name!r}", OptionError)
+        if name in COMPARED:
+            raise OptionError(not_installed(name))
+        near = difflib.get_close_matches(name, self.names(), n=1)
+        question = f": did you mean {near[0]}? There" if near else "; there"
+        raise OptionError(f"there is no {self.noun} {name!r}{question} are {', '.join(sorted(self.names()))}")
+
+    def _registered(self) -> dict[str, EntryPoint]:
+        return {entry.name: entry for entry in entry_points(group=self.group) if entry.name not in self.own}

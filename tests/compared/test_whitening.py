@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from likewise.baselines import baseline
-from likewise.baselines.methods import BaselineError, fit_whitening
+from compared.whitening import fit_whitening
+from likewise.baselines import BaselineError, baseline
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def _encoder(base: str, options: ConSERTOptions) -> Any:
 
 
 def _loss(encoder: Any, options: ConSERTOptions) -> nn.Module:
-    from likewise.systems.consert_loss import ConSERTLoss
+    from compared.consert_loss import ConSERTLoss
 
     return ConSERTLoss(encoder, options)
 

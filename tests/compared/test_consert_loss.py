@@ -2,10 +2,10 @@ import pytest
 import torch
 from transformers import RobertaConfig, RobertaModel
 
+from compared.consert import ConSERTOptions
+from compared.consert_loss import ConSERTLoss
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.systems.consert import ConSERTOptions
-from likewise.systems.consert_loss import ConSERTLoss
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_shuffling_hands_other_positions_to_the_transformer(encoder, batch):
     torch.manual_seed(3)
     found = loss.view(batch, "shuffle")
     torch.manual_seed(3)
-    from likewise.systems.embedding_views import shuffle_positions
+    from compared.embedding_views import shuffle_positions
 
     assert torch.allclose(found, plain(encoder, batch, position_ids=shuffle_positions(batch["attention_mask"])))
     assert (found - plain(encoder, batch)).abs().max() > 1e-3

@@ -40,7 +40,7 @@ def _encoder(base: str, options: TSDAEOptions) -> Any:
 
 
 def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
-    from likewise.systems.tsdae_loss import DenoisingLoss
+    from compared.tsdae_loss import DenoisingLoss
 
     return DenoisingLoss(encoder)
 
@@ -57,5 +57,5 @@ TSDAE = Recipe(
         partial(noisy_views, deletion=options.deletion, seed=seed), Reading.of(encoder, options.max_length)
     ),
     build_loss=_loss,
-    modules=("likewise.systems.tsdae_loss.TrainingDecoder",),
+    modules=("compared.tsdae_loss.TrainingDecoder",),
 )

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from likewise.encoder.modules import SavedModule
-from likewise.errors import require_extra
 
 Coupling = Literal["additive", "affine"]
 
@@ -32,7 +31,6 @@ class NormalizingFlow(SavedModule):
 
     def __init__(self, dimension: int, steps: int = 9, hidden: int = 256, coupling: Coupling = "additive") -> None:
         super().__init__()
-        require_extra("flow", "a normalizing flow", "zuko")
         from zuko.distributions import DiagNormal
         from zuko.flows import Flow, GeneralCouplingTransform, UnconditionalDistribution, UnconditionalTransform
         from zuko.transforms import AdditiveTransform, DependentTransform, MonotonicAffineTransform

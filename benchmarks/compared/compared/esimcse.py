@@ -5,12 +5,15 @@ Wu et al. 2022, "ESimCSE: Enhanced Sample Building Method for Contrastive Learni
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from likewise.errors import LikewiseError
 from likewise.recipes import HeadOptions, Reading, Recipe, TextCollator, option
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import nn
 
 
@@ -27,6 +30,27 @@ class ESimCSEOptions(HeadOptions):
     queue: float = option(2.5, "Size of the queue, as a multiple of the batch size; 0 uses no queue.", ge=0)
 
 
+def repeat_tokens(tokens: Sequence[int], rate: float, rng: np.random.Generator) -> list[int]:
+    """Repeat random tokens, each once and right after itself (ESimCSE, section 3.1).
+
+    How many is drawn evenly from 0 to max(2, floor(rate x N)), both ends included, and which ones evenly from all N
+    without replacement; a sentence of N < 2 tokens repeats at most N.
+
+    Args:
+        tokens: N token ids, without special tokens.
+        rate: dup_rate, the largest share of tokens repeated in a long sentence, from 0 to 1.
+
+    >>> repeat_tokens([7, 8, 9], 0.32, np.random.default_rng(0))
+    [7, 8, 8, 9, 9]
+    """
+    if not 0 <= rate <= 1:
+        raise LikewiseError(f"the rate of repetition is a share from 0 to 1, not {rate}")
+    n = len(tokens)
+    most = min(n, max(2, int(rate * n)))
+    repeated = set(rng.choice(n, size=rng.integers(0, most + 1), replace=False).tolist()) if n else set()
+    return [token for i, token in enumerate(tokens) for _ in range(2 if i in repeated else 1)]
+
+
 def repeated_views(
     rows: list[dict[str, Any]], own: Reading, longest: int, rate: float, seed: int
 ) -> dict[str, list[list[int]]]:
@@ -37,7 +61,6 @@ def repeated_views(
         longest: tokens that the base reads.
     """
     from likewise.augment.spans import sentence_rng
-    from likewise.augment.word_edits import repeat_tokens
 
     sentences = [row["sentence"] for row in rows]
     tokens = own.tokenizer(sentences, truncation=True, max_length=own.length, return_special_tokens_mask=True)
@@ -52,9 +75,9 @@ def repeated_views(
 
 
 def _encoder(base: str, options: ESimCSEOptions) -> Any:
+    from compared.esimcse_loss import MomentumQueue
     from likewise.encoder import build_encoder
     from likewise.runs import processes
-    from likewise.systems.esimcse_loss import MomentumQueue
 
     encoder = build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
     size = int(options.queue * options.batch_size * processes.count())
@@ -65,7 +88,7 @@ def _encoder(base: str, options: ESimCSEOptions) -> Any:
 
 
 def _loss(encoder: Any, options: ESimCSEOptions) -> nn.Module:
-    from likewise.systems.esimcse_loss import ESimCSELoss
+    from compared.esimcse_loss import ESimCSELoss
 
     return ESimCSELoss(encoder, options)
 
@@ -87,5 +110,5 @@ ESIMCSE = Recipe(
     build_encoder=_encoder,
     build_collator=_collator,
     build_loss=_loss,
-    modules=("likewise.systems.esimcse_loss.MomentumQueue",),
+    modules=("compared.esimcse_loss.MomentumQueue",),
 )

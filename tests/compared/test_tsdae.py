@@ -1,10 +1,10 @@
 import pytest
 import torch
 
+from compared.tsdae import noisy_views
+from compared.tsdae_loss import TrainingDecoder
 from likewise.encoder.location import LoadError
 from likewise.recipes import OptionError, find_recipe
-from likewise.systems.tsdae import noisy_views
-from likewise.systems.tsdae_loss import TrainingDecoder
 
 TSDAE = find_recipe("tsdae")
 

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from compared.ct import tension_pairs
 from likewise.encoder.training_modules import EncoderCopy
 from likewise.recipes import OptionError, find_recipe
-from likewise.systems.ct import tension_pairs
 
 CT = find_recipe("ct")
 

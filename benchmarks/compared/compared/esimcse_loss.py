@@ -9,10 +9,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from compared.esimcse import ESimCSEOptions
 from likewise.encoder import FrozenCopy, TrainingHead, find_part
 from likewise.encoder.modules import saved_modules
 from likewise.losses import EncoderLoss, functional
-from likewise.systems.esimcse import ESimCSEOptions
 
 
 class MomentumQueue(FrozenCopy):

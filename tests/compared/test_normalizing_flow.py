@@ -1,18 +1,14 @@
-import sys
-
 import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.normalizing_flow import NormalizingFlow
-from likewise.errors import MissingExtraError
+from compared.normalizing_flow import NormalizingFlow
 
 
 @pytest.fixture(params=["additive", "affine"])
 def flow(request):
-    pytest.importorskip("zuko", reason="needs the extra 'flow'")
     torch.manual_seed(0)
     module = NormalizingFlow(7, steps=3, hidden=16, coupling=request.param).double()
     with torch.no_grad():
@@ -54,9 +50,3 @@ def test_a_saved_model_with_it_loads_by_likewise_and_gives_the_same(flow, tiny_b
     texts = ["the cat sees a dog", "a river"]
     assert np.array_equal(loaded.encode(texts), model.encode(texts))
     assert loaded.get_embedding_dimension() == 32
-
-
-def test_without_zuko_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "zuko", None)
-    with pytest.raises(MissingExtraError, match=r"likewise\[flow\]"):
-        NormalizingFlow(4)

@@ -5,11 +5,9 @@ import pytest
 import torch
 
 import likewise
-from likewise.baselines import BASELINES, baseline
-from likewise.baselines.methods import BaselineError, fit_flow
+from compared.flow import FLOW, fit_flow
+from likewise.baselines import BaselineError, baseline
 from likewise.runs.progress import Progress
-
-pytest.importorskip("zuko", reason="needs the extra 'flow'")
 
 
 def skewed(count, seed=0):
@@ -21,7 +19,7 @@ def skewed(count, seed=0):
 
 def test_it_beats_the_best_gaussian_on_what_is_not_gaussian():
     vectors, fresh = skewed(2000), torch.from_numpy(skewed(1000, seed=1))
-    options = BASELINES["flow"].options(steps=4, hidden=32, epochs=6, learning_rate=1e-2, coupling="affine")
+    options = FLOW.options(steps=4, hidden=32, epochs=6, learning_rate=1e-2, coupling="affine")
     flow = fit_flow(vectors, options, 1, Progress(quiet=True))
     sample = torch.from_numpy(vectors)
     gaussian = torch.distributions.MultivariateNormal(sample.mean(dim=0), torch.cov(sample.T))
@@ -30,7 +28,7 @@ def test_it_beats_the_best_gaussian_on_what_is_not_gaussian():
 
 
 def test_the_same_seed_gives_the_same_flow_and_leaves_the_global_chance_alone():
-    options = BASELINES["flow"].options(steps=2, hidden=8)
+    options = FLOW.options(steps=2, hidden=8)
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
@@ -44,7 +42,7 @@ def test_the_same_seed_gives_the_same_flow_and_leaves_the_global_chance_alone():
 
 def test_too_few_sentences_are_told():
     with pytest.raises(BaselineError, match="flow_batch_size"):
-        fit_flow(skewed(20), BASELINES["flow"].options(), 1, Progress(quiet=True))
+        fit_flow(skewed(20), FLOW.options(), 1, Progress(quiet=True))
 
 
 def test_a_model_with_it_loads_by_likewise_and_is_nearer_to_gaussian(tiny_base, corpus_file, sentences, tmp_path):

@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from compared.consert import ConSERTOptions, View
+from compared.embedding_views import cut_features, cut_tokens, shuffle_positions
 from likewise.errors import LikewiseError
 from likewise.losses import EncoderLoss, functional
-from likewise.systems.consert import ConSERTOptions, View
-from likewise.systems.embedding_views import cut_features, cut_tokens, shuffle_positions
 
 _RELATIVE = ("relative_attention_num_buckets", "relative_attention")
 """Settings of transformers whose layers look at the distance between two tokens: MPNet's, and DeBERTa's."""

@@ -56,7 +56,7 @@ def _encoder(base: str, options: CTOptions) -> Any:
 
 
 def _loss(encoder: Any, options: CTOptions) -> nn.Module:
-    from likewise.systems.ct_loss import TensionLoss
+    from compared.ct_loss import TensionLoss
 
     return TensionLoss(encoder)
 

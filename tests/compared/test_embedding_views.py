@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from likewise.systems.embedding_views import cut_features, cut_tokens, shuffle_positions
+from compared.embedding_views import cut_features, cut_tokens, shuffle_positions
 
 MASK = torch.tensor([[1] * 10, [1] * 6 + [0] * 4, [1] * 2 + [0] * 8])
 

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from compared.consert_loss import changed
 from likewise.recipes import OptionError, find_recipe
-from likewise.systems.consert_loss import changed
 
 CONSERT = find_recipe("consert")
 

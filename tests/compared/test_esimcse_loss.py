@@ -1,9 +1,9 @@
 import torch
 
+from compared.esimcse import ESimCSEOptions
+from compared.esimcse_loss import ESimCSELoss, MomentumQueue
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.systems.esimcse import ESimCSEOptions
-from likewise.systems.esimcse_loss import ESimCSELoss, MomentumQueue
 
 
 def tokens(encoder, texts):
