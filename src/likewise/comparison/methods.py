@@ -72,7 +72,9 @@ class Method:
     @property
     def part(self) -> Recipe | Baseline | None:
         """The recipe or baseline, None for the other kinds."""
-        return {"recipe": find_recipe, "baseline": find_baseline}.get(self.kind, lambda name: None)(self.name)
+        if self.kind == "recipe":
+            return find_recipe(self.name)
+        return find_baseline(self.name) if self.kind == "baseline" else None
 
     @property
     def takes_vectors(self) -> bool:
