@@ -1,6 +1,6 @@
-"""Every speed that is claimed, measured against its peer on this machine, as the table of docs/speed.md: `make bench`.
+"""Every speed that is claimed, measured against its peer, as the table of benchmarks/notebook/speed.md: `make bench`.
 
-    python benchmarks/all.py --page docs/speed.md
+    python benchmarks/all.py --page benchmarks/notebook/speed.md
 
 Runs the scripts that measure a ratio, one after the other, keeps their rows in results/speed/ by the features of the
 processor, and puts a table of each kind between the marks of that page. What cannot run here (an engine or a peer that

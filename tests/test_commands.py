@@ -1,4 +1,4 @@
-"""Every printed command parses: those of the documentation, of benchmarks/README.md and of the scripts' docstrings."""
+"""Every printed command parses: those of the documentation and of the scripts' docstrings."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "benchmarks").rglob("*.md")),
+    *sorted(path for path in (ROOT / "benchmarks").rglob("*.md") if "notebook" not in path.parts),
 ]
 SCRIPTS = [
     path

@@ -1,11 +1,12 @@
-"""The names and figures in the documentation are those of the library and of its measurements."""
+"""The pages say what is there: names exist, the Python of README and guides runs, and the whole stays short."""
 
+import gzip
 import json
 import re
+import shutil
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import mean, stdev
 
 import pytest
 
@@ -13,72 +14,89 @@ import likewise
 from likewise.comparison.methods import parse_methods
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks/results"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+RUN = [ROOT / "README.md", DOCS / "get-started.md", *sorted((DOCS / "guides").glob("*.md"))]
+NOT_RUN = re.compile(r"<!-- not run: .+ -->\n```python")
+"""What stands before a block that needs a network or a service."""
+
+SMALL = {'"bundled:wiki-sample"': '"wiki.txt.gz"', '"sts"': '"pairs:pairs.tsv"', "minutes=15": "passages=120"}
+"""What a test has in the place of a larger text."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def blocks_of(page: Path) -> list[str]:
+    """Return the blocks of Python that can run."""
+    text = NOT_RUN.sub("```text", page.read_text(encoding="utf-8"))
+    return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_name_of_a_page_can_be_imported(page):
     for dotted in re.findall(r"\blikewise((?:\.[a-zA-Z_]\w*)+)\(", page.read_text(encoding="utf-8")):
         first = dotted.split(".")[1]
         assert hasattr(likewise, first) or find_spec(f"likewise.{first}"), dotted
 
 
-SINGLE_SENTENCES, PASSAGES = ("threats", "patents", "biomedicine", "tweets"), ("aviation", "exclusion", "regulation")
-
-
-def averages(pattern: str) -> list[float]:
-    return [read(path)["average"] for path in sorted(RESULTS.glob(pattern))]
-
-
-def read(path: Path) -> dict:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def test_the_methods_of_the_comparison_still_exist_with_their_options():
-    found = tomllib.loads((ROOT / "benchmarks/comparison.toml").read_text(encoding="utf-8"))["methods"]
-    assert len(parse_methods(found)) == len(found)
+    methods = tomllib.loads((ROOT / "benchmarks/comparison.toml").read_text(encoding="utf-8"))["methods"]
+    assert len(parse_methods(methods)) == len(methods)
 
 
-def test_the_figures_of_the_readme_are_those_of_the_recorded_results():
-    security = {name: one["ndcg@10"] for name, one in read(RESULTS / "security/ranks.json")["methods"].items()}
-    tables = [read(path)["rows"] for path in (RESULTS / "context-pretrained").glob("whole-*.json")]
-    origin = {
-        terms: mean(next(score for name, score in row.items() if name != "terms") for row in rows)
-        for terms in ("cosine", "cosine+words")
-        if (rows := [row for table in tables for row in table if "+".join(row["terms"]) == terms])
-    }
-    negation = [
-        read(path)["scores"]["semantoneg"] for path in sorted(RESULTS.glob("sncse-sts/*preset-negation-*.json"))
-    ]
-    cells = [json.loads(line) for line in (RESULTS / "domains/cells.jsonl").read_text(encoding="utf-8").splitlines()]
-    tested = [cell for cell in cells if (cell["set"], cell["part"]) == ("exclusion", "test")]
-    excluding = [cell["score"] for cell in tested if cell["arm"].startswith("`exclusion`")]
-    score = {(cell["arm"], cell["set"]): cell["score"] for cell in cells if cell["part"] == "test"}
-    kept = [score["exclusion, Wikipedia sample, seed 1", name] for name in SINGLE_SENTENCES]  # `adapt` keeps its base
-    both = [
-        mean([*kept, *(score[f"exclusion, then adapt, seed {seed}", name] for name in PASSAGES)]) for seed in (1, 2, 3)
-    ]
-    (shipped,) = [cell["score"] for cell in tested if cell["arm"] == "base"]
-    rows = (
-        f"78.87 to {mean(averages('exclusion/*.json')):.2f}) | {shipped:.1f} | {mean(excluding):.1f} |",
-        f"same seven domains | 61.18 | {mean(both):.2f} ± {stdev(both):.2f} |",
-        f"(BM25: {security['BM25']:.1f}) | {security['base']:.1f} |",
-        f"combined | {security['base and BM25']:.2f} | {security['adapted and BM25']:.2f} |",
-        f"| {origin['cosine']:.2f} | {origin['cosine+words']:.2f} |",
-        f"| {mean(negation):.1f} |",
-        *(
-            f"| {mean(found):.2f} ± {stdev(found):.2f} |"
-            for found in map(
-                averages,
-                (
-                    "sncse-sts/sncse-a-mask-for-each-seed-*.json",
-                    "light/light-[1-3].json",
-                    "context-students/surrogate-[1-3].json",
-                    "context-teach/-cls-profile-[1-3].json",
-                ),
-            )
-        ),
+def test_the_readme_fits_a_screen_or_two_and_has_two_commands_that_set_up():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 90
+    assert re.findall(r"^    make (\w+)", text, re.MULTILINE) == ["demo", "test"]
+
+
+def test_the_site_can_be_read_in_two_hours():
+    words = {page: len(page.read_text(encoding="utf-8").split()) for page in PAGES}
+    assert sum(words.values()) <= 30_000, words
+    assert words[DOCS / "results.md"] <= 1_500
+
+
+def test_few_blocks_are_not_run():
+    assert sum(len(NOT_RUN.findall(page.read_text(encoding="utf-8"))) for page in RUN) <= 4
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch, sentences, saved_model, word_model):
+    """A folder with what the pages name, in which a page's Python runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path / "data"))
+    with gzip.open("wiki.txt.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(sentences) + "\n")
+    Path("messages.txt").write_text("\n".join(sentences[:60]) + "\n", encoding="utf-8")
+    pairs = [f"{place % 6}\t{first}\t{sentences[place + 1]}" for place, first in enumerate(sentences[:20])]
+    Path("pairs.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
+    Path("my-text").mkdir()
+    for number in range(0, 360, 3):
+        title = sentences[-1 - number // 3].split(" and ")[0]
+        text = f"# {title}\n\n{' '.join(sentences[number : number + 3])}\n"
+        Path(f"my-text/{number}.md").write_text(text, encoding="utf-8")
+    Path("my-set/qrels").mkdir(parents=True)
+    documents = [{"_id": f"d{place}", "text": text} for place, text in enumerate(sentences[:20])]
+    queries = [{"_id": f"q{place}", "text": sentences[place][:40]} for place in range(5)]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        Path(f"my-set/{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    Path("my-set/qrels/test.tsv").write_text(
+        "".join(f"q{place}\td{place}\t1\n" for place in range(5)), encoding="utf-8"
     )
-    for row in rows:
-        assert row in PAGES[0].read_text(encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in RUN if blocks_of(page)], ids=lambda page: page.stem)
+def test_the_python_of_a_page_runs(page, desk, saved_model, indexed):
+    blocks = blocks_of(page)
+    text = "\n".join(blocks)
+    for folder, made in (("runs/arc", saved_model), ("my.index", indexed)):
+        if f'out="{folder}"' not in text:
+            shutil.copytree(made, desk / folder)
+    names = {"__name__": "page"}
+    for block in blocks:
+        for larger, smaller in (SMALL | {'"bundled:minilm"': repr(str(saved_model))}).items():
+            block = block.replace(larger, smaller)
+        for wanted in re.findall(r"^(?:from|import) (langchain_core|llama_index|haystack)\b", block, re.MULTILINE):
+            if find_spec(wanted) is None:  # tests/test_ecosystem.py says so
+                break
+        else:
+            exec(compile(block, str(page), "exec"), names)

@@ -1,4 +1,4 @@
-"""The examples of docs/frameworks.md run as they stand, where their libraries are installed."""
+"""The examples of docs/guides/libraries.md run as they stand, where their libraries are installed."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ import pytest
 
 from likewise.searching import Index
 
-PAGE = Path(__file__).parents[1] / "docs/frameworks.md"
+PAGE = Path(__file__).parents[1] / "docs/guides/libraries.md"
 
 
 @pytest.fixture

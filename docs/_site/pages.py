@@ -19,9 +19,6 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "benchmarks/README.md": "measurements.md",
-    "benchmarks/negation/results.md": "negation-results.md",
-    "docs/comparison/comparison.html": "comparison/interactive.html",
 }
 """Files of the repository that are pages of the site, by their path there."""
 

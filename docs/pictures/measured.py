@@ -3,7 +3,7 @@
     python docs/pictures/measured.py
     python docs/pictures/measured.py speed
 
-They are drawn from benchmarks/results; the speeds are those of docs/speed.md.
+They are drawn from benchmarks/results; the speeds are those of benchmarks/notebook/speed.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def average(pattern: str) -> float:
 
 
 def rates() -> dict[str, float]:
-    """Return sentences a second with AVX2 by the name of a row of docs/speed.md, and sentence-transformers' as 'base'.
+    """Return sentences a second with AVX2 by the row of benchmarks/notebook/speed.md, and the peer's as 'base'.
 
     The rows are of several runs: a rate is the ratio to sentence-transformers in its run, times the rate in the first.
     """
