@@ -123,6 +123,8 @@ def _readable_errors(name: str) -> Iterator[None]:
         elif "trust_remote_code" in str(error) or "custom code" in str(error):
             named = f" ({reason.rstrip('.')})"
             reason, cure = f"it needs custom code{named}", "likewise runs no code from a model's folder."
+        elif "peft" in reason.lower() and isinstance(error, ImportError):
+            reason, cure = "it is an adapter (LoRA), which peft puts onto its base", "Install it: pip install peft."
         raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
 
 

@@ -1,5 +1,6 @@
 """Loading a sentence encoder whose `encode` is fast, and the result of a job that ends with a model."""
 
+import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from likewise.runs.cache import cached
 
 _TOLD = ("recipe", "base", "chosen", "reason", "steps", "best")
 """Facts of a record that `repr` says."""
+_SIDES = ("truncation_side", "padding_side")
+_SETTINGS = ("max_seq_length", "truncate_dim", "default_prompt_name", "similarity_fn_name")
 
 __all__ = ["LoadError", "check_loadable", "load"]
 
@@ -90,7 +93,22 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
         with suppress(LikewiseError):
             if _content(load(traced, precision="fp32")) == content:
                 return traced
-    return str(cached("bases", content, lambda made: base.save_pretrained(str(made), create_model_card=False)))
+    kept = str(cached("bases", content, lambda made: _save(base, made)))
+    if _reading(load(kept, precision="fp32")) != _reading(base):
+        # Some tokenizers of transformers are built anew from their vocabulary, without what was set on them.
+        raise LoadError(
+            "the base's tokenizer was changed after it was loaded (its normalizer, pre-tokenizer or special tokens), "
+            "and a saved copy does not keep that: change the texts instead, or give a folder that reads them so"
+        )
+    return kept
+
+
+def _save(model: SentenceTransformer, folder: Path) -> None:
+    """Save a model with the sides of its tokenizer, which transformers writes only if they were there at first."""
+    tokenizer = getattr(model[0], "tokenizer", None)
+    if hasattr(tokenizer, "init_kwargs"):
+        tokenizer.init_kwargs |= {name: getattr(tokenizer, name) for name in _SIDES}
+    model.save_pretrained(str(folder), create_model_card=False)
 
 
 def _origin(model: SentenceTransformer) -> str:
@@ -104,12 +122,22 @@ def _origin(model: SentenceTransformer) -> str:
 def _content(model: SentenceTransformer) -> str:
     """Return a fingerprint of all that decides the vectors of an encoder: its class does not."""
     digest = blake2b(digest_size=16)
-    named = [getattr(model, name, None) for name in ("max_seq_length", "truncate_dim", "default_prompt_name")]
+    named = [getattr(model, name, None) for name in _SETTINGS]
     digest.update(f"{[*map(repr, model.children())]} {named} {sorted(model.prompts.items())}".encode())
+    digest.update(_reading(model))
     for name, tensor in model.state_dict().items():
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
+
+
+def _reading(model: SentenceTransformer) -> bytes:
+    """Return all that a model's tokenizer reads a text by, less the padding and truncation that each call sets anew."""
+    tokenizer: Any = getattr(model[0], "tokenizer", None)
+    sides = [getattr(tokenizer, name, None) for name in _SIDES]
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    known = {} if backend is None else json.loads(backend.to_str()) | {"padding": None, "truncation": None}
+    return json.dumps([sides, known], sort_keys=True).encode()
 
 
 def opened(model: SentenceTransformer | str | os.PathLike[str]) -> tuple[SentenceTransformer, str]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
 from likewise.errors import LikewiseError
@@ -24,7 +25,7 @@ from likewise.inference.engines.onnx_engine import WHOLE
 from likewise.inference.engines.store import TOKENIZER
 from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.load_model import load
-from likewise.inference.model_tokens import UnfitModel
+from likewise.inference.model_tokens import UnfitModel, tokens_of
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.job import Job, check_target, open_job
@@ -51,7 +52,9 @@ def export(
     Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out, and
     'token_embeddings', (B, T, E), unless the model pools a single token.
     `likewise_export.json` holds what a caller must know: how many tokens are read, with what and on which side
-    batches are padded, how short one may be, and the prompt that belongs before each text.
+    batches are padded, how short one may be, the prompt that belongs before each text and those that belong to a name,
+    the dimensions that a vector is cut to, and the model's similarity. An export of a model whose settings have changed
+    since is made again by `overwrite`, and refused without it.
 
     Args:
         model: the encoder, on the CPU and in float32; or what `likewise.load` takes.
@@ -63,7 +66,8 @@ def export(
         The files written.
 
     Raises:
-        CannotExport: the format does not take the model, or its vectors differ from torch's.
+        CannotExport: the format does not take the model or one of its settings (which the message names), or its
+            vectors differ from torch's.
         MissingExtraError: the format's package is not installed.
         EngineError: there is no such format.
         JobError: the folder holds another export, or other files.
@@ -72,9 +76,10 @@ def export(
     if format not in FORMATS:
         raise EngineError(f"Unknown format {format!r}; known are {', '.join(FORMATS)}.")
     encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu", precision="fp32")
-    if format == MODEL2VEC:
-        _check_model2vec(encoder)
-    plan = Plan("export", options={"format": format}, inputs={"model": fingerprint(encoder)})
+    check = _check_model2vec if format == MODEL2VEC else _check_graph
+    check(encoder)
+    settings = {"format": format, **_settings(encoder)}
+    plan = Plan("export", settings, inputs={"model": fingerprint(encoder)} | _tokenizer_of(encoder))
     with open_job(out, plan, overwrite=overwrite) as job:
         if job.finished is None and format == MODEL2VEC:
             _write_model2vec(encoder, job.result)
@@ -99,14 +104,46 @@ def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
     about = {
         "inputs": list(INPUTS),
         "output": OUTPUT,
-        "max_tokens": encoder.max_seq_length,
         "min_tokens_of_a_batch": least_tokens(encoder),
         "pad_id": tokens.pad,
         "padding_side": "left" if tokens.left else "right",
-        "prompt": default_prompt(encoder) or "",
-        "truncate_dim": encoder.truncate_dim,
+        **_settings(encoder),
     }
     write_json(job.result / "likewise_export.json", about)
+
+
+def _settings(model: SentenceTransformer) -> dict[str, Any]:
+    """Return the settings that a caller of an export has to obey."""
+    prompts = {name: text for name, text in model.prompts.items() if text}
+    return {
+        "max_tokens": model.max_seq_length,
+        "prompt": default_prompt(model) or "",
+        "prompts": prompts,
+        "truncate_dim": model.truncate_dim,
+        "similarity": model.similarity_fn_name,
+    }
+
+
+def _tokenizer_of(model: SentenceTransformer) -> dict[str, str]:
+    """Return a fingerprint of a model's tokenizer, if the fast path takes it."""
+    with suppress(UnfitModel):
+        return {"tokenizer": tokens_of(model).hash}
+    return {}
+
+
+def _check_graph(model: SentenceTransformer) -> None:
+    """Check that one graph of ids and mask, and a prompt before the text, give a model's vectors."""
+    if any(isinstance(module, Router) for module in model.modules()):
+        raise CannotExport(
+            "The model cannot be exported: it has a Router, with other modules for queries than for documents, and an "
+            "export is one graph: export the model of each route by itself."
+        )
+    prompts = [name for name, text in model.prompts.items() if text]
+    if prompts and not all(getattr(module, "include_prompt", True) for module in model):
+        raise CannotExport(
+            f"The model cannot be exported: its pooling leaves the prompt out (include_prompt), and a graph does not "
+            f"know where a prompt ends (prompts: {', '.join(prompts)}). Use it with torch, or take the prompts off."
+        )
 
 
 def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Progress) -> None:
@@ -147,6 +184,16 @@ def _check_model2vec(model: SentenceTransformer) -> None:
             f"model2vec's format holds a mean of word vectors alone, and this model has {type(others[0]).__name__}: "
             "train one (likewise train light --preset mean), or export it as onnx."
         )
+    if prompt := default_prompt(model):
+        raise CannotExport(
+            f"model2vec's format has no place for a prompt, and this model puts {prompt!r} before each text "
+            "(default_prompt_name): export it as onnx, or take the prompt off."
+        )
+    if model.truncate_dim is not None and len(list(model)) > 1:
+        raise CannotExport(
+            f"the model cuts its vectors to {model.truncate_dim} dimensions after it has scaled them (truncate_dim), "
+            "and model2vec's format cuts before: export it as onnx, or set truncate_dim to None."
+        )
 
 
 def _write_model2vec(model: SentenceTransformer, folder: Path) -> None:
@@ -155,13 +202,14 @@ def _write_model2vec(model: SentenceTransformer, folder: Path) -> None:
     model2vec leaves unknown characters out of the mean, where sentence-transformers takes their one vector.
     """
     words: Any = model[0]
-    save_file({"embeddings": words.embedding.weight.detach().contiguous()}, folder / "model.safetensors")
+    weights = words.embedding.weight.detach()[:, : model.truncate_dim].contiguous()
+    save_file({"embeddings": weights}, folder / "model.safetensors")
     words.tokenizer.save(str(folder / "tokenizer.json"))
     config = {
         "model_type": "model2vec",
         "architectures": ["StaticModel"],
         "tokenizer_name": words.base_model or "",
-        "hidden_dim": words.embedding_dim,
+        "hidden_dim": weights.shape[1],
         "seq_length": 1_000_000,
         "max_length": None,
         "normalize": any(isinstance(module, Normalize) for module in model),

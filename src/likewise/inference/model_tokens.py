@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding, Transformer
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -35,6 +36,8 @@ def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None
         raise UnfitModel("its pooling leaves the prompt out")
     if has_own_encode(model):
         raise UnfitModel("its encode is its own")
+    if any(isinstance(module, Router) for module in model):
+        raise UnfitModel("it has a route for queries and one for documents")
     if getattr(model[0], "can_flatten_inputs", False):
         raise UnfitModel("its batches are flattened for flash attention")
     return tokens_of(model)
@@ -91,9 +94,12 @@ def _compare(tokens: Tokens, model: SentenceTransformer, texts: list[str]) -> No
 
 
 def token_state(model: SentenceTransformer) -> tuple[Any, ...]:
-    """Return the state that the tokens depend on: if it changes, tokenize again."""
+    """Return the state that the tokens depend on, in 5 microseconds: if it changes, tokenize again."""
     tokenizer: Any = getattr(model[0], "tokenizer", None)
-    return id(tokenizer), len(tokenizer) if hasattr(tokenizer, "__len__") else 0, model.max_seq_length
+    sides = [getattr(tokenizer, name, None) for name in ("truncation_side", "padding_side")]
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    steps = [str(getattr(backend, name, None)) for name in ("normalizer", "pre_tokenizer", "post_processor")]
+    return id(tokenizer), len(tokenizer) if hasattr(tokenizer, "__len__") else 0, model.max_seq_length, *sides, *steps
 
 
 tokens_of = PerModel(_made, token_state)

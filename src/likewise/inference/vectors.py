@@ -116,7 +116,7 @@ def similarity(
     """Return the cosines of texts with others, whichever similarity the model card names.
 
     Args:
-        texts: S texts, or one.
+        texts: S texts (a list, an array, a column), or one.
         others: O texts, or one; None compares the texts with each other.
         model: the encoder, or what `likewise.load` takes.
 
@@ -126,7 +126,7 @@ def similarity(
     """
     encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
     rows = [texts] if isinstance(texts, str) else list(texts)
-    columns = [others] if isinstance(others, str) else list(others or ())
+    columns = [others] if isinstance(others, str) else list(() if others is None else others)
     vectors = encode(encoder, [*rows, *columns], normalize=True).astype(np.float64)  # (S + O, D)
     cosines = vectors[: len(rows)] @ (vectors if others is None else vectors[len(rows) :]).T
     return cosines.item() if isinstance(texts, str) and isinstance(others, str) else cosines
@@ -274,11 +274,11 @@ def dimension(model: SentenceTransformer) -> int:
 def facts_of(model: SentenceTransformer) -> Facts:
     """Return the facts about a model that later jobs can use without loading it."""
     default = default_prompt(model) or ""
+    prompts = {name: text for name, text in model.prompts.items() if text} | {"": default}
     try:
-        tokenizer, tokens = fits(model, [], default).hash, token_dimension(model)
+        tokenizer, tokens = fits(model, [], "".join(prompts.values())).hash, token_dimension(model)
     except UnfitModel:
         tokenizer, tokens = None, 0
-    prompts = {name: text for name, text in model.prompts.items() if text} | {"": default}
     return Facts(
         fingerprint(model), dimension(model), model.max_seq_length, model.truncate_dim, prompts, tokenizer, tokens
     )

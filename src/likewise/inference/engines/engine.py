@@ -113,6 +113,7 @@ class TorchEngine(Engine):
         on_cpu = model.device.type == "cpu"
         self.model = _in_bf16(model) if precision == "bf16" and on_cpu else model
         self.precision, self.whole = precision, whole
+        self._dtype = next((one.dtype for one in model.parameters() if one.is_floating_point()), None)
         self.budget = CPU_BUDGET if on_cpu else DEVICE_BUDGET
 
     def open(self, workers: int, tokens: bool = False) -> Call:
@@ -130,7 +131,9 @@ class TorchEngine(Engine):
             with torch.inference_mode(), cast, nullcontext() if whole else only_pooled_token(model):
                 parts = (torch.from_numpy(part).to(device, non_blocking=True) for part in (ids, mask))
                 found = model(dict(zip(INPUTS, parts, strict=True)))
-                return found[OUTPUT], found[TOKENS] if tokens else None
+                # Under autocast a last linear layer gives bfloat16, and callers expect the type of the weights.
+                vectors = found[OUTPUT].to(self._dtype) if bf16 else found[OUTPUT]
+                return vectors, found[TOKENS] if tokens else None
 
         return call
 
