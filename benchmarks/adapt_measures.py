@@ -39,8 +39,6 @@ from likewise.adaptation.head import (
     FrozenTexts,
     Head,
     HeadTrainingOptions,
-    centred,
-    softly_whitened,
     train_head,
 )
 from likewise.corpus.downloads import data_folder
@@ -54,6 +52,30 @@ SETS = ("banking", "threats", "tweets", "biomedicine", "patents")
 BASE = "bundled:minilm"
 TRAINED = {"max_steps": 100, "learning_rate": 2e-5, "batch_size": 64, "max_length": 128, "select_by": "last"}
 NEAR = 10
+
+
+def centred(vectors: np.ndarray) -> Head:
+    """Return the head that takes the mean of vectors (N, D) off."""
+    head = Head(vectors.shape[1])
+    with torch.no_grad():
+        head.linear.bias.copy_(torch.from_numpy(-vectors.mean(axis=0)))
+    return head
+
+
+def softly_whitened(vectors: np.ndarray, power: float = 0.25) -> Head:
+    """Return the head that takes the mean of vectors (N, D) off and makes their directions more equal.
+
+    The matrix is C^(-power / 2) up to a factor, with the covariance C: power 1 whitens, 0 does nothing.
+    """
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    values, axes = np.linalg.eigh(np.cov(vectors.T.astype(np.float64)))
+    values = np.maximum(values, 1e-6 * values.max())
+    matrix = axes * values ** (-power / 2) @ axes.T  # symmetric
+    head = Head(len(mean))
+    with torch.no_grad():
+        head.linear.weight.copy_(torch.from_numpy(matrix))
+        head.linear.bias.copy_(torch.from_numpy(-mean @ matrix))
+    return head
 
 
 def stem_of(word: str) -> str:

@@ -37,7 +37,7 @@ from scipy.stats import kendalltau
 from adapt_beside_bm25 import BASE, beside, heads, mrr
 from choosing import BASES, BM25, Space, excerpts, glove, ways, without_labels
 from domains import Encoded
-from likewise.adaptation.choice import LEAST
+from likewise.adaptation.contest import LEAST
 from likewise.adaptation.head import BaseTexts, FrozenTexts, Head
 from likewise.adaptation.texts import HELD_OUT, OwnText
 from likewise.choice.held_out import HeldOut

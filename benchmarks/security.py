@@ -66,9 +66,7 @@ def main() -> None:
     rows = [{"title": one.name, "text": "\n\n".join(one.described + one.avoided)} for one in weaknesses]
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = likewise.CorpusOptions(field="text")
-    adapted = likewise.adapt(
-        str(corpus), out=args.runs / "security", passages=args.passages, alone=True, corpus_options=options
-    )
+    adapted = likewise.adapt(str(corpus), out=args.runs / "security", passages=args.passages, corpus_options=options)
     documents = [" ".join([one.name, *one.described]) for one in weaknesses]
     queries, ids = list(reports), [one.id for one in weaknesses]
     relevant = {str(i): dict.fromkeys(reports[query], 1) for i, query in enumerate(queries)}

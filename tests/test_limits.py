@@ -211,16 +211,15 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \"'><b
 
 
 def test_texts_on_the_pages_of_adapt_and_choose_stay_texts():
-    from likewise.adaptation.choice import Candidate
-    from likewise.adaptation.result import adapted_page
+    from likewise.adaptation.result import Candidate, adapted_page
     from likewise.choice.page import choice_page
     from likewise.choice.result import Choice, System
     from likewise.retrieval.pipeline import Pipeline
 
     facts = {"base": HOSTILE, "advice": HOSTILE, "chosen": HOSTILE, "reason": HOSTILE, "form": HOSTILE}
-    facts |= {"corpus": {"passages": 2, "searched": 2, "pairs": {HOSTILE: 1}}}
+    facts |= {"corpus": {"passages": 2, "searched": 2, "pairs": {HOSTILE: 1}}, "beside_bm25": (1.0, 1.0)}
     scores = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
-    made = Candidate(HOSTILE, 1.0, 1.0, 1.0, beside_mrr=1.0, beside_gain=1.0, beside_noise=1.0)
+    made = Candidate(HOSTILE, 1.0, 1.0, 1.0)
     adapted = adapted_page(facts, [made], [HOSTILE], [HOSTILE, HOSTILE], [0], scores)
     system = System(HOSTILE, HOSTILE, "hybrid", Pipeline(), True, 50.0, milliseconds=1.0, judged=1.0)
     first = {"system": HOSTILE, "rank": None, "text": HOSTILE}

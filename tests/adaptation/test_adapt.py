@@ -12,9 +12,9 @@ import torch
 from tests.conftest import sentence
 
 import likewise
-from likewise.adaptation import adapt, flow, head, proposals, texts
-from likewise.adaptation.choice import Candidate, Contest, Judge
-from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
+from likewise.adaptation import Candidate, adapt, contest, flow, head, texts
+from likewise.adaptation.contest import best_of, gained
+from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, train_head
 from likewise.adaptation.result import advice, changed_neighbours
 from likewise.corpus.passages import OfferedPair
 from likewise.encoder.word_part import WordPart
@@ -27,7 +27,7 @@ from likewise.runs.progress import Progress
 @pytest.fixture(scope="module", autouse=True)
 def few_updates():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proposals, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
+        patch.setattr(contest, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
         yield
 
 
@@ -45,9 +45,7 @@ def passages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def adapted(passages, tiny_base, tmp_path_factory):
-    return adapt(
-        passages, base=tiny_base, out=tmp_path_factory.mktemp("adapted") / "model", minutes=1, alone=True, quiet=True
-    )
+    return adapt(passages, base=tiny_base, out=tmp_path_factory.mktemp("adapted") / "model", minutes=1, quiet=True)
 
 
 def test_words_are_found_to_help(adapted, passages):
@@ -57,7 +55,8 @@ def test_words_are_found_to_help(adapted, passages):
     assert adapted.chosen.startswith("words")
     assert chosen.gain > chosen.noise > 0
     assert chosen.mrr == pytest.approx(base.mrr + chosen.gain)
-    assert {one.name for one in others} >= {"centred", "words 0.5", "words 0.7", "words 1.0"}
+    trained = ["words 0.7", "words 0.7, trained map", "words 0.7, trained map and words"]
+    assert [one.name for one in others] == trained
     page = (adapted.path / "report.html").read_text()
     assert "Searches whose first hit changed" in page
     assert adapted.advice in page
@@ -83,18 +82,18 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("likewise.adaptation.proposals.train_head", stopped)
+        patch.setattr("likewise.adaptation.contest.train_head", stopped)
         with pytest.raises(KeyboardInterrupt):
-            adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, alone=True, quiet=True)
+            adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
     assert not (tmp_path / "model" / "modules.json").exists()
     with monkeypatch.context() as patch:
         patch.setattr(head.BaseTexts, "vectors", stopped)  # nothing is encoded again
-        again = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, alone=True, quiet=True)
+        again = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
     assert again.record["candidates"] == adapted.record["candidates"]
     for file in adapted.path.rglob("*.safetensors"):
         assert (again.path / file.relative_to(adapted.path)).read_bytes() == file.read_bytes()
     with pytest.raises(JobError, match="seed 1, not 2"):
-        adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, alone=True, seed=2, quiet=True)
+        adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, seed=2, quiet=True)
 
 
 def test_texts_of_python_are_the_same_corpus(passages, tiny_base, adapted, capsys):
@@ -105,11 +104,11 @@ def test_texts_of_python_are_the_same_corpus(passages, tiny_base, adapted, capsy
         ((text for text in paragraphs), tiny_base),
         ([{"text": text} for text in paragraphs], tiny_base),
     ):
-        again = adapt(given, base=base, out=adapted.path, minutes=1, alone=True)
+        again = adapt(given, base=base, out=adapted.path, minutes=1)
         assert again.record == adapted.record
         assert "is already finished" in capsys.readouterr().err
     with pytest.raises(JobError, match="another corpus"):
-        adapt(paragraphs[1:], base=tiny_base, out=adapted.path, minutes=1, alone=True, quiet=True)
+        adapt(paragraphs[1:], base=tiny_base, out=adapted.path, minutes=1, quiet=True)
 
 
 def test_sentences_come_no_nearer_to_their_negations():
@@ -173,8 +172,8 @@ def test_too_few_passages_keep_the_base(passages, tiny_base, tmp_path):
 
 
 def test_without_words_vectors_keep_their_length(passages, tiny_base, tmp_path):
-    found = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, alone=True, width=0, quiet=True)
-    assert [one.name for one in found.candidates] == ["base", "centred", "soft whitening", "trained map"]
+    found = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, width=0, quiet=True)
+    assert [one.name for one in found.candidates] == ["base", "trained map"]
     assert found.model.get_embedding_dimension() == 32
 
 
@@ -184,7 +183,6 @@ def test_a_plain_folder_is_loaded_without_likewise(passages, tiny_base, adapted,
         "base": tiny_base,
         "out": tmp_path / "model",
         "plain": True,
-        "alone": True,
         "keep_base_if_better": False,
         "quiet": True,
     }
@@ -247,56 +245,18 @@ def test_reciprocal_ranks_by_hand():
 
 
 def test_the_choice():
-    base = np.array([0.5, 0.5, 1.0, 0.25])
-    judge = Judge(base, np.ones(4), 80.0, by_vectors=True)
-    better = judge.score("better", np.ones(4), np.ones(4), 79.5)
-    assert better.gain == pytest.approx(100 * (0.5 + 0.5 + 0 + 0.75) / 4)
-    assert better.beside_gain == 0
-    forgetful = judge.score("forgetful", np.ones(4), np.ones(4), 78.5)
-    same = judge.score("same", np.array([0.5, 1.0, 0.5, 0.25]), np.ones(4), 80.0)
-    assert judge.best([same, better, forgetful])[0] == better
-    found, reason = judge.best([same])
-    assert found is None
-    assert "noise" in reason
-    assert judge.best([forgetful])[0] is None
+    base, ranks = Candidate("base", 56.25, 0.0, 0.0, 80.0), np.array([0.5, 0.5, 1.0, 0.25])
+    assert gained(np.ones(4), ranks) == (pytest.approx(43.75), pytest.approx(100 * np.std([0.5, 0.5, 0, 0.75])))
+    better = Candidate("better", 100.0, *gained(np.ones(4), ranks), 79.5)
+    forgetful = Candidate("forgetful", 100.0, 50.0, 1.0, 78.5)
+    same = Candidate("same", 56.25, *gained(np.array([0.5, 1.0, 0.5, 0.25]), ranks), 80.0)
+    assert best_of([base, same, better, forgetful])[0] == "better"
+    assert best_of([base, same])[0] == "base"
+    assert best_of([base, forgetful])[0] == "base"
     # Above the noise, which is 0 for equal changes, but below a twentieth of the base.
-    half = Judge(np.full(10, 0.5), np.full(10, 0.5), 80.0, by_vectors=True)
-    small = half.score("small", np.full(10, 0.52), np.full(10, 0.5), 80.0)
-    assert small.gain > small.noise
-    found, reason = half.best([small])
-    assert found is None
-    assert "smallest gain that counts 2.50" in reason
-    assert judge.best([Candidate("x", 1.0, 5.0, 1.0, None)])[0].name == "x"  # no data for the guard
-
-
-def test_beside_bm25_a_gain_of_the_vectors_alone_does_not_count():
-    judge = Judge(np.full(10, 0.5), np.full(10, 0.5))
-    by_vectors = judge.score("by vectors", np.full(10, 0.9), np.full(10, 0.5))
-    together = judge.score("together", np.full(10, 0.5), np.full(10, 0.6))
-    found, reason = judge.best([by_vectors])
-    assert found is None
-    assert "with BM25 beside it" in reason
-    assert judge.best([by_vectors, together])[0] == together
-    assert together.cells()[1:4] == ["60.00", "+10.00", "0.00"]
-
-
-def test_a_candidate_is_judged_with_the_neighbours_that_it_makes():
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(26, 8)) / np.sqrt(8)
-    rows = {f"text {i}": row for i, row in enumerate(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))}
-    queries, pool = list(rows)[:6], list(rows)[6:]
-    contest = Contest.__new__(Contest)
-    contest.heads, contest.words = {"map": None}, rng.exponential(size=(6, 20))
-    contest.space = SimpleNamespace(under=lambda _, texts: np.stack([rows[text] for text in texts]))
-    contest.text = SimpleNamespace(queries=queries, pool=pool)
-    alone, beside = contest._scores("map")
-    passages = np.stack([rows[text] for text in pool])
-    np.testing.assert_allclose(alone, np.stack([rows[text] for text in queries]) @ passages.T)
-    own = 0.6 * (alone[2] - alone[2].mean()) / alone[2].std()
-    own += 0.4 * (contest.words[2] - contest.words[2].mean()) / contest.words[2].std()
-    for i in range(20):
-        near = [j for j in np.argsort(-passages @ passages[i]) if j != i][:3]
-        assert beside[2, i] == pytest.approx(0.9 * own[i] + 0.1 * own[near].mean())
+    small = Candidate("small", 52.0, 2.0, 0.0)
+    assert best_of([Candidate("base", 50.0), small])[0] == "base"
+    assert best_of([Candidate("base", 30.0), small])[0] == "small"  # no data for the guard
 
 
 def test_the_memory_of_vectors_and_scores_is_counted(monkeypatch):
@@ -317,46 +277,38 @@ def test_the_memory_of_vectors_and_scores_is_counted(monkeypatch):
     assert min(map(len, encoded)) > 1250
 
 
-def test_the_advice():
-    base = Candidate("base", mrr=20.0, beside_mrr=30.0)
-    found = {}
-    for gain in (0.5, 1.4, 2.0):  # of 30.0, a twentieth is 1.5
-        one = Candidate("map", mrr=25.0, gain=5.0, noise=1.0, beside_mrr=30 + gain, beside_gain=gain, beside_noise=0.7)
-        found[gain] = advice("map", [base, one], alone=True)
-    assert [text.startswith("Use it if your search has vectors alone. Do not") for text in found.values()] == [1, 1, 0]
-    assert "+2.00 ± 0.70" in found[2.0]
-    assert "as no gain could be measured" in advice("base", [Candidate("base")], alone=False)
+def test_the_advice_tells_what_the_vectors_are_worth_beside_bm25(adapted):
+    gain, noise = adapted.beside_bm25
+    assert f"{gain:+.2f} ± {noise:.2f}" in adapted.advice
+    assert "too little to count" in advice(True, (0.5, 0.7))
+    assert "too little to count" not in advice(True, (2.0, 0.7))
+    assert "no gain could be measured" in advice(False, None)
 
 
-def test_words_are_left_to_bm25(passages, tiny_base, adapted, tmp_path):
-    """The words alone tell the passages apart here, so that nothing beats the base with BM25 beside it."""
-    found = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
-    assert [one.name for one in found.candidates] == ["base", "centred", "soft whitening", "trained map"]
-    assert found.chosen == "base"
-    assert "Use the base as it is" in found.advice
-    assert found.candidates[0].beside_mrr > found.candidates[0].mrr
-    assert found.candidates[0].beside_mrr == pytest.approx(adapted.candidates[0].beside_mrr)
-    assert "vectors alone" in adapted.advice
-
-
-def test_linear_heads_by_hand():
+def test_a_gain_beside_bm25_is_that_of_both_scores_added(adapted):
+    """By the equation: each score less its mean, divided by its deviation over the passages of a query."""
     rng = np.random.default_rng(0)
-    vectors = rng.standard_normal((200, 6)).astype(np.float32) * np.array([3, 2, 1, 1, 0.5, 0.2]) + 1
-    vectors = vectors.astype(np.float32)
-    with torch.no_grad():
-        moved = centred(vectors).linear(torch.from_numpy(vectors)).numpy()
-        white = softly_whitened(vectors, power=1.0).linear(torch.from_numpy(vectors)).numpy()
-        half = softly_whitened(vectors, power=0.5).linear(torch.from_numpy(vectors)).numpy()
-    np.testing.assert_allclose(moved.mean(axis=0), 0, atol=1e-5)
-    np.testing.assert_allclose(np.cov(white.T), np.eye(6), atol=1e-3)
-    np.testing.assert_allclose(
-        np.linalg.eigvalsh(np.cov(half.T)), np.linalg.eigvalsh(np.cov(vectors.T)) ** 0.5, rtol=1e-3
-    )
+    cosines = {name: rng.normal(size=(6, 20)) for name in ("base", "map")}
+    words = rng.exponential(size=(6, 20))
+    judged = contest.Contest.__new__(contest.Contest)
+    judged.text = SimpleNamespace(queries=[""] * 6, pool=[""] * 20, own=[0, 1, 2, 3, 4, 5])
+    judged.scores = cosines.get
+    ranks = {name: [] for name in cosines}
+    for name, rows in cosines.items():
+        for query, row in enumerate(rows):
+            both = (row - row.mean()) / row.std() + (words[query] - words[query].mean()) / words[query].std()
+            ranks[name].append(1 / (1 + np.sum(both > both[query])))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contest, "bm25", lambda *_: words)
+        found = judged.beside_bm25("map", "english")
+    assert found[0] == pytest.approx(100 * np.mean(np.array(ranks["map"]) - np.array(ranks["base"])))
 
 
 def test_a_head_is_saved_as_it_scored(tiny_model, sentences):
     vectors = tiny_model.encode(sentences[:100], normalize_embeddings=True)
-    head = centred(vectors)
+    head = Head(32)
+    with torch.no_grad():
+        head.linear.bias.copy_(torch.from_numpy(-vectors.mean(axis=0)))
     found = head.on(tiny_model).encode(sentences[:5])
     wanted = vectors[:5] - vectors.mean(axis=0)
     np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted, axis=1, keepdims=True), atol=1e-5)

@@ -23,18 +23,12 @@ class AdaptOptions(Options):
     )
     width: int = option(
         384,
-        "With --alone, the most dimensions that the words of the corpus add to each vector; 0 adds none, as --plain "
-        "does.",
+        "The most dimensions that the words of the corpus add to each vector; 0 adds none, as --plain does.",
         ge=0,
     )
     plain: bool = option(
         False,
         "Add no words, so that the folder holds stock modules of sentence-transformers and every server loads it.",
-    )
-    alone: bool = option(
-        False,
-        "Adapt for a search by vectors alone, which may then get weights of words too. By default the search is that "
-        "of `likewise search`: BM25 is added to the base's vectors and to every candidate's before they are compared.",
     )
     language: str = option(
         "english", "Language of the corpus, for stemming; '' treats each form of a word as a separate word."
@@ -50,8 +44,8 @@ class AdaptOptions(Options):
 
     @property
     def word_dimensions(self) -> int:
-        """The dimensions that words may add; none beside BM25, which knows them."""
-        return self.width if self.alone and not self.plain else 0
+        """The dimensions that words may add."""
+        return 0 if self.plain else self.width
 
 
 def languages() -> list[str]:

@@ -12,10 +12,9 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.adaptation.adapt_options import AdaptOptions
-from likewise.adaptation.choice import Candidate, Contest, sts_dev_pairs
+from likewise.adaptation.contest import Contest, sts_dev_pairs
 from likewise.adaptation.head import BaseTexts
-from likewise.adaptation.proposals import propose
-from likewise.adaptation.result import AdaptResult, adapted_card, adapted_page, advice, form_of
+from likewise.adaptation.result import AdaptResult, Candidate, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
 from likewise.corpus.given import GivenTexts, given_texts
@@ -52,11 +51,11 @@ def adapt(
     """Adapt a sentence encoder to your own text, without labels.
 
     The text offers pairs: a title and its text, a question and what follows, a sentence and the rest of its passage.
-    Candidates are made from the base by centring, by soft whitening, and by training on the pairs with hard negatives.
-    The one that finds the passages of held-out sentences best, with BM25 beside it as in `likewise.search`, is saved;
-    STS-B dev, where its data is found, may not fall by more than a point. If nothing beats the base beside BM25 by more
-    than the noise, the base itself is saved, and so it is if the text is single sentences, on which no gain can be
-    measured. With `alone=True` the vectors are judged by themselves, and may also get the words of the corpus.
+    Candidates are made from the base by adding the words of the corpus, and by training on the pairs with hard
+    negatives. The one whose vectors find the passages of held-out sentences best is saved; STS-B dev, where its data is
+    found, may not fall by more than a point. If nothing beats the base by more than the noise, the base itself is
+    saved, and so it is if the text is single sentences, on which no gain can be measured. The result also says what
+    the vectors are worth if BM25 stands beside them, as in `likewise.search`.
 
     Args:
         corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these; in Python also texts: a list, a
@@ -66,8 +65,8 @@ def adapt(
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
         resume, overwrite, quiet: as in `likewise.train`.
-        options: those of `likewise.adaptation.AdaptOptions`: minutes, passages, alone, width, plain, language,
-            seed and keep_base_if_better.
+        options: those of `likewise.adaptation.AdaptOptions`: minutes, passages, width, plain, language, seed and
+            keep_base_if_better.
 
     Returns:
         The folder of the model and its record, with all candidates and the reason for the choice.
@@ -89,7 +88,7 @@ def adapt(
     digest = digest_of("\n".join(f"{one.title}\t{one.text}" for one in passages)).hex()
     sts = sts_dev_pairs(data)
     inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
-    plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=5, defaults=chosen.defaults())
+    plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=6, defaults=chosen.defaults())
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             _adapted(job, texts, passages, chosen, sts, progress)
@@ -124,8 +123,8 @@ def _adapted(
     if not progress.quiet:
         progress.tell(f"about {memory(base, everything, text) / 1e9:.1f} GB of memory")
     space = frozen_texts(job, base, everything, progress)
-    contest = Contest(space, text, negated[1::2], sts, options, progress)
-    propose(contest, _words(base, passages, options), negated[::2], options.seed)
+    contest = Contest(space, text, negated[1::2], sts, progress)
+    contest.propose(_words(base, passages, options), negated[::2], options.seed)
     chosen, reason = contest.choose(options.keep_base_if_better)
     model = base.encoder if chosen == "base" else contest.heads[chosen].on(base.encoder)
     _save(job, model, chosen, reason, text, contest.candidates, contest)
@@ -151,6 +150,9 @@ def _save(
     contest: Contest | None = None,
 ) -> None:
     """Write the model, its card and its page, and finish the job."""
+    beside = None
+    if contest and chosen != "base":
+        beside = list(contest.beside_bm25(chosen, job.plan.options["language"]))
     facts = {
         "recipe": "adapt",
         "kind": "encoder",
@@ -158,7 +160,8 @@ def _save(
         "chosen": chosen,
         "reason": reason,
         "form": form_of(model),
-        "advice": advice(chosen, candidates, job.plan.options["alone"]),
+        "advice": advice(contest is not None, beside),
+        "beside_bm25": beside,
         "candidates": [asdict(one) for one in candidates],
         "corpus": text.facts,
     }

@@ -6,18 +6,49 @@ Letters of the shapes: Q held-out queries, N passages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from likewise.adaptation.choice import COLUMNS, LEAST, Candidate
 from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.report import markdown_table
+from likewise.evaluation.task import number
 from likewise.inference.load_model import SavedModel
 from likewise.runs.pages import page_of
 from likewise.training.result import model_card
+
+COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One adapted encoder and its scores.
+
+    Ranks are of the passage that a held-out sentence was taken from, their mean reciprocal (MRR) times 100.
+
+    Attributes:
+        name: what was done, in a few words.
+        mrr: by the vectors; None if nothing can be measured.
+        gain: `mrr` minus that of the base.
+        noise: two standard errors of `gain`.
+        sts_dev: Spearman on STS-B dev, times 100; None without its data.
+        negation: 100 (1 - cosine) of held-out sentences and their negations; None without them.
+    """
+
+    name: str
+    mrr: float | None = None
+    gain: float | None = None
+    noise: float | None = None
+    sts_dev: float | None = None
+    negation: float | None = None
+
+    def cells(self) -> list[str]:
+        """Return its row of a table, in the order of `COLUMNS`."""
+        gain = "-" if self.gain is None else f"{self.gain:+.2f}"
+        return [self.name, number(self.mrr), gain, *map(number, (self.noise, self.sts_dev, self.negation))]
 
 
 class AdaptResult(SavedModel):
@@ -44,6 +75,11 @@ class AdaptResult(SavedModel):
         return self.record["advice"]
 
     @property
+    def beside_bm25(self) -> tuple[float, float] | None:
+        """The gain over the base if BM25 stands beside both, in points of MRR, and its noise; None for the base."""
+        return None if (beside := self.record["beside_bm25"]) is None else (beside[0], beside[1])
+
+    @property
     def candidates(self) -> tuple[Candidate, ...]:
         """All candidates with their scores, the base first."""
         return tuple(Candidate(**one) for one in self.record["candidates"])
@@ -60,24 +96,21 @@ def form_of(model: SentenceTransformer) -> str:
     )
 
 
-def advice(chosen: str, candidates: Sequence[Candidate], alone: bool) -> str:
-    """Return whether to use the chosen encoder, in a sentence or two."""
-    if chosen == "base":
-        if candidates[0].mrr is None:
-            return "Use the base as it is: nothing was changed, as no gain could be measured."
-        hint = "" if alone else " If your search uses vectors without BM25, try --alone."
-        return f"Use the base as it is: nothing that was tried is better by more than the noise.{hint}"
-    one = next(one for one in candidates if one.name == chosen)
-    gain, noise = one.beside_gain or 0.0, one.beside_noise or 0.0
-    beside = f"its gain over the base there is {gain:+.2f} ± {noise:.2f} points of MRR"
-    if not alone:
-        return f"Use it, beside BM25 as in likewise search: {beside}."
-    if gain > max(noise, LEAST * (candidates[0].beside_mrr or 0.0)):
-        return f"Use it, for vectors alone and beside BM25, as in likewise search: {beside}."
-    return (
-        "Use it if your search has vectors alone. Do not use it beside BM25, as in likewise search: "
-        f"{beside}, too little to count."
-    )
+def advice(measured: bool, beside_bm25: Sequence[float] | None) -> str:
+    """Return whether to use the chosen encoder, and what it is worth beside BM25, in a sentence or two.
+
+    Args:
+        measured: whether any gain could be measured.
+        beside_bm25: the gain over the base with BM25 beside both, and its noise; None if the base was chosen.
+    """
+    if beside_bm25 is None:
+        why = "nothing that was tried is better by more than the noise" if measured else "no gain could be measured"
+        return f"Use the base as it is: {why}."
+    gain, noise = beside_bm25
+    worth = f"Beside BM25, as in likewise search, it is worth {gain:+.2f} ± {noise:.2f} points of MRR over the base"
+    if gain > noise:
+        return f"Use it. {worth}."
+    return f"Use it for a search by vectors alone. {worth}, too little to count: search with the base there."
 
 
 _ABOUT = """`{base}`, adapted to {passages:,} passages of text without labels. Chosen: **{chosen}**, because {reason}.
@@ -88,9 +121,8 @@ The folder holds {form}.
 
 {table}
 
-Mean reciprocal rank, times 100, of the passage that a held-out sentence was taken from: with BM25 beside the vectors,
-and by the vectors alone. Noise: two standard errors of the gain. Negation:
-100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
+MRR: mean reciprocal rank, times 100, of the passage that a held-out sentence was taken from. Noise: two standard errors
+of the gain. Negation: 100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
 _OFFERED = {
     "title": "a title or heading, with the passage below it",
     "question": "a question, with what follows it",

@@ -170,9 +170,8 @@ def memory(base: BaseTexts, texts: Sequence[str], text: OwnText) -> int:
     dimension = base.vectors(sorted(texts, key=len)[-_ENCODED:]).shape[1]
     vectors = 2 * 4 * len(texts) * dimension  # in blocks, and joined
     under = 2 * 4 * len(text.pool) * dimension  # those of the passages, by a candidate
-    scores = 12 * 4 * len(text.held) * len(text.pool)  # of two candidates by three measures, on their way to ranks
-    near = 4 * 4 * min(len(text.pool), 1024) * len(text.pool)
-    return taken() + _LATER + vectors + under + scores + near
+    scores = 12 * 4 * len(text.held) * len(text.pool)  # of two candidates, and with BM25, on their way to ranks
+    return taken() + _LATER + vectors + under + scores
 
 
 def taken() -> int:

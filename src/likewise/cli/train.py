@@ -275,7 +275,7 @@ def show_adapted(result: Any) -> None:
     """Print the scores of every candidate, the choice, and the model's folder."""
     from rich.console import Console
 
-    from likewise.adaptation.choice import COLUMNS
+    from likewise.adaptation.result import COLUMNS
 
     chosen = next((i for i, one in enumerate(result.candidates) if one.name == result.chosen), None)
     Console(highlight=False).print(table_of(COLUMNS, [one.cells() for one in result.candidates], bold=chosen))
