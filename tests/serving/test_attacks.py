@@ -9,6 +9,7 @@ import threading
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -64,6 +65,125 @@ def test_a_connection_whose_headers_do_not_arrive_is_closed(running, saved_model
             assert b"200 OK" in opened.recv(4096)
         opened.sendall(head)
         assert opened.recv(4096) == b""
+
+
+POST = b"POST /search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+MANY = b"".join(b"X-%d: %b\r\n" % (i, b"a" * 1000) for i in range(60))
+ENDLESS = {
+    "an address": (b"GET /", b"a" * 60_000),
+    "a header": (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ", b"a" * 60_000),
+    "headers": (b"GET /health HTTP/1.1\r\nHost: localhost\r\n", MANY),
+    "short headers": (b"GET /health HTTP/1.1\r\nHost: localhost\r\n", b"a: b\r\n" * 10_000),
+    "a name": (b"GET /health HTTP/1.1\r\n", b"a" * 60_000),
+    "blank lines": (b"", b"\r\n" * 30_000),
+    "trailers": (POST + b"\r\n1\r\n{\r\n0\r\n", MANY),
+    "a trailer": (POST + b"\r\n1\r\n{\r\n0\r\nX: ", b"a" * 60_000),
+    "trailers of a request without a body": (POST.replace(b"POST", b"GET") + b"\r\n0\r\n", MANY),
+    "the extensions of a chunk": (POST + b"\r\n1;", b"a=b;" * 15_000),
+    "an extension of a chunk": (POST + b"\r\n1;a=", b"b" * 60_000),
+    "extensions of a later chunk": (POST + b"\r\n1\r\n{\r\n1;", b"a=b;" * 15_000),
+    "headers of a later request": (b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP/1.1\r\n", MANY),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_what_is_no_body_has_an_end(address, kind):
+    place, (first, piece) = urlsplit(address), ENDLESS[kind]
+    with socket.create_connection((place.hostname, place.port), timeout=10) as opened:
+        sent, answer = 0, b""
+        try:
+            opened.sendall(first)
+            while sent < 50e6:
+                opened.sendall(piece)
+                sent += len(piece)
+        except OSError:  # closed
+            pass
+        with suppress(OSError):
+            while more := opened.recv(65536):
+                answer += more
+    assert sent < 15e6, "what the system's own buffers hold"
+    assert b"HTTP/1.1 431 " in answer or not answer or kind == "a name"
+    assert httpx.get(f"{address}/health").status_code == 200
+
+
+@pytest.mark.parametrize("size", [60_000, 70_000, 200_000])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_head_of_64_kib_is_the_longest(address, size, at_once):
+    head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: %b\r\n\r\n" % (b"a" * size)
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as opened:
+        for piece in [head] if at_once else [head[i : i + 8000] for i in range(0, len(head), 8000)]:
+            opened.sendall(piece)
+        answer = b"".join(iter(lambda: opened.recv(65536), b""))
+    status, told = answer.split()[1], answer.partition(b"\r\n\r\n")[2]
+    assert status == (b"200" if size == 60_000 else b"431")
+    assert "error" in json.loads(told) or size == 60_000
+
+
+def test_a_body_of_small_chunks_is_read_though_they_are_more_than_its_text(client, address):
+    body = b'{"texts": ["%b", "b"]}' % (b"a" * 30_000)
+    pieces = b"".join(b"1\r\n%c\r\n" % sign for sign in body)
+    answer = raw(
+        address,
+        POST.replace(b"/search", b"/similarity")
+        + b"Content-Type: application/json\r\nConnection: close\r\n\r\n"
+        + pieces
+        + b"0\r\nX: y\r\n\r\n",
+    )
+    assert answer.split()[1] == b"200"
+
+
+def test_a_client_that_does_not_read_its_answer_is_cut_off_and_a_slow_one_is_not(running, saved_model):
+    address, _ = running({"tiny": saved_model}, options=ServeOptions(timeout=2))
+    body = json.dumps({"texts": ["the cat"] * 1024}).encode()  # the answer has a million cosines
+    head = b"POST /similarity HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
+    place = urlsplit(address)
+
+    def read(more, rest, pause):
+        """Return the bytes that a client reads of an answer if it rests at first, and for a while after each piece."""
+        with socket.socket() as opened:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            opened.settimeout(30)
+            opened.connect((place.hostname, place.port))
+            opened.sendall(head % len(body) + more + b"\r\n" + body)
+            assert opened.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200"
+            time.sleep(rest)
+            end, size = time.monotonic() + 6, 0
+            with suppress(ConnectionResetError):
+                while (piece := opened.recv(1 << 17)) and (not pause or time.monotonic() < end):
+                    size += len(piece)
+                    time.sleep(pause)
+            return size, bool(piece)
+
+    with ThreadPoolExecutor(3) as pool:
+        silent = pool.submit(read, b"", 6, 0)
+        closing = pool.submit(read, b"Connection: close\r\n", 6, 0)
+        slow = pool.submit(read, b"", 0, 0.05)
+    whole = len(httpx.post(f"{address}/similarity", content=body, headers={"content-type": "application/json"}).content)
+    assert silent.result()[0] < whole
+    assert closing.result()[0] < whole
+    assert slow.result()[1], "it is still being answered"
+
+
+def test_an_address_has_so_many_connections(running, saved_model):
+    address, _ = running({"tiny": saved_model}, options=ServeOptions(connections=3))
+    place = urlsplit(address)
+    for _ in range(2):  # those that are closed do not count
+        with ExitStack() as stack:
+            for _ in range(3):
+                opened = stack.enter_context(socket.create_connection((place.hostname, place.port), timeout=10))
+                opened.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert opened.recv(4096).split()[1] == b"200"
+            refused = raw(address, b"")
+            assert refused.split()[1] == b"503"
+            assert "connections" in json.loads(refused.partition(b"\r\n\r\n")[2])["error"]["message"]
+        time.sleep(0.2)
+
+
+def test_what_is_no_http_is_a_400_in_the_error_format(address):
+    answer = raw(address, b"\x16\x03\x01 hello\r\n\r\n")
+    assert answer.split()[1] == b"400"
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "invalid_request_error"
 
 
 @pytest.mark.parametrize("told", ["Content-Length: 30000000", "Transfer-Encoding: chunked"])

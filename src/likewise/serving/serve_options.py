@@ -26,11 +26,24 @@ class ServeOptions(Options):
     wait: float = option(
         2.0, "Maximum time that a text waits for others to share its batch, in milliseconds.", ge=0, le=1000
     )
-    timeout: float = option(60.0, "Timeout in seconds, after which a request is answered with 504.", gt=0)
+    timeout: float = option(
+        60.0,
+        "Seconds after which a request is answered with 504, and after which a client that does not read its answer is "
+        "cut off.",
+        gt=0,
+    )
     header_timeout: float = option(
         10.0, "Seconds within which the headers of a request must arrive; otherwise the connection is closed.", gt=0
     )
     body_timeout: float = option(10.0, "Seconds within which the body of a request must arrive.", gt=0)
+    connections: int = option(
+        512, "Maximum number of connections of one client address; further ones are answered with 503.", ge=1
+    )
+    max_head: int = option(
+        1 << 16,
+        "Maximum size of the headers of a request, and of its trailers, in bytes; more is answered with 431.",
+        ge=1024,
+    )
     max_body: int = option(8 << 20, "Maximum size of the body of a request, in bytes.", ge=1024)
     max_texts: int = option(2048, "Maximum number of texts in a request.", ge=1)
     max_characters: int = option(32_768, "Maximum number of characters in a text; the model may read fewer.", ge=1)

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -95,10 +96,9 @@ def server_of(app: Any, limits: ServeOptions, log_level: str = "warning") -> Any
     from likewise.serving.connection import Connection
 
     seconds = int(limits.timeout) + 5
-    connection: Any = partial(Connection, limits.header_timeout, limits.body_timeout)
-    return uvicorn.Server(
-        uvicorn.Config(app, http=connection, log_level=log_level, access_log=False, timeout_graceful_shutdown=seconds)
-    )
+    connection: Any = partial(Connection, limits, Counter[str]())
+    settings: dict[str, Any] = {"http": connection, "ws": "none", "timeout_graceful_shutdown": seconds}
+    return uvicorn.Server(uvicorn.Config(app, log_level=log_level, access_log=False, **settings))
 
 
 @contextmanager
