@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +121,6 @@ def with_the_head_last(base: str, options: Any) -> Any:
 # The paper's table 1, its ablations, and things that the paper did not try.
 # The paper's pooling; the default keeps the base's own.
 CLS = {"pooling": "cls", "triplet_weight": 0.1}
-DELETED = {
-    "triplet_by": "delete",
-    "triplet_weight": 1.0,
-    "triplet_temperature": 0.05,
-    "mask_closer": 0.1,
-    "mask_farther": 0.2,
-}
 ARMS = {
     "untrained": Arm(untrained, seeds=False),
     "sentence-transformers": Arm(train_with_sentence_transformers),
@@ -136,23 +128,14 @@ ARMS = {
     "arccon": Arm("arccse", CLS | {"triplet_weight": 0.0, "sam_rho": 0.0}),
     "nt-xent + triplets": Arm("arccse", CLS | {"contrastive": "nt-xent", "sam_rho": 0.0}),
     "arccse": Arm("arccse", CLS | {"sam_rho": 0.05}),
-    "arccse, SAM every 5th": Arm("arccse", CLS | {"sam_rho": 0.05, "sam_every": 5}),
     "arccse, triplet margin 0.1 and weight 1": Arm(
         "arccse", CLS | {"triplet_margin": 0.1, "triplet_weight": 1.0, "sam_rho": 0.0}, seeds=False
     ),
     "simcse, own pooling": Arm("simcse", seeds=False),
     "arccse, own pooling": Arm("arccse"),
-    "arccse, own pooling, keep 0.3": Arm("arccse", {"keep_weight": 0.3}, seeds=False),
     "arccse, own pooling, harder batches": Arm(train_on_neighbours, seeds=False),
     "arccse, own pooling, margin 20, tau 0.03": Arm("arccse", {"margin": 20.0, "temperature": 0.03}),
     "arccse, own pooling, margin 20, tau 0.02": Arm("arccse", {"margin": 20.0, "temperature": 0.02}, seeds=False),
-    "arccse, own pooling, margin 20, tau 0.03, keep 0.1": Arm(
-        "arccse", {"margin": 20.0, "temperature": 0.03, "keep_weight": 0.1}, seeds=False
-    ),
-    "arccse, own pooling, deleted triplets, softplus": Arm("arccse", DELETED, seeds=False),
-    "arccse, own pooling, all four": Arm(
-        partial(train_on_neighbours, margin=20.0, keep_weight=0.1, **DELETED), seeds=False
-    ),
     "arccse, mean pooling": Arm("arccse", CLS | {"pooling": "mean", "sam_rho": 0.0}, seeds=False),
 }
 

@@ -153,9 +153,6 @@ ARMS = {
     "arccse without triplets": Arm("arccse", ARC | {"triplet_weight": 0.0}),
     "arccse without ArcCon": Arm("arccse", ARC | {"contrastive": "nt-xent"}),
     "arccse with SAM": Arm("arccse", ARC | {"sam_rho": 0.05}, seeds=False),
-    "arccse, only triplets that the start orders wrongly": Arm(
-        "arccse", ARC | {"triplet_wrong_only": True, "triplet_weight": 1.2}, seeds=False
-    ),
     "sncse": Arm("sncse", SNCSE),
     "sncse without the margin loss": Arm("sncse", SNCSE | {"negation": "none"}),
     "sncse, negation as a positive": Arm("sncse", SNCSE | {"negation": "positive"}, seeds=False),

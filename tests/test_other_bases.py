@@ -208,8 +208,8 @@ def test_a_language_model_learns_in_float32_from_its_mean_and_not_from_its_first
 @pytest.mark.parametrize(
     ("recipe", "options", "reason"),
     [
-        ("arccse", {}, "no mask token, which triplets need: set triplet_by to delete"),
-        ("arccse", {"triplet_by": "delete"}, ""),
+        ("arccse", {}, "no mask token, which triplets need: set triplet_weight to 0"),
+        ("arccse", {"triplet_weight": 0.0}, ""),
         ("esimcse", {}, ""),
         ("ct", {}, ""),
         ("tsdae", {"pooling": "mean"}, ""),

@@ -21,7 +21,7 @@ from likewise.errors import LikewiseError
 from likewise.evaluation.task import DataError
 from likewise.losses.encoder_loss import AnchoredLoss
 from likewise.recipes import OptionError
-from likewise.recipes.gclsr_network import build_light_student
+from likewise.recipes.gclsr import build_light_student
 
 SMALL = {"preset": "cpu", "batch_size": 8, "max_steps": 6, "eval_steps": 2, "learning_rate": 1e-3, "quiet": True}
 

@@ -239,32 +239,6 @@ def test_symmetric_nt_xent_is_simclr_s_over_both_views():
         F.nt_xent_symmetric(first, second[:3])
 
 
-def test_listwise_keep_is_the_divergence_of_the_rows_similarities():
-    torch.manual_seed(0)
-    vectors, targets = torch.randn(4, 6), torch.randn(4, 3)
-    expected = 0.0
-    for i in range(4):  # by hand, in double precision
-        rows = []
-        for matrix in (targets.double().numpy(), vectors.double().numpy()):
-            unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
-            raised = np.exp([unit[i] @ unit[j] / 0.2 for j in range(4) if j != i])
-            rows.append(raised / raised.sum())
-        expected += (rows[0] * np.log(rows[0] / rows[1])).sum() / 4
-    assert F.listwise_keep(vectors, targets, 0.2).item() == pytest.approx(expected, rel=1e-5)
-    # Only who is nearer matters: the same vectors, longer and turned, lose nothing.
-    turned = 3 * targets @ torch.linalg.qr(torch.randn(3, 3))[0]
-    assert F.listwise_keep(turned, targets, 0.2).item() == pytest.approx(0, abs=1e-6)
-
-
-def test_triplets_by_softplus_over_tau():
-    anchors, closer, farther = rows(5), rows(5, seed=1), rows(5, seed=2)
-    expected = 0.0
-    for a, c, f in zip(*(x.double().numpy() for x in (anchors, closer, farther)), strict=True):
-        to_closer, to_farther = (a @ x / np.linalg.norm(a) / np.linalg.norm(x) for x in (c, f))
-        expected += math.log(1 + math.exp((to_farther - to_closer + 0.1) / 0.3)) / 5
-    assert F.entailment_triplet(anchors, closer, farther, 0.1, 0.3).item() == pytest.approx(expected, rel=1e-5)
-
-
 def test_the_divergence_of_profiles_by_hand():
     sentences, contexts, logits = rows(3), rows(4, seed=1), 2 * rows(3, d=4, seed=2)
     s, c = (np.asarray(some, dtype=float) for some in (sentences, contexts))

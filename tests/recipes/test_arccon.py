@@ -3,12 +3,11 @@ import torch.multiprocessing as mp
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.recipes.arccse import ArcCSEOptions
-from likewise.recipes.arccse_loss import ArcCSELoss
+from likewise.recipes.arccse import ARCCSE, ArcCSEOptions, two_views
 
 
 def arccon(model, **settings):
-    return ArcCSELoss(model, ArcCSEOptions(triplet_weight=0, **settings))
+    return ARCCSE.build_loss(model, ArcCSEOptions(triplet_weight=0, **settings))
 
 
 class Recorder(torch.nn.Module):
@@ -24,29 +23,19 @@ class Recorder(torch.nn.Module):
         return {"sentence_embedding": self.dropout(features["x"])}
 
 
-def two_columns():
-    return arccon(Recorder().eval(), margin=10, temperature=0.1, positive_deletion=0.1)
-
-
 def test_both_views_come_from_one_forward_with_different_dropout():
     model = Recorder().train()
-    first, second = arccon(model).views({"x": torch.ones(4, 50)})["sentence_embedding"].chunk(2)
+    first, second = two_views(arccon(model), {"x": torch.ones(4, 50)}).chunk(2)
     assert model.sizes == [8]
     assert not torch.equal(first, second)
 
 
 def test_second_view_without_dropout():
     model = Recorder().train()
-    first, second = arccon(model, positive_dropout=False).views({"x": torch.ones(4, 50)})["sentence_embedding"].chunk(2)
+    first, second = two_views(arccon(model, positive_dropout=False), {"x": torch.ones(4, 50)}).chunk(2)
     assert (first == 0).any()
     assert torch.equal(second, torch.ones(4, 50))
     assert model.dropout.training
-
-
-def test_two_columns_are_compared_as_they_are():
-    x, y = torch.randn(4, 8), torch.randn(4, 8)
-    loss = two_columns()([{"x": x}, {"x": y}])["contrastive"]
-    assert torch.allclose(loss, functional.arccon(x, y, 10, 0.1))
 
 
 def test_on_a_real_encoder_the_gradient_reaches_the_head(tiny_base):
@@ -59,13 +48,11 @@ def test_on_a_real_encoder_the_gradient_reaches_the_head(tiny_base):
 def _rank(rank, world, path, queue):
     torch.distributed.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=world)
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
-    y = torch.randn(4, 6, generator=torch.Generator().manual_seed(1))
-    mine = slice(2 * rank, 2 * rank + 2)
-    anchors, positives = x[mine].clone().requires_grad_(), y[mine].clone().requires_grad_()
-    loss = two_columns()([{"x": anchors}, {"x": positives}])["contrastive"]
+    mine = x[2 * rank : 2 * rank + 2].clone().requires_grad_()
+    loss = arccon(Recorder().eval(), margin=10, temperature=0.1)([{"x": mine}])["contrastive"]
     loss.backward()
     # By value: a shared tensor would outlive its process.
-    queue.put((rank, loss.item(), anchors.grad.tolist(), positives.grad.tolist()))
+    queue.put((rank, loss.item(), mine.grad.tolist()))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 
@@ -82,11 +69,8 @@ def test_two_processes_gather_negatives_with_gradients(tmp_path):
         assert worker.exitcode == 0
     # The oracle: the whole batch in one process.
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    y = torch.randn(4, 6, generator=torch.Generator().manual_seed(1)).requires_grad_()
-    whole = functional.arccon(x, y, 10, 0.1)
+    whole = functional.arccon(x, x, 10, 0.1)
     whole.backward()
     assert torch.allclose(torch.tensor([g[1] for g in got]).mean(), whole, atol=1e-5)
-    anchors, positives = torch.tensor(got[0][2] + got[1][2]), torch.tensor(got[0][3] + got[1][3])
     # Each process takes the mean of its own half: twice the gradient of the mean over all.
-    assert torch.allclose(anchors, 2 * x.grad, atol=1e-5)
-    assert torch.allclose(positives, 2 * y.grad, atol=1e-5)
+    assert torch.allclose(torch.tensor(got[0][2] + got[1][2]), 2 * x.grad, atol=1e-5)

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from likewise.augment.spans import nested_spans, sentence_rng
-from likewise.encoder.build import build_encoder
 from likewise.losses import functional
 from likewise.recipes import RECIPES, OptionError
 from likewise.recipes.arccse import triplet_views
@@ -86,50 +85,6 @@ def test_the_loss_is_equation_5(tiny_base, sentences):
     assert torch.allclose(parts["triplet"], 0.3 * functional.entailment_triplet(*t, 0.2), atol=1e-5)
 
 
-def test_triplets_by_deletion_lack_the_words_that_would_be_masked(sentences):
-    texts = [s for s in sentences if len(s.split()) >= 25][:3]
-    masked = triplets_of(options_of(), "[MASK]", seed=1)(rows(texts))["triplet"]
-    deleted = triplets_of(options_of(triplet_by="delete"), None, seed=1)(rows(texts))["triplet"]
-    assert deleted == [" ".join(text.replace("[MASK]", "").split()) for text in masked]
-
-
-def test_a_raw_language_model_has_nothing_to_keep(tiny_base):
-    options = options_of(keep_weight=0.5, triplet_weight=0.0)
-    encoder = ARCCSE.build_encoder(str(tiny_base), options)
-    assert [type(module).__name__ for module in encoder] == ["Transformer", "Pooling", "TrainingHead"]
-    batch = ARCCSE.build_collator(encoder, options, 1)(rows(["the cat", "a dog"]))
-    features = [{k.removeprefix("sentence_"): x for k, x in batch.items()}]
-    assert set(ARCCSE.build_loss(encoder, options)(features)) == {"contrastive"}
-
-
-def test_the_second_view_may_lack_words_and_both_keep_the_base_s_similarities(tiny_base, sentences, tmp_path):
-    base = str(tmp_path / "base")
-    build_encoder(str(tiny_base), pooling="mean", head=False).save(base)
-    options = options_of(positive_deletion=0.25, keep_weight=0.5, margin=15.0, temperature=0.1, head=False)
-    encoder = ARCCSE.build_encoder(base, options).eval()
-    texts = [s for s in sentences if len(s.split()) >= 25][:6]
-    batch = ARCCSE.build_collator(encoder, options, 1)(rows(texts))
-    views = ("sentence", "shortened", "triplet")
-    features = [{k.removeprefix(f"{v}_"): x for k, x in batch.items() if k.startswith(v)} for v in views]
-    for text, ids in zip(texts, features[1]["input_ids"], strict=True):
-        kept = encoder.tokenizer.decode(ids, skip_special_tokens=True).split()
-        words = encoder.tokenizer.decode(encoder.tokenizer(text)["input_ids"], skip_special_tokens=True).split()
-        assert len(kept) < len(words)
-        left = iter(words)
-        assert all(word in left for word in kept)  # in order, and none that was not there
-    words = encoder[0].auto_model.embeddings.word_embeddings.weight
-    words.data = words.data.roll(1, 0)  # no longer the base
-    parts = ARCCSE.build_loss(encoder, options)(features)
-    x, y = (encoder(dict(one))["sentence_embedding"] for one in features[:2])
-    with torch.no_grad():
-        before = encoder[-1].encoder(dict(features[0]))["sentence_embedding"]
-    kept = (functional.listwise_keep(x, before, 0.1) + functional.listwise_keep(y, before, 0.1)) / 2
-    assert torch.allclose(parts["contrastive"], functional.arccon(x, y, 15, 0.1), atol=1e-5)
-    assert torch.allclose(parts["keep"], 0.5 * kept, rtol=1e-3, atol=1e-7)
-    assert parts["keep"] > 0
-    assert set(parts) == {"contrastive", "keep", "triplet"}
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -156,7 +111,7 @@ def test_ablations_leave_parts_out(tiny_base, sentences, changes, expected):
 def test_a_tokenizer_without_a_mask_is_told(tiny_base):
     encoder = ARCCSE.build_encoder(str(tiny_base), options_of())
     encoder[0].tokenizer.mask_token = None
-    with pytest.raises(OptionError, match=r"mask token.*triplet_by to delete"):
+    with pytest.raises(OptionError, match=r"mask token.*triplet_weight to 0"):
         ARCCSE.build_collator(encoder, options_of(), 1)
 
 

@@ -2,10 +2,8 @@ import pytest
 import torch
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses import functional
-from likewise.recipes.arccse import ArcCSEOptions
-from likewise.recipes.arccse_loss import ArcCSELoss
+from likewise.recipes.arccse import ARCCSE, ArcCSEOptions
 
 
 def column(model, texts):
@@ -17,7 +15,7 @@ def test_parts_are_weighted_and_named(tiny_model):
         column(tiny_model, ["the cat", "a dog"]),
         column(tiny_model, ["the cat", "the [MASK]", "[MASK] dog"]),
     )
-    parts = ArcCSELoss(tiny_model, ArcCSEOptions(triplet_weight=0.25, triplet_margin=0.5))([one, three])
+    parts = ARCCSE.build_loss(tiny_model, ArcCSEOptions(triplet_weight=0.25, triplet_margin=0.5))([one, three])
     cats, triplet = (tiny_model(dict(features))["sentence_embedding"] for features in (one, three))
     assert torch.allclose(parts["contrastive"], functional.arccon(cats, cats))
     expected = functional.entailment_triplet(*triplet.chunk(3), 0.5)
@@ -27,13 +25,15 @@ def test_parts_are_weighted_and_named(tiny_model):
 
 @pytest.mark.parametrize("contrastive", ["arccon", "none"])
 def test_a_batch_without_triplets_has_a_zero_that_can_be_differentiated(tiny_model, contrastive):
-    parts = ArcCSELoss(tiny_model, ArcCSEOptions(contrastive=contrastive))([column(tiny_model, ["the cat", "a dog"])])
+    parts = ARCCSE.build_loss(tiny_model, ArcCSEOptions(contrastive=contrastive))(
+        [column(tiny_model, ["the cat", "a dog"])]
+    )
     assert parts["triplet"].item() == 0
     sum(parts.values()).backward()
 
 
 def test_the_trainers_wrapper_reaches_both_parts(tiny_model):
-    loss = ArcCSELoss(tiny_model, ArcCSEOptions())
+    loss = ARCCSE.build_loss(tiny_model, ArcCSEOptions())
     loss.model = torch.nn.Sequential(tiny_model)
     sizes = []
     loss.model.register_forward_hook(lambda module, inputs, output: sizes.append(len(inputs[0]["input_ids"])))
@@ -41,43 +41,12 @@ def test_the_trainers_wrapper_reaches_both_parts(tiny_model):
     assert sizes == [4, 3]
 
 
-def test_the_base_s_similarities_are_kept_in_the_saved_vectors_and_not_in_the_head_s(tiny_base):
-    model = build_encoder(str(tiny_base), pooling="mean", head=True, dropout=0.0)
-    model.append(FrozenCopy.of(model))
-    model.train()
-    texts = ["the cat", "a dog", "the old river"]
-    loss = ArcCSELoss(model, ArcCSEOptions(triplet_weight=0, keep_weight=2.0))
-    assert loss([column(model, texts)])["keep"].item() == pytest.approx(0, abs=1e-5)  # nothing was trained yet
-    model[0].auto_model.embeddings.word_embeddings.weight.data.mul_(0.5)
-    now, before = (torch.tensor(one.eval().encode(texts)) for one in (model, model[-1].encoder))
-    model.train()
-    expected = 2.0 * functional.listwise_keep(now, before, 0.05)
-    assert loss([column(model, texts)])["keep"].item() == pytest.approx(expected.item(), rel=1e-3)
-
-
-def test_of_the_triplets_only_those_that_the_base_orders_wrongly_are_learnt(tiny_base):
-    model = build_encoder(str(tiny_base), pooling="mean", head=False, dropout=0.0)
-    model.append(FrozenCopy.of(model))
-    loss = ArcCSELoss(model.train(), ArcCSEOptions(triplet_wrong_only=True, contrastive="none", triplet_weight=2.0))
-    # Of the second triplet the version masked more is the sentence itself: no base orders it rightly.
-    texts = ["the cat", "a dog", "the cat", "[MASK] [MASK]", "[MASK] [MASK]", "a dog"]
-    two, wrong = column(model, texts), column(model, ["a dog", "[MASK] [MASK]", "a dog"])
-    expected = functional.entailment_triplet(*model(dict(wrong))["sentence_embedding"].chunk(3))
-    unused = column(model, ["the river"])
-    assert expected > 0
-    assert loss([unused, two])["triplet"].item() == pytest.approx(2 * expected.item(), rel=1e-4)
-    right = column(model, texts[::2])
-    parts = loss([unused, right])
-    assert parts["triplet"].item() == 0
-    parts["triplet"].backward()
-
-
 def test_triplets_in_order_are_not_passed_backward_and_the_gradient_is_that_of_all(tiny_base):
     model = build_encoder(str(tiny_base), pooling="mean", head=True, dropout=0.0).train()
     # The second triplet cannot be in order: its version masked more is the sentence itself.
     texts = ["the cat", "a dog", "the cat", "[MASK] [MASK]", "[MASK] [MASK]", "a dog"]
     both, twins = column(model, texts), column(model, ["the cat", "a dog"])
-    loss = ArcCSELoss(model, ArcCSEOptions(triplet_weight=3.0))
+    loss = ARCCSE.build_loss(model, ArcCSEOptions(triplet_weight=3.0))
     seen = []
     model.register_forward_hook(lambda module, inputs, found: seen.append((len(found["input_ids"]), found["x"])))
     model[0].register_forward_hook(lambda module, inputs, found: found | {"x": torch.is_grad_enabled()})

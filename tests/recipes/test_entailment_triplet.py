@@ -2,8 +2,7 @@ import torch
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.recipes.arccse import ArcCSEOptions
-from likewise.recipes.arccse_loss import ArcCSELoss
+from likewise.recipes.arccse import ARCCSE, ArcCSEOptions
 
 TEXTS = ["the cat sees a dog", "the old river", "the [MASK] sees a dog", "the [MASK] river"]
 TEXTS += ["[MASK] [MASK] sees a dog", "[MASK] [MASK] river"]
@@ -11,7 +10,7 @@ TEXTS += ["[MASK] [MASK] sees a dog", "[MASK] [MASK] river"]
 
 def triplets_alone(model, **settings):
     options = ArcCSEOptions(contrastive="none", triplet_weight=1, triplet_margin=0.5, **settings)
-    loss = ArcCSELoss(model, options)
+    loss = ARCCSE.build_loss(model, options)
     return lambda features: loss([{}, features])["triplet"]
 
 

@@ -50,7 +50,7 @@ def test_paper_preset_holds_the_values_of_section_4_1():
     assert paper.noise.kinds == (0.5, 0.2, 0.1, 0.2)
     assert paper.noise.decibels == (6, 12)
     assert paper.noise.zero_rates == (0.05, 0.1)
-    assert (paper.attention, paper.attention_kept) == (True, False)
+    assert paper.attention
 
 
 TABLES = {
@@ -85,8 +85,6 @@ def test_every_row_of_tables_4_to_11_is_an_option():
         ({"sentences": 100}, "512"),
         ({"batch_size": 1}, "batch_size must be 2 or more"),
         ({"momentum": 1.0}, "momentum"),
-        ({"attention": False, "attention_kept": True}, "attention_kept"),
-        ({"projector_layers": 0}, "16 does not divide filters x regions .* 1800"),
     ],
 )
 def test_contradictions_are_refused(changes, message):
@@ -135,14 +133,6 @@ def test_word_vectors_stay_and_all_else_learns(corpus_file, glove, tmp_path):
     assert names == ["WordVectors", "NoisyWords", "TrainingAttention", "TextCNN", "Projector", "Predictor"]
 
 
-def test_word_vectors_learn_where_they_are_asked_to(corpus_file, glove, tmp_path):
-    still = train(corpus_file, glove, tmp_path / "still", select_by="last")
-    moving = train(corpus_file, glove, tmp_path / "moving", select_by="last", train_words=True)
-    before, after = (load_file(run.path / "model.safetensors")["vectors.weight"] for run in (still, moving))
-    assert (before != after).any(dim=1)[2:].float().mean() > 0.9  # all but the words that no sentence has
-    assert torch.equal(after[0], torch.zeros(12))
-
-
 def test_unknown_words_are_drawn_anew_in_training_alone(glove):
     encoder = GCLSR.build_encoder(glove, GCLSR.options("cpu", **SIZES, unknown_drawn=0.01))
     features = encoder[0].preprocess(["the xyzzy bridges"])
@@ -157,17 +147,6 @@ def test_unknown_words_are_drawn_anew_in_training_alone(glove):
     assert first[0, unknown].abs().max() <= 0.01
     names = [type(module).__name__ for module in without_training_head(encoder)]
     assert names == ["WordVectors", "TextCNN"]
-
-
-def test_without_a_projector_the_loss_compares_the_sentence_vectors(corpus_file, glove, tmp_path):
-    encoder = GCLSR.build_encoder(glove, GCLSR.options("cpu", **SIZES | {"projector_layers": 0, "group_size": 6}))
-    batch = encoder.train()(encoder[0].preprocess(["a cat", "two dogs"]))
-    assert batch["projection"] is batch["sentence_embedding"]
-    assert batch["prediction"].shape == (2, 36)
-    one = GCLSR.build_encoder(glove, GCLSR.options("cpu", **SIZES, projector_layers=1))
-    assert [type(part).__name__ for part in one[3 + 1].layers] == ["Linear", "BatchNorm"]
-    run = train(corpus_file, glove, tmp_path / "run", projector_layers=0, group_size=6, collapse_below=0)
-    assert run.steps == 8
 
 
 def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, glove, tmp_path, stopping_after):

@@ -6,8 +6,7 @@ from torch import nn
 
 from likewise.losses import functional
 from likewise.losses.encoder_loss import CollapseError
-from likewise.recipes.gclsr import GCLSROptions
-from likewise.recipes.gclsr_network import GroupedCosineLoss
+from likewise.recipes.gclsr import GCLSR, GCLSROptions
 
 
 def by_hand(predictions, projections, size):
@@ -74,26 +73,26 @@ class Views(nn.Module):
 
 def test_loss_is_symmetric_over_two_columns():
     a, b = torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(2))
-    loss = GroupedCosineLoss(Views(), GCLSROptions(group_size=4))
+    loss = GCLSR.build_loss(Views(), GCLSROptions(group_size=4))
     expected = (by_hand(a * a, b.roll(1, 1), 4) + by_hand(b * b, a.roll(1, 1), 4)) / 2
     assert loss([{"x": a}, {"x": b}]).item() == pytest.approx(expected, abs=1e-6)
     assert loss([{"x": b}, {"x": a}]).item() == pytest.approx(expected, abs=1e-6)
     assert set(loss.measures()) == {"embedding_spread", "projection_spread"}
     assert loss.measures() == {}
-    whole = GroupedCosineLoss(Views(), GCLSROptions(group_size=0))([{"x": a}, {"x": b}]).item()
+    whole = GCLSR.build_loss(Views(), GCLSROptions(group_size=0))([{"x": a}, {"x": b}]).item()
     assert whole == pytest.approx((by_hand(a * a, b.roll(1, 1), 8) + by_hand(b * b, a.roll(1, 1), 8)) / 2, abs=1e-6)
 
 
 def test_collapse_ends_the_run_after_its_patience():
     batch = [{"x": torch.randn(6, 8)}]
     options = GCLSROptions(group_size=4, collapse_below=0.01)
-    loss = GroupedCosineLoss(Views(collapsed=True), options)
+    loss = GCLSR.build_loss(Views(collapsed=True), options)
     for _ in range(9):
         loss(batch)
     with pytest.raises(CollapseError, match="predictor_rate"):
         loss(batch)
-    never = GroupedCosineLoss(Views(collapsed=True), options.updated(collapse_below=0))
-    not_a_number = GroupedCosineLoss(Views(), options)
+    never = GCLSR.build_loss(Views(collapsed=True), options.updated(collapse_below=0))
+    not_a_number = GCLSR.build_loss(Views(), options)
     for _ in range(9):
         never(batch)
         not_a_number([{"x": torch.full((6, 8), math.nan)}])

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from likewise.recipes.light_network import RowAdam
+from likewise.recipes.optimizers import RowAdam
 
 
 def run(make, sparse=False, steps=6):

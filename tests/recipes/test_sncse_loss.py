@@ -4,8 +4,7 @@ import torch
 from likewise.encoder.build import build_mask_prompt_encoder
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses import functional
-from likewise.recipes.sncse import SNCSEOptions
-from likewise.recipes.sncse_loss import SNCSELoss
+from likewise.recipes.sncse import SNCSE, SNCSEOptions
 
 
 class Recorder(torch.nn.Module):
@@ -30,7 +29,7 @@ def batch():
 def test_each_role_is_its_equation_from_one_forward(role):
     model = Recorder()
     options = SNCSEOptions(negation=role, temperature=0.2, alpha=0.1, beta=0.3, weight=0.5)
-    parts = SNCSELoss(model, options)([batch()])
+    parts = SNCSE.build_loss(model, options)([batch()])
     assert model.sizes == [10]
     h, n, rows = model.table[:4], model.table[[11, 13]], torch.tensor([1, 3])
     info_nce = functional.nt_xent(h, h, 0.2)
@@ -51,7 +50,9 @@ def test_each_role_is_its_equation_from_one_forward(role):
 def test_a_batch_without_negations_can_be_differentiated(tiny_base, role):
     encoder = build_mask_prompt_encoder(str(tiny_base), dropout=0.1).train()
     features = dict(encoder.tokenizer(["the cat", "a dog"], padding=True, return_tensors="pt"))
-    parts = SNCSELoss(encoder, SNCSEOptions(negation=role))([features | {"rows": torch.tensor([], dtype=torch.long)}])
+    parts = SNCSE.build_loss(encoder, SNCSEOptions(negation=role))(
+        [features | {"rows": torch.tensor([], dtype=torch.long)}]
+    )
     sum(parts.values()).backward()
     assert encoder[3].linear.weight.grad is not None
 
@@ -63,7 +64,7 @@ def test_opposites_share_the_forward_and_add_their_loss():
         "rows": torch.tensor([1, 3]),
         "pairs": torch.tensor([1]),
     }
-    parts = SNCSELoss(model, SNCSEOptions(weight=0.5, temperature=0.2, opposite_weight=0.7))([dict(features)])
+    parts = SNCSE.build_loss(model, SNCSEOptions(weight=0.5, temperature=0.2, opposite_weight=0.7))([dict(features)])
     assert model.sizes == [12]
     table = model.table
     assert torch.allclose(
@@ -79,7 +80,7 @@ def test_what_is_kept_is_the_vector_before_training_of_both_views_and_not_of_the
     with torch.no_grad():
         for parameter in encoder[0].parameters():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-    loss = SNCSELoss(encoder, SNCSEOptions(keep_weight=2.0, head=False))
+    loss = SNCSE.build_loss(encoder, SNCSEOptions(keep_weight=2.0, head=False))
     texts = ["the cat sees a dog", "a river", "the cat does not see a dog"]
     tokens = dict(encoder.tokenizer(texts, padding=True, return_tensors="pt"))
     parts = loss([tokens | {"rows": torch.tensor([0])}])
@@ -97,7 +98,7 @@ def test_in_two_prompts_the_first_views_are_a_pass_of_their_own():
     # The sentences are rows 0 to 3 of the table in the one prompt, and 5 to 8 in the other.
     first = {"input_ids": torch.tensor([[0], [1], [2], [3]])}
     other = {"input_ids": torch.tensor([[5], [6], [7], [8], [11], [13]]), "rows": torch.tensor([1, 3])}
-    parts = SNCSELoss(model, SNCSEOptions(temperature=0.2, weight=0.5))([first, other])
+    parts = SNCSE.build_loss(model, SNCSEOptions(temperature=0.2, weight=0.5))([first, other])
     assert model.sizes == [4, 6]
     anchors, positives = model.table[:4], model.table[5:9]
     assert torch.allclose(parts["contrastive"], functional.nt_xent(anchors, positives, 0.2))

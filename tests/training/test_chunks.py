@@ -80,7 +80,7 @@ def test_a_chunk_is_made_again_under_the_same_dropout(recipe, tiny_base, sentenc
 )
 def test_a_training_in_chunks_has_the_losses_of_one_without(more, apart, corpus_file, tiny_base, tmp_path):
     given = {"batch_size": 16, "max_steps": 4, "select_by": "last", "learning_rate": 3e-4, "quiet": True, **more}
-    given |= {"dropout": 0.0, "positive_deletion": 0.3, "pooling": "mean", "head": False}
+    given |= {"dropout": 1e-12, "pooling": "mean", "head": False}
     losses = []
     for rows in (0, 5):
         likewise.train("arccse", corpus_file, base=tiny_base, out=tmp_path / str(rows), chunk=rows, **given)

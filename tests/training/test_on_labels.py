@@ -41,15 +41,13 @@ def bases(tiny_base, sentences, tmp_path_factory):
     prompted.save_pretrained(str(root / "sncse"), create_model_card=False)
     found = {name: root / name for name in ("arccse", "scaled", "sncse")} | {"plain": tiny_base}
     try:
-        from likewise.encoder.text_cnn import TextCNN, WordAttention
+        from likewise.encoder.text_cnn import TextCNN
         from likewise.encoder.word_vectors import WordVectors, word_tokenizer
     except ImportError:
         return found
     words = sorted({word for s in sentences for word in s.lower().rstrip(".").split()})
     vectors = torch.randn(len(words) + 2, 12, generator=torch.Generator().manual_seed(0))
-    own = SentenceTransformer(
-        modules=[WordVectors(word_tokenizer(words, True), vectors), WordAttention(), TextCNN(12, (1, 2), 6)]
-    )
+    own = SentenceTransformer(modules=[WordVectors(word_tokenizer(words, True), vectors), TextCNN(12, (1, 2), 6)])
     own.save_pretrained(str(root / "gclsr"), create_model_card=False)
     return found | {"gclsr": root / "gclsr"}
 

@@ -35,7 +35,7 @@ from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
 from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import AnchoredLoss, ProfileLoss
-from likewise.recipes.gclsr_network import build_light_student
+from likewise.recipes.gclsr import build_light_student
 from likewise.recipes.recipe import TextCollator, distillation_readings
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError

@@ -108,15 +108,6 @@ def attend(vectors: Tensor, mask: Tensor) -> Tensor:
     return (scores * words + FILL * n_filled) * vectors
 
 
-class WordAttention(SavedModule):
-    """A module that applies `attend` to the token embeddings, in training and in evaluation."""
-
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Apply `attend` to 'token_embeddings' (B, T, D)."""
-        features["token_embeddings"] = attend(features["token_embeddings"], features["attention_mask"])
-        return features
-
-
 class TrainingAttention(TrainingOnly):
     """Word attention in training, and the identity in evaluation, as the authors of GCLSR ran it."""
 

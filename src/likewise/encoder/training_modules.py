@@ -19,7 +19,7 @@ class TrainingHead(TrainingOnly):
     """A linear layer and Tanh on the sentence embedding in training; the identity in evaluation.
 
     ArcCSE, like SimCSE before it, trains on what an MLP makes of the [CLS] vector and evaluates the [CLS] vector
-    itself (ArcCSE, section 4.1). That one, (B, D), stays in the features as 'saved_embedding'.
+    itself (ArcCSE, section 4.1).
     """
 
     def __init__(self, dimension: int) -> None:
@@ -28,12 +28,7 @@ class TrainingHead(TrainingOnly):
         self.linear = nn.Linear(dimension, dimension)
 
     def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
-        saved = features["sentence_embedding"]
-        return {"saved_embedding": saved, "sentence_embedding": torch.tanh(self.linear(saved))}
-
-
-VECTORS = ("sentence_embedding", "saved_embedding")
-"""What an encoder gives that a loss may use: the vector of training, and that of the saved model behind a head."""
+        return {"sentence_embedding": torch.tanh(self.linear(features["sentence_embedding"]))}
 
 
 class TeacherSpace(TrainingOnly):
@@ -97,16 +92,16 @@ class DrawnUnknownWords(TrainingOnly):
 
 
 class Projector(TrainingOnly):
-    """Linear layers, three by default, batch norm after each, ReLU after all but the last (GCLSR, section 4.1).
+    """Three linear layers, batch norm after each, ReLU after all but the last (GCLSR, section 4.1).
 
-    From 'sentence_embedding' (B, D) to 'projection' (B, size). With no layer at all the projection is the embedding.
+    From 'sentence_embedding' (B, D) to 'projection' (B, size).
     """
 
-    def __init__(self, dimension: int, size: int = 4096, n_layers: int = 3) -> None:
+    def __init__(self, dimension: int, size: int = 4096) -> None:
         super().__init__()
-        self.dimension, self.size, self.n_layers = dimension, size, n_layers
+        self.dimension, self.size = dimension, size
         parts: list[nn.Module] = []
-        for width in [dimension, *[size] * (n_layers - 1)][:n_layers]:
+        for width in (dimension, size, size):
             # A bias before batch norm would be taken out by it.
             parts += [nn.Linear(width, size, bias=False), BatchNorm(size), nn.ReLU()]
         self.layers = nn.Sequential(*parts[:-1])

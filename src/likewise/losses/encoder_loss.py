@@ -23,19 +23,21 @@ class CollapseError(LikewiseError):
 class EncoderLoss(nn.Module, Generic[_Options]):
     """A loss of sentence-transformers, made from an encoder and the options of a recipe.
 
-    `model` is the encoder, or what the trainer wraps it in; `encoder` is always the encoder itself. A subclass defines
-    `_loss`: from the features of each column of a batch to a scalar, or to weighted parts by name, which are summed.
-    `gathered` gives the vectors of all processes, and `share` the factor of a mean over this process's rows, if several
-    train one model.
+    `model` is the encoder, or what the trainer wraps it in; `encoder` is always the encoder itself. `gathered` gives
+    the vectors of all processes, and `share` the factor of a mean over this process's rows, if several train one model.
+
+    Args:
+        equation: called with the loss and the features of each column of a batch; returns a scalar, or weighted parts
+            by name, which are summed. A subclass may define `_loss` in its place.
     """
 
-    _loss: Callable[..., Any]
     gathered, share = staticmethod(processes.gather_rows), staticmethod(processes.share)
 
-    def __init__(self, encoder: Any, options: _Options) -> None:
+    def __init__(self, encoder: Any, options: _Options, equation: Callable[..., Any] | None = None) -> None:
         super().__init__()
-        self.model, self.options = encoder, options
+        self.model, self.options, self._equation = encoder, options, equation
         self._trained = {"encoder": encoder}  # in a dict: it is no part of the loss a second time
+        self._seen: dict[str, list[float]] = {}
 
     @property
     def encoder(self) -> Any:
@@ -51,6 +53,21 @@ class EncoderLoss(nn.Module, Generic[_Options]):
         """Encode tokens (B, T) as sentence vectors (B, D)."""
         found: Tensor = self.model(dict(features))["sentence_embedding"]
         return found
+
+    def note(self, **figures: float) -> None:
+        """Note figures of a batch for the log of the training, which shows the mean since its last line."""
+        for name, figure in figures.items():
+            self._seen.setdefault(name, []).append(figure)
+
+    def measures(self) -> dict[str, float]:
+        """Return the mean of each noted figure since the last call."""
+        means = {name: sum(figures) / len(figures) for name, figures in self._seen.items()}
+        self._seen = {}
+        return means
+
+    def _loss(self, *columns: dict[str, Any]) -> Any:
+        assert self._equation is not None, "give an equation, or define _loss"
+        return self._equation(self, *columns)
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Any:
         """Return the loss of a batch."""
@@ -72,9 +89,13 @@ class DistillationLoss(EncoderLoss[Any]):
         self.encoder[0].eval()  # the trainer turns it on again before each step
         return super().vectors(features)
 
-    def _loss(self, own: dict[str, Any], plain: dict[str, Any], *others: dict[str, Any]) -> Tensor:
-        found = torch.cat([self.vectors(one) for one in (own, *others)])  # (B, D) for each prompt
-        return functional.cosine_distance(found, self.teacher.encode(plain).repeat(1 + len(others), 1))
+    def _loss(self, *columns: dict[str, Any]) -> Tensor:
+        if self._equation is not None:
+            found: Tensor = super()._loss(*columns)
+            return found
+        own, plain, *others = columns
+        vectors = torch.cat([self.vectors(features) for features in (own, *others)])  # (B, D) for each prompt
+        return functional.cosine_distance(vectors, self.teacher.encode(plain).repeat(1 + len(others), 1))
 
 
 class AnchoredLoss(DistillationLoss):

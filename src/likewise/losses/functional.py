@@ -25,28 +25,6 @@ def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
     return (1 - F.cosine_similarity(vectors, targets.detach(), dim=-1)).mean()
 
 
-def listwise_keep(
-    vectors: Tensor, targets: Tensor, temperature: float = 0.05, everywhere: VectorPair | None = None, offset: int = 0
-) -> Tensor:
-    """Return the divergence of the similarities within a batch from those of a teacher, the mean over the rows.
-
-    L_i = KL(softmax over j != i of cos(t_i, t_j) / tau || the same of v), of vectors v (B, D) and a teacher's t (B, E),
-    which are detached here: who is near to whom is kept, and how near all are is free.
-
-    Args:
-        everywhere: vectors (N, D) and targets (N, E) of all processes; row `offset + i` of both is row i here.
-    """
-    _check_temperature(temperature)
-    columns = everywhere or (vectors, targets)
-    own = _own(columns[0], 0) == _own(vectors, offset)[:, None]  # (B, N)
-    # No infinity: its product with a probability of 0 would be NaN.
-    found, wanted = (
-        F.log_softmax((cosine_matrix(*pair) / temperature).masked_fill(own, -1e4), dim=1)
-        for pair in ((vectors, columns[0]), (targets.detach(), columns[1].detach()))
-    )
-    return F.kl_div(found, wanted, reduction="batchmean", log_target=True)
-
-
 def profile_divergence(sentences: Tensor, contexts: Tensor, logits: Tensor, temperature: float = 0.05) -> Tensor:
     """Return the divergence of the sentences' distributions over contexts from those of a teacher, the mean over rows.
 
@@ -146,9 +124,7 @@ def nt_xent_symmetric(
     return F.cross_entropy((cosines / temperature).scatter(1, own[:, None], -torch.inf), own.roll(len(first)))
 
 
-def entailment_triplet(
-    anchors: Tensor, closer: Tensor, farther: Tensor, margin: float = 0.0, temperature: float = 0.0
-) -> Tensor:
+def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin: float = 0.0) -> Tensor:
     """Return the entailment triplet loss (ArcCSE, equation 4), the mean over the triplets.
 
     L_i = max(0, cos(h_i, h_i'') - cos(h_i, h_i') + m): the version masked more may not be nearer to the sentence
@@ -158,16 +134,13 @@ def entailment_triplet(
         anchors: (B, D) the sentences h. B may be 0: the loss is then 0.
         closer: (B, D) h', the versions masked less.
         farther: (B, D) h'', the versions masked more.
-        temperature: tau of log(1 + exp((...) / tau)), which has a slope where the order is right already, too; 0 is
-            the paper's hinge.
     """
     _check_shapes(anchors, closer, farther)
     if len(anchors) == 0:
         return anchors.sum() * 0.0  # keeps the graph, for processes that must run a backward pass all the same
     to_closer = F.cosine_similarity(anchors.float(), closer.float(), dim=-1)  # (B,)
     to_farther = F.cosine_similarity(anchors.float(), farther.float(), dim=-1)  # (B,)
-    wrong = to_farther - to_closer + margin
-    return (F.softplus(wrong / temperature) if temperature else wrong.clamp(min=0)).mean()
+    return (to_farther - to_closer + margin).clamp(min=0).mean()
 
 
 def bidirectional_margin(

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, option
+from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, loss_of, option
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor
+
+    from likewise.losses import EncoderLoss
 
 
 class ArcCSEOptions(HeadOptions, SharpOptions):
@@ -25,17 +28,8 @@ class ArcCSEOptions(HeadOptions, SharpOptions):
     positive_dropout: bool = option(
         True, "Use dropout in the second view of ArcCon as well; the first view always has it."
     )
-    positive_deletion: float = option(
-        0.0, "Fraction of words deleted from the second view; with 0 the views differ by dropout alone.", ge=0, lt=1
-    )
     triplet_weight: float = option(0.1, "Weight lambda of the entailment triplet loss; 0 makes no triplets.", ge=0)
     triplet_margin: float = option(0.0, "Margin of the triplet loss, as a difference of cosines.")
-    triplet_temperature: float = option(
-        0.0,
-        "Temperature of the softplus that takes the place of the hinge in the triplet loss; 0 uses the hinge.",
-        ge=0,
-    )
-    triplet_by: Literal["mask", "delete"] = option("mask", "Mask the chosen words, or delete them.")
     triplet_dropout: bool = option(False, "Use dropout in the triplets.")
     triplet_min_words: int = option(25, "Make triplets only from sentences with at least this many words.", gt=0)
     triplet_max_length: int = option(
@@ -46,16 +40,8 @@ class ArcCSEOptions(HeadOptions, SharpOptions):
         "Maximum number of triplets in the batch of a process; 0 makes one from every sentence that is long enough.",
         ge=0,
     )
-    triplet_wrong_only: bool = option(
-        False, "Train only on the triplets that the base, before training, orders wrongly; a frozen copy finds them."
-    )
-    mask_closer: float = option(0.2, "Fraction of words masked (or deleted) in the closer version.", ge=0, le=1)
-    mask_farther: float = option(0.4, "Fraction of words masked (or deleted) in the farther version.", ge=0, le=1)
-    keep_weight: float = option(
-        0.0,
-        "Weight of the KL divergence from the similarities that the base, a sentence encoder, gives in the batch.",
-        ge=0,
-    )
+    mask_closer: float = option(0.2, "Fraction of words masked in the closer version.", ge=0, le=1)
+    mask_farther: float = option(0.4, "Fraction of words masked in the farther version.", ge=0, le=1)
 
     def _check(self) -> None:
         super()._check()
@@ -63,34 +49,107 @@ class ArcCSEOptions(HeadOptions, SharpOptions):
             raise OptionError(f"mask_closer {self.mask_closer} must be at most mask_farther {self.mask_farther}")
         if self.contrastive == "none" and self.triplet_weight == 0:
             raise OptionError("contrastive=none and triplet_weight=0 leave nothing to learn from: drop one of them")
-        if self.contrastive == "none" and self.positive_deletion:
-            raise OptionError("positive_deletion is for the views of ArcCon: set contrastive to arccon or nt-xent")
-        if self.contrastive != "none" and self.dropout == 0 and not self.positive_deletion:
+        if self.contrastive != "none" and self.dropout == 0:
             raise OptionError("the two views of a sentence differ by dropout alone: set dropout above 0")
 
 
 def triplet_views(
     rows: list[dict[str, Any]], options: ArcCSEOptions, mask_token: str, seed: int
 ) -> dict[str, list[str]]:
-    """Return 'sentence', 'shortened' (the same without some words, where asked for) and 'triplet'.
+    """Return the columns 'sentence' and 'triplet' of a batch.
 
     The triplets are K sentences, then K closer, then K farther versions; none if no sentence is long enough.
     """
     from likewise.augment.spans import mask_words, nested_spans, sentence_rng
-    from likewise.augment.word_edits import delete_words
-    from likewise.corpus.sentences import without_words
 
     at_least = options.triplet_min_words if options.triplet_weight else math.inf
     long = [row["sentence"] for row in rows if row["words"] >= at_least][: options.triplet_limit or None]
-    columns = {"sentence": [row["sentence"] for row in rows]}
-    if share := options.positive_deletion:
-        columns["shortened"] = [delete_words(s, share, sentence_rng(s, seed)) for s in columns["sentence"]]
     texts = [sentence.split() for sentence in long]
     ratios = (options.mask_closer, options.mask_farther)
     spans = [nested_spans(len(words), ratios, sentence_rng(s, seed)) for s, words in zip(long, texts, strict=True)]
-    version = partial(mask_words, mask_token=mask_token) if options.triplet_by == "mask" else without_words
-    versions = [version(words, both[i]) for i in range(2) for words, both in zip(texts, spans, strict=True)]
-    return columns | {"triplet": long + versions}
+    masked = [
+        mask_words(words, both[i], mask_token) for i in range(2) for words, both in zip(texts, spans, strict=True)
+    ]
+    return {"sentence": [row["sentence"] for row in rows], "triplet": long + masked}
+
+
+def arccse_loss(
+    loss: EncoderLoss[ArcCSEOptions], sentences: dict[str, Any], triplets: dict[str, Any] | None = None
+) -> dict[str, Tensor]:
+    """Return L_arccon and lambda L_triplet (ArcCSE, equation 5); either part may be left out.
+
+    ArcCon (equation 3) compares each sentence with itself; with a margin of 0 it is NT-Xent, the loss of SimCSE. By the
+    triplets (equation 4) a sentence is nearer to its less masked version than to the more masked one.
+
+    Args:
+        loss: the encoder and the options.
+        sentences, triplets: the columns of `triplet_views`, as tokens.
+    """
+    from likewise.losses import functional
+
+    options, parts = loss.options, dict[str, Any]()
+    if options.contrastive != "none":
+        anchors, positives = two_views(loss, sentences).chunk(2)  # (B, D) each
+        everywhere, offset = loss.gathered(positives)
+        margin = options.margin if options.contrastive == "arccon" else 0.0
+        parts["contrastive"] = functional.arccon(anchors, everywhere, margin, options.temperature, offset)
+    if options.triplet_weight:
+        count = len(triplets["input_ids"]) if triplets else 0
+        if triplets and parts and not options.triplet_dropout:
+            triplets = _with_slope(loss, triplets)
+        if triplets and len(triplets["input_ids"]):
+            with nullcontext() if options.triplet_dropout else _no_dropout(loss):
+                versions = loss.vectors(triplets).chunk(3)  # (K, D) each
+            found = functional.entailment_triplet(*versions, options.triplet_margin)
+            found = found * (len(triplets["input_ids"]) / count)
+        else:  # zero, with a graph: no sentence of this batch is long enough, or all are in order
+            found = 0.0 * (parts["contrastive"] if parts else loss.vectors(sentences).sum())
+        # Other processes may have more triplets, or none.
+        parts["triplet"] = options.triplet_weight * found * loss.share(count)
+    return parts
+
+
+def two_views(loss: EncoderLoss[ArcCSEOptions], sentences: dict[str, Any]) -> Tensor:
+    """Return the vectors (2B, D) of both views of B sentences.
+
+    The views are two rows of one forward pass, so that each has its own dropout mask and the batch is padded and sent
+    through the encoder once.
+    """
+    import torch
+
+    if loss.options.positive_dropout:
+        return loss.vectors({k: torch.cat([v, v]) if isinstance(v, torch.Tensor) else v for k, v in sentences.items()})
+    first = loss.vectors(sentences)
+    with _no_dropout(loss):
+        return torch.cat([first, loss.vectors(sentences)])
+
+
+def _with_slope(loss: EncoderLoss[ArcCSEOptions], triplets: dict[str, Any]) -> dict[str, Any]:
+    """Return those of the K triplets, (3K, T) tokens, that are not in order by the margin.
+
+    The hinge of the others is flat: a backward pass through them, two thirds of their cost, would add zeros.
+    """
+    import torch
+    from torch.nn import functional as F
+
+    with torch.no_grad(), _no_dropout(loss):
+        anchors, closer, farther = (version.float() for version in loss.vectors(triplets).chunk(3))  # (K, D) each
+    wrong = F.cosine_similarity(anchors, farther) - F.cosine_similarity(anchors, closer) + loss.options.triplet_margin
+    chosen = (wrong >= 0).repeat(3)
+    return {k: v[chosen] if isinstance(v, torch.Tensor) else v for k, v in triplets.items()}
+
+
+def _no_dropout(loss: EncoderLoss[ArcCSEOptions]) -> Any:
+    """Switch dropout off in a `with` block: its noise would hide the small difference between two versions."""
+    from likewise.encoder.modules import dropout_off
+
+    return dropout_off(loss.model)
+
+
+def _encoder(base: str, options: ArcCSEOptions) -> Any:
+    from likewise.encoder import build_encoder
+
+    return build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
 
 
 def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
@@ -99,33 +158,17 @@ def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
     from likewise.encoder import find_part
 
     mask = encoder.tokenizer.mask_token
-    if options.triplet_weight and options.triplet_by == "mask":
+    if options.triplet_weight:
         if mask is None:
-            raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_by to delete")
+            raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0")
         if find_part(encoder, WordWeights):
             raise OptionError(
-                "the base reads the mask of a prompt, so that a masked word cannot be told from it: set triplet_by to "
-                "delete, or triplet_weight to 0"
+                "the base reads the mask of a prompt, so that a masked word cannot be told from it: set triplet_weight "
+                "to 0"
             )
     views = partial(triplet_views, options=options, mask_token=mask, seed=seed)
     long = Reading.of(encoder, options.triplet_max_length)
     return TextCollator(views, Reading.of(encoder, options.max_length), {"triplet": long})
-
-
-def _loss(encoder: Any, options: ArcCSEOptions) -> nn.Module:
-    from likewise.recipes.arccse_loss import ArcCSELoss
-
-    return ArcCSELoss(encoder, options)
-
-
-def _encoder(base: str, options: ArcCSEOptions) -> Any:
-    from likewise.encoder import FrozenCopy, build_encoder, is_sentence_encoder
-
-    encoder = build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
-    mined = options.triplet_weight and options.triplet_wrong_only
-    if mined or (options.keep_weight and is_sentence_encoder(base)):
-        encoder.append(FrozenCopy.of(encoder))
-    return encoder
 
 
 PAPER_BASE = ArcCSEOptions(batch_size=16, accumulation=4, learning_rate=3e-5)
@@ -149,7 +192,7 @@ ARCCSE: Recipe = Recipe(
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=_loss,
+    build_loss=loss_of(arccse_loss),
 )
 
 _AS_SIMCSE: dict[str, Any] = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}

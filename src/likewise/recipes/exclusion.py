@@ -13,10 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from likewise.augment.exclusions import excluding, some_words
-from likewise.recipes import PromptOptions, Reading, Recipe, TextCollator, option
+from likewise.recipes import PromptOptions, Reading, Recipe, TextCollator, loss_of, option
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor
+
+    from likewise.losses import EncoderLoss
 
 _MOST_WORDS = 30
 """Longer sentences may be cut in training, and the exclusion with it: they stand for themselves alone."""
@@ -68,10 +70,28 @@ def _encoder(base: str, options: ExclusionOptions) -> Any:
     return encoder
 
 
-def _loss(encoder: Any, options: ExclusionOptions) -> nn.Module:
-    from likewise.recipes.exclusion_loss import ComposedLoss
+def composed_loss(
+    loss: EncoderLoss[ExclusionOptions], own: dict[str, Any], meant: dict[str, Any], *excluded: dict[str, Any]
+) -> Tensor:
+    """Return the mean of 1 - cos(vector, target), with targets composed of a teacher's vectors.
 
-    return ComposedLoss(encoder, options)
+    The target of a sentence is the teacher's vector of a text, less a share of its vector of what is excluded, if
+    anything; both have length 1.
+
+    Args:
+        loss: the encoder, its teacher and the options.
+        own, meant, excluded: the columns of `with_exclusions`, the first as tokens of the encoder, the others of the
+            teacher.
+    """
+    from torch.nn import functional as F
+
+    from likewise.losses import functional
+
+    targets = F.normalize(loss.teacher.encode(meant), dim=1)
+    for features in excluded:
+        less = F.normalize(loss.teacher.encode(features), dim=1).to(targets.dtype)
+        targets = targets.index_add(0, features["rows"], less, alpha=-loss.options.excluded_weight)
+    return functional.cosine_distance(loss.vectors(own), targets)
 
 
 CPU = ExclusionOptions(
@@ -93,5 +113,5 @@ EXCLUSION: Recipe = Recipe(
     build_collator=lambda encoder, options, seed: TextCollator(
         partial(with_exclusions, share=options.exclusion_share, seed=seed), Reading.of(encoder, options.max_length)
     ),
-    build_loss=_loss,
+    build_loss=loss_of(composed_loss, distils=True),
 )

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.augment.noise_options import WordNoise
 from likewise.corpus.files import strict_lines
-from likewise.recipes import OptionError, Reading, Recipe, Run, TextCollator, TrainingOptions, option
+from likewise.recipes import OptionError, Reading, Recipe, Run, TextCollator, TrainingOptions, loss_of, option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sentence_transformers import SentenceTransformer
-    from torch import nn
+    from torch import Tensor
+
+    from likewise.losses import EncoderLoss
+
+_PATIENCE = 10
+"""Collapsed batches one after the other that end the run."""
 
 
 class GCLSROptions(TrainingOptions):
@@ -45,7 +52,6 @@ class GCLSROptions(TrainingOptions):
     )
     weighted: bool = option(False, "Subtract the mean from the word vectors, and scale frequent words down.")
     trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
-    train_words: bool = option(False, "Train the word vectors too; the paper leaves them as they are.")
     unknown_drawn: float = option(
         0.0,
         "Draw the vector of an unknown word anew in training, from -x to x (the authors' code: 0.01); "
@@ -53,13 +59,9 @@ class GCLSROptions(TrainingOptions):
         ge=0,
     )
     attention: bool = option(True, "Use word attention between the word vectors and the TextCNN in training.")
-    attention_kept: bool = option(False, "Keep the word attention in the saved model; the authors switch it off.")
     regions: str = option("1,1,1,6,15,20", "Window sizes of the TextCNN's filters, in words, one for each bank.")
     filters: int = option(300, "Filters in each bank.", gt=0)
     projection: int = option(4096, "Width of the projector's layers.", gt=0)
-    projector_layers: int = option(
-        3, "Layers of the projector; with 0 the predictor reads the sentence vector itself.", ge=0
-    )
     bottleneck: int = option(1024, "Width of the predictor's hidden layer.", gt=0)
     group_size: int = option(16, "Features in each group of the loss; 0 uses no groups.", ge=0)
     collapse_below: float = option(
@@ -84,15 +86,12 @@ class GCLSROptions(TrainingOptions):
         super()._check()
         if self.warmup_epochs >= self.epochs:
             raise OptionError(f"warmup_epochs {self.warmup_epochs} must be below epochs {self.epochs}")
-        if self.group_size and self.compared % self.group_size:
-            width = "projection" if self.projector_layers else "filters x regions (no projector: projector_layers 0)"
-            raise OptionError(f"group_size {self.group_size} does not divide {width} {self.compared}")
+        if self.group_size and self.projection % self.group_size:
+            raise OptionError(f"group_size {self.group_size} does not divide projection {self.projection}")
         if self.sentences and self.sentences < self.batch_size * self.accumulation:
             raise OptionError(
                 f"sentences {self.sentences} do not fill one update of {self.batch_size} x {self.accumulation}"
             )
-        if self.attention_kept and not self.attention:
-            raise OptionError("attention_kept keeps an attention that attention=False leaves out: drop one")
         if bool(self.paraphrases) != (self.augmentation == "paraphrases"):
             raise OptionError("augmentation=paraphrases and the file in paraphrases go together: give both or neither")
         _ = self.region_sizes, self.noise  # both check what they are made of
@@ -107,11 +106,6 @@ class GCLSROptions(TrainingOptions):
                 f"{self.regions!r}"
             )
         return tuple(int(part) for part in parts)
-
-    @property
-    def compared(self) -> int:
-        """The features that the loss compares: the projector's, or those of the sentence vector without a projector."""
-        return self.projection if self.projector_layers else self.filters * len(self.region_sizes)
 
     @property
     def noise(self) -> WordNoise:
@@ -158,22 +152,109 @@ def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
     return {name: [row[name] for row in rows] for name in ("sentence", "view") if name in rows[0]}
 
 
-def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> SentenceTransformer:
-    from likewise.recipes.gclsr_network import build_network
+def build_network(base: str, options: GCLSROptions, sentences: Any = None) -> SentenceTransformer:
+    """Return word vectors, noise, attention, TextCNN, projector and predictor; all but vectors and CNN train only."""
+    from sentence_transformers import SentenceTransformer
 
-    return build_network(base, options, sentences)
+    from likewise.encoder.text_cnn import TextCNN, TrainingAttention
+    from likewise.encoder.training_modules import DrawnUnknownWords, NoisyWords, Predictor, Projector
+    from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors
+
+    longest = options.max_length or MAX_WORDS
+    words = build_word_vectors(
+        base, sentences, options.most_frequent, options.dimension, longest, options.weighted, options.trust_pickle
+    )
+    cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters, edges=True)
+    modules: list[Any] = [
+        words,
+        *([DrawnUnknownWords(options.unknown_drawn)] if options.unknown_drawn else []),
+        *([NoisyWords(options.noise.to_dict())] if options.augmentation in ("partial", "full") else []),
+        *([TrainingAttention()] if options.attention else []),
+        cnn,
+        Projector(cnn.get_embedding_dimension(), options.projection),
+        Predictor(options.projection, options.bottleneck),
+    ]
+    return SentenceTransformer(modules=modules)
 
 
-def _loss(encoder: Any, options: GCLSROptions) -> nn.Module:
-    from likewise.recipes.gclsr_network import GroupedCosineLoss
+def build_light_student(base: str, sentences: Sequence[str]) -> SentenceTransformer:
+    """Return the encoder of the preset `light` before any training, with word vectors that learn."""
+    from likewise.encoder.modules import without_training_head
 
-    return GroupedCosineLoss(encoder, options)
+    encoder = without_training_head(build_network(base, LIGHT.updated(augmentation="none"), sentences))
+    encoder[0].requires_grad_(True)
+    return encoder.train()
 
 
-def _optimizer(encoder: Any, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
-    from likewise.recipes.gclsr_network import build_optimizer
+class GroupedCosine:
+    """The symmetric grouped loss with stop-gradient (GCLSR, equations 6 and 7), from -1 (all views agree) to 1.
 
-    return build_optimizer(encoder, options, steps)
+    The two views go through the encoder one after the other, each with its own batch statistics, as in SimSiam. Its
+    log has the spread of embeddings and of projections; a run whose spread stays too small is stopped.
+    """
+
+    def __init__(self) -> None:
+        self._collapsed = 0
+
+    def __call__(self, loss: EncoderLoss[GCLSROptions], *columns: dict[str, Any]) -> Tensor:
+        """Return the loss of a batch.
+
+        Args:
+            loss: the encoder and the options.
+            columns: one column of sentences (the noise makes two views of it) or two (a sentence and another version).
+        """
+        from likewise.losses import functional
+
+        first, second = loss.model(dict(columns[0])), loss.model(dict(columns[-1]))
+        self._watch(loss, first)
+        size = loss.options.group_size or first["projection"].shape[1]
+        grouped: Tensor = functional.grouped_cosine(first["prediction"], second["projection"], size)
+        return (grouped + functional.grouped_cosine(second["prediction"], first["projection"], size)) / 2
+
+    def _watch(self, loss: EncoderLoss[GCLSROptions], outputs: dict[str, Tensor]) -> None:
+        from likewise.losses import functional
+        from likewise.losses.encoder_loss import CollapseError
+
+        named = (("embedding_spread", "sentence_embedding"), ("projection_spread", "projection"))
+        # Of all processes: they stop together.
+        spreads = {name: float(functional.spread(loss.gathered(outputs[key].detach())[0])) for name, key in named}
+        if not loss.model.training:
+            return
+        loss.note(**spreads)
+        least = loss.options.collapse_below
+        # Written so that a spread that is not a number counts as collapsed too.
+        fine = not least or all(value >= least for value in spreads.values())
+        self._collapsed = 0 if fine else self._collapsed + 1
+        if self._collapsed >= _PATIENCE:
+            shown = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in spreads.items())
+            raise CollapseError(
+                f"training collapsed: in {_PATIENCE} consecutive batches nearly all sentences had the same vector "
+                f"({shown}; 1 is even, below {least} is collapsed, nan is a rate too high). Lower learning_rate or "
+                "predictor_rate, lengthen warmup_epochs, or give larger batches; collapse_below=0 continues regardless."
+            )
+
+
+def build_optimizer(encoder: Any, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
+    """Return the SGD of section 4.1 and its schedule; the predictor has a constant rate of its own, unless it is 0."""
+    from torch.optim import SGD
+
+    from likewise.encoder import find_part
+    from likewise.encoder.training_modules import Predictor
+    from likewise.recipes.optimizers import WarmupCosine
+    from likewise.runs import processes
+
+    predictor = find_part(encoder, Predictor)
+    own = list(predictor.parameters()) if predictor and options.predictor_rate else []
+    known = {id(parameter) for parameter in own}
+    others = [one for one in encoder.parameters() if one.requires_grad and id(one) not in known]
+    rate = options.learning_rate * options.batch_size * options.accumulation * processes.count() / 128
+    groups: list[dict[str, Any]] = [{"params": others}]
+    if own:
+        groups.append({"params": own, "lr": options.predictor_rate, "constant": True})
+    momenta = options.momentum, options.momentum_after
+    optimizer = SGD(groups, lr=rate, momentum=momenta[0], nesterov=momenta[0] > 0, weight_decay=options.weight_decay)
+    warmup = steps * options.warmup_epochs // options.epochs
+    return optimizer, WarmupCosine(optimizer, steps, warmup, momenta)
 
 
 def _check_base(base: str, options: GCLSROptions) -> None:
@@ -193,11 +274,11 @@ GCLSR: Recipe = Recipe(
     summary="Word vectors, word attention and a TextCNN, trained on noisy views in groups of features; no transformer.",
     source="Wang et al. 2023, GCLSR",
     presets={"light": LIGHT, "cpu": CPU, "paper": PAPER},
-    build_encoder=_encoder,
+    build_encoder=build_network,
     build_collator=lambda encoder, options, seed: TextCollator(_views, Reading.of(encoder, options.max_length)),
-    build_loss=_loss,
+    build_loss=lambda encoder, options: loss_of(GroupedCosine())(encoder, options),
     stages=(sampled, Run.built_from_sentences),
     check_base=_check_base,
-    build_optimizer=_optimizer,
+    build_optimizer=build_optimizer,
     default_base="bundled:glove",
 )

@@ -6,17 +6,20 @@ gradient; a frozen encoder takes the place of the other view, as in tokenlearn. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.location import check_loadable
-from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, option
+from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, loss_of, option
 
 if TYPE_CHECKING:
     import numpy as np
     from sentence_transformers import SentenceTransformer
-    from torch import nn
+    from torch import Tensor, nn
+
+    from likewise.losses import EncoderLoss
 
 _AT_A_TIME = 10_000  # sentences whose vectors are in memory
 
@@ -89,28 +92,93 @@ def _vectors(run: Run) -> np.ndarray:
     return np.load(run.prepared(key, make) / "vectors.npy", mmap_mode="r")
 
 
-def _encoder(base: str, options: LightOptions, sentences: Any) -> SentenceTransformer:
-    from likewise.recipes.light_network import build_network
+def build_network(base: str, options: LightOptions, sentences: Any) -> SentenceTransformer:
+    """Return a mean of word vectors and, if the options ask for them, a network and the axes of fewer dimensions."""
+    from sentence_transformers import SentenceTransformer
 
-    return build_network(base, options, sentences)
+    from likewise.encoder.distilled_vectors import build_static_words
+    from likewise.encoder.training_modules import TeacherSpace
+
+    words, axes = build_static_words(base, sentences, options.words, options.dimension, options.vectors)
+    size, dimension = axes.shape
+    modules: list[nn.Module] = [words]
+    if options.hidden:
+        modules += _network(words.embedding_dim, options.hidden, dimension)
+    if dimension < size:
+        space = TeacherSpace(dimension, size)
+        space.axes.copy_(axes)
+        modules.append(space)
+    return SentenceTransformer(modules=modules)
 
 
-def _collator(encoder: Any, options: LightOptions, seed: int) -> TextCollator:
-    from likewise.recipes.light_network import words_and_vectors
+def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
+    """Return layer norm, a hidden layer and an output layer (W to D), stock modules.
 
-    return TextCollator(partial(words_and_vectors, preprocess=encoder[0].preprocess))
+    As gelu(x) - gelu(-x) = x, 2 D hidden units can hand the vector through, so that training starts at the mean of
+    words and not at random where W is D.
+    """
+    import torch
+    from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
+
+    inner = Dense(words, hidden, activation_function=torch.nn.GELU())
+    outer = Dense(hidden, dimension, activation_function=torch.nn.Identity())
+    if words == dimension:
+        if hidden < 2 * dimension:
+            raise OptionError(f"training starts with 2 x {dimension} hidden units, and hidden is {hidden}: raise it")
+        one = torch.eye(dimension)
+        with torch.no_grad():
+            inner.linear.weight[: 2 * dimension] = torch.cat([one, -one])
+            outer.linear.weight.zero_()[:, : 2 * dimension] = torch.cat([one, -one], dim=1)
+            inner.linear.bias.zero_()
+            outer.linear.bias.zero_()
+    return [LayerNorm(words), inner, outer]
 
 
-def _loss(encoder: Any, options: LightOptions) -> nn.Module:
-    from likewise.recipes.light_network import VectorsLoss
+def words_and_vectors(
+    rows: list[dict[str, Any]], preprocess: Callable[[list[str]], dict[str, Tensor]]
+) -> dict[str, Tensor]:
+    """Return the words of a batch and the vectors that they learn."""
+    import numpy as np
+    import torch
 
-    return VectorsLoss(encoder, options)
+    words = preprocess([row["sentence"] for row in rows])
+    wanted = np.frombuffer(b"".join(row["teacher"] for row in rows), dtype=np.float16).astype(np.float32)
+    batch = {f"sentence_{name}": value for name, value in words.items()}
+    return batch | {"teacher_sentence_embedding": torch.from_numpy(wanted.reshape(len(rows), -1))}
 
 
-def _optimizer(encoder: Any, options: LightOptions, steps: int) -> tuple[Any, Any]:
-    from likewise.recipes.light_network import build_optimizer
+def vectors_loss(loss: EncoderLoss[LightOptions], own: dict[str, Any], wanted: dict[str, Any]) -> Tensor:
+    """Return the mean of 1 - cos(prediction, vector) with vectors that were made before.
 
-    return build_optimizer(encoder, options, steps)
+    Where the encoder makes a 'prediction' in training, it is compared; otherwise its vector.
+
+    Args:
+        loss: the encoder and the options.
+        own, wanted: the sentences' features, and {'sentence_embedding': (B, E)}.
+    """
+    from likewise.losses import functional
+
+    made = loss.model(dict(own))
+    return functional.cosine_distance(made.get("prediction", made["sentence_embedding"]), wanted["sentence_embedding"])
+
+
+def build_optimizer(encoder: Any, options: LightOptions, steps: int) -> tuple[Any, Any]:
+    """Return Adam with a rate of its own for the word vectors, and its schedule."""
+    from transformers import get_scheduler
+
+    from likewise.recipes.optimizers import RowAdam
+    from likewise.runs import processes
+
+    words: Any = encoder[0]
+    # A batch holds a few thousand of the words; neither clipping nor averaging over processes takes sparse gradients.
+    words.embedding.sparse = not options.max_grad_norm and processes.count() == 1
+    network = [parameter for module in list(encoder)[1:] for parameter in module.parameters()]
+    groups: list[dict[str, Any]] = [
+        {"params": list(words.parameters()), "lr": options.word_rate, "rows": True},
+        {"params": network},
+    ]
+    optimizer = RowAdam([group for group in groups if group["params"]], lr=options.learning_rate)
+    return optimizer, get_scheduler(options.schedule, optimizer, int(options.warmup_ratio * steps), steps)
 
 
 def _check_base(base: str, options: LightOptions) -> None:
@@ -128,10 +196,10 @@ LIGHT: Recipe = Recipe(
     summary="A mean of word vectors and a small network learn an encoder's vectors: fast, without a transformer.",
     source="this library, after GCLSR and tokenlearn; docs/papers.md",
     presets={"cpu": CPU, "mean": CPU.updated(hidden=0)},
-    build_encoder=_encoder,
-    build_collator=_collator,
-    build_loss=_loss,
+    build_encoder=build_network,
+    build_collator=lambda encoder, *_: TextCollator(partial(words_and_vectors, preprocess=encoder[0].preprocess)),
+    build_loss=loss_of(vectors_loss),
     stages=(with_teacher, Run.built_from_sentences),
     check_base=_check_base,
-    build_optimizer=_optimizer,
+    build_optimizer=build_optimizer,
 )

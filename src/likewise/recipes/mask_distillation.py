@@ -7,14 +7,11 @@ speak. This step costs a third of SNCSE's, wants no negative, and is the first s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from likewise.encoder.poolings import OwnOrMode
-from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator
+from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator, loss_of
 from likewise.recipes.recipe import distillation_readings
-
-if TYPE_CHECKING:
-    from torch import nn
 
 
 def _encoder(base: str, options: PairedPromptOptions) -> Any:
@@ -39,12 +36,6 @@ def _collator(encoder: Any, options: PairedPromptOptions, seed: int) -> TextColl
     )
 
 
-def _loss(encoder: Any, options: PairedPromptOptions) -> nn.Module:
-    from likewise.losses.encoder_loss import DistillationLoss
-
-    return DistillationLoss(encoder, options)
-
-
 CPU = PairedPromptOptions(
     learning_rate=4e-4, warmup_ratio=0.1, weight_decay=0.01, max_length=48, max_steps=100, eval_steps=50, sam_rho=0.0
 )
@@ -55,5 +46,5 @@ MASK_DISTILLATION = Recipe(
     presets={"cpu": CPU},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=_loss,
+    build_loss=loss_of(distils=True),
 )

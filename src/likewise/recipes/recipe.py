@@ -203,6 +203,22 @@ class Recipe(WithPresets):
     modules: tuple[type | str, ...] = ()
 
 
+def loss_of(equation: Callable[..., Any] | None = None, distils: bool = False) -> Callable[[Any, Any], nn.Module]:
+    """Return the `build_loss` of a recipe whose loss is a function, which imports torch only when it is called.
+
+    Args:
+        equation: see `likewise.losses.EncoderLoss`.
+        distils: the encoder learns without dropout from a `FrozenCopy`; without an equation, its vectors.
+    """
+
+    def build_loss(encoder: Any, options: Any) -> nn.Module:
+        from likewise.losses.encoder_loss import DistillationLoss, EncoderLoss
+
+        return (DistillationLoss if distils else EncoderLoss)(encoder, options, equation)
+
+    return build_loss
+
+
 class Reading(NamedTuple):
     """The way in which the texts of a column are tokenised.
 

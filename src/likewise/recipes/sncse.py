@@ -16,13 +16,16 @@ from likewise.recipes import (
     Recipe,
     Run,
     TextCollator,
+    loss_of,
     option,
 )
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
 
 if TYPE_CHECKING:
     import numpy as np
-    from torch import nn
+    from torch import Tensor
+
+    from likewise.losses import EncoderLoss
 
 
 class SNCSEOptions(ContrastiveOptions, PairedPromptOptions):
@@ -179,10 +182,78 @@ def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     return TextCollator(partial(views, in_two_prompts=True), own, {"other": other})
 
 
-def _loss(encoder: Any, options: SNCSEOptions) -> nn.Module:
-    from likewise.recipes.sncse_loss import SNCSELoss
+def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Any]) -> dict[str, Tensor]:
+    """Return L_InfoNCE and lambda L_BML (SNCSE, equations 3 to 7), or one of the paper's comparisons.
 
-    return SNCSELoss(encoder, options)
+    A negation is a soft negative under the bidirectional margin loss (equation 7), a positive (equation 8), a hard
+    negative (equation 9), or nothing (InfoNCE alone). Not in the paper are `functional.agreeing_opposites`, and the
+    distance between the two views of a sentence and its vector before training; the negations are free to move. In one
+    prompt all of them are rows of one forward pass; in two, the first views of the sentences are a pass of their own.
+
+    Args:
+        loss: the encoder and the options.
+        columns: those of `negation_views`, as tokens, with the rows and pairs of the last.
+    """
+    import torch
+
+    from likewise.losses import functional
+
+    features, options = dict(columns[-1]), loss.options
+    rows = features.pop("rows")
+    pairs = features.pop("pairs", rows[:0])
+    n_sentences = len(features["input_ids"]) - len(rows) - 2 * len(pairs)  # B
+
+    def first(value: Any) -> Any:
+        return value[:n_sentences] if isinstance(value, torch.Tensor) else value
+
+    def views(value: Any) -> Any:
+        # B sentences twice, then K negations and 2Q opposites: (2B + K + 2Q, T)
+        return torch.cat([first(value), value]) if isinstance(value, torch.Tensor) else value
+
+    if len(columns) == 2:
+        vectors = torch.cat([loss.vectors(columns[0]), loss.vectors(features)])
+    else:
+        vectors = loss.vectors({key: views(value) for key, value in features.items()})
+    sizes = [n_sentences, n_sentences, len(rows), len(pairs), len(pairs)]
+    anchors, positives, negations, opposites, opposite_negations = vectors.split(sizes)
+    parts = _contrast(loss, anchors, positives, negations, rows)
+    if options.opposite_weight:
+        agreeing = functional.agreeing_opposites(
+            anchors[rows[pairs]], negations[pairs], opposites, opposite_negations, options.temperature
+        )
+        parts["opposites"] = options.opposite_weight * agreeing * loss.share(len(pairs))
+    if options.keep_weight:
+        prompts = [*columns[:-1], {key: first(value) for key, value in features.items()}]
+        before = [loss.teacher.encode(prompt) for prompt in prompts]  # (B, D) of each
+        targets = torch.cat([before[0], before[-1]])  # (2B, D), for both views
+        parts["keep"] = options.keep_weight * functional.cosine_distance(torch.cat([anchors, positives]), targets)
+    return parts
+
+
+def _contrast(
+    loss: EncoderLoss[SNCSEOptions], anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor
+) -> dict[str, Tensor]:
+    """Return loss parts of anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
+    from likewise.losses import functional
+
+    tau, role = loss.options.temperature, loss.options.negation
+    everywhere, offset = loss.gathered(positives)
+    if role == "hard-negative":
+        contrast = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, tau, offset)
+        return {"contrastive": contrast}
+    parts = {"contrastive": functional.nt_xent(anchors, everywhere, tau, offset)}
+    if role == "soft-negative":
+        bounds = loss.options.alpha, loss.options.beta
+        margin = functional.bidirectional_margin(anchors[rows], positives[rows], negations, *bounds)
+        parts["soft_negative"] = loss.options.weight * margin * loss.share(len(rows))
+    elif role == "positive":
+        # Gathered also where there are none here: every process takes part.
+        others, first = loss.gathered(negations, ragged=True)
+        contrast = others.sum() * 0.0
+        if len(rows):
+            contrast = contrast + functional.nt_xent(anchors[rows], others, tau, first)
+        parts["negation"] = contrast * loss.share(len(rows))
+    return parts
 
 
 def distilled_mask(run: Run) -> Run:
@@ -241,6 +312,6 @@ SNCSE: Recipe = Recipe(
     },
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=_loss,
+    build_loss=loss_of(sncse_loss),
     stages=(distilled_mask, Run.built, with_negations),
 )

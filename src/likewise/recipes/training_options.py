@@ -76,7 +76,6 @@ class SharpOptions(AdamWOptions):
     sam_rho: float = option(
         0.05, "Radius rho of sharpness-aware minimisation (SAM), in weight norm; 0 uses plain AdamW.", ge=0
     )
-    sam_every: int = option(1, "Use SAM in every n-th update; such an update costs as much as two.", gt=0)
 
 
 class PromptOptions(SharpOptions):

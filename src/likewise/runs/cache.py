@@ -7,8 +7,8 @@ import sqlite3
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -115,18 +115,33 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
     ('three', True)
     >>> del os.environ["LIKEWISE_CACHE"]
     """
+    with being_made(kind, key, resumes=resumes) as (final, work):
+        if work:
+            make(work)
+    return final
+
+
+@contextmanager
+def being_made(kind: str, key: Any, *, resumes: bool = False) -> Iterator[tuple[Path, Path | None]]:
+    """Yield the folder that the cache has for a key, and the one to fill in a `with` block, None if it is whole.
+
+    This is `cached` for what is made by several processes, of which one calls this. The arguments and errors are those
+    of `cached`.
+    """
     if found := found_in_cache(kind, key):
-        return found
+        yield found, None
+        return
     final = _place(kind, key)
     work = final.with_name(f".{final.name}{_RESUMES if resumes else ''}")
     made_in_cache(final.parent)
     with FileLock(final.parent / _LOCKS / final.name):
         if _is_whole(final):  # another process has made it meanwhile
-            return final
+            yield final, None
+            return
         _remove_unfinished(final.parent)
         try:
             work.mkdir(exist_ok=True)
-            make(work)
+            yield final, work
             files = {path.relative_to(work).as_posix(): path for path in work.rglob("*") if path.is_file()}
             give_usual_mode(*files.values())
             write_json(work / _WHOLE, {name: [*_state(path), checksum(path)] for name, path in sorted(files.items())})
@@ -141,7 +156,6 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
                     "LIKEWISE_CACHE to a folder on another disk"
                 ) from error
             raise
-    return final
 
 
 class KeptRows:

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from likewise.encoder.modules import modes_restored
-from likewise.encoder.training_modules import VECTORS
 
 
 @contextmanager
@@ -33,18 +32,18 @@ def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
 
         modes = {module: module.training for module in model.modules()}
 
-        def made(chunk: dict[str, Any]) -> dict[str, Tensor]:
+        def vectors(chunk: dict[str, Any]) -> Tensor:
             with modes_restored(model):
                 for module, mode in modes.items():
                     module.training = mode  # dropout may be off for this pass alone, and on when the gradient comes
-                found = whole(dict(chunk), **settings)
-            return {name: found[name] for name in VECTORS if name in found}
+                found: Tensor = whole(dict(chunk), **settings)["sentence_embedding"]
+            return found
 
         pieces: list[Any] = [
-            checkpoint(made, _part(features, size, start, start + rows), use_reentrant=False)
+            checkpoint(vectors, _part(features, size, start, start + rows), use_reentrant=False)
             for start in range(0, size, rows)
         ]
-        return features | {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+        return features | {"sentence_embedding": torch.cat(pieces)}
 
     vars(model)["forward"] = forward
     try:

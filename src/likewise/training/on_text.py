@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
@@ -18,7 +18,7 @@ from likewise.recipes import Recipe, find_recipe
 from likewise.recipes.recipe import Run
 from likewise.runs import processes
 from likewise.runs.arguments import checked
-from likewise.runs.cache import cached, found_in_cache
+from likewise.runs.cache import being_made, found_in_cache
 from likewise.runs.job import Resume
 from likewise.training.checkpoints import base_fingerprint, made_by
 from likewise.training.result import TrainingResult
@@ -134,31 +134,13 @@ def _ready(run: Run, preset: str, selection: Selection, config: Mapping[str, Any
 def _train_first(run: Run, needed: Callable[[], bool]) -> str | None:
     """Train the run of a stage into the cache, if `needed` says so and it is not there; see `Run.train`."""
     facts = [run.recipe.name, run.options.to_dict(), base_fingerprint(run.base), run.corpus.sha256, processes.count()]
-
-    def asked() -> bool:
-        if found_in_cache("stages", facts):
-            return True
-        if found := needed():
-            run.progress.tell(f"first stage: {run.recipe.name} (kept in the cache)")
-        return found
-
-    def train(folder: str) -> None:
-        training = _ready(run, next(iter(run.recipe.presets)), last_checkpoint(), {})
-        training.run(folder, run.progress, resume="auto", overwrite=False, keep_checkpoints=False)
-
-    joined: list[Path] = []
-
-    def make(folder: Path) -> None:
-        joined.append(folder)
-        train(processes.by_first(lambda: str(folder)))  # the other processes wait for it below
-
-    if not processes.by_first(asked):
+    if not processes.by_first(lambda: bool(found_in_cache("stages", facts)) or needed()):
         return None
-    path = ""
-    if processes.is_first():
-        path = str(cached("stages", facts, make, resumes=True))
-        if not joined:  # another run has made it meanwhile
-            processes.by_first(lambda: "")
-    elif folder := processes.by_first(lambda: ""):
-        train(folder)
-    return processes.by_first(lambda: path)
+    with ExitStack() as stack:  # all processes train, and the first keeps the model
+        final, work = processes.by_first(lambda: stack.enter_context(being_made("stages", facts, resumes=True)))
+        if work:
+            run.progress.tell(f"first stage: {run.recipe.name} (kept in the cache)")
+            training = _ready(run, next(iter(run.recipe.presets)), last_checkpoint(), {})
+            training.run(work, run.progress, resume="auto", overwrite=False, keep_checkpoints=False)
+        processes.by_first(stack.close)
+    return str(final)

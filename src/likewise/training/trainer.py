@@ -95,7 +95,7 @@ class _Steps(BaseTrainer):
 
     def __init__(self, options: TrainingOptions, **settings: Any) -> None:
         self.options = options
-        self._rho, self._sharp_every = getattr(options, "sam_rho", 0.0), getattr(options, "sam_every", 1)
+        self._rho = getattr(options, "sam_rho", 0.0)
         self._passes: list[tuple[dict[str, Any], list[Tensor]]] = []
         keep_pages()
         super().__init__(**settings)
@@ -211,13 +211,12 @@ class _Steps(BaseTrainer):
         # torch's DataParallel would copy a layer with the replaced method of the first device's.
         pooled = nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model)
         with pooled, in_chunks(self.model, getattr(self.options, "chunk", 0)):
-            sharp = self._rho and not self.state.global_step % self._sharp_every
-            if sharp:
+            if self._rho:
                 self._passes.append((dict(inputs), chance()))
             loss = super().training_step(model, inputs, num_items_in_batch)
             if self.accelerator.sync_gradients:
                 self._average_gradients()
-                if sharp:
+                if self._rho:
                     self._gradients_at_worst_point(model, num_items_in_batch)
                     self._average_gradients()
             return loss
