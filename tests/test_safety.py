@@ -154,8 +154,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", list(BROKEN))
-def test_a_broken_model_is_one_sentence_for_every_verb(fault, corpus_file, tiny_base, tmp_path, monkeypatch):
+def test_a_broken_model_is_one_sentence_for_every_verb(
+    fault, corpus_file, tiny_base, tmp_path, tmp_path_factory, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
+    pairs = tmp_path_factory.mktemp("rated") / "pairs.tsv"
+    pairs.write_text("1\ta cat\ta dog\n0\ta cat\ta car\n")
     damage, said = BROKEN[fault]
     base = {"a text": str(corpus_file), "no name": ""}.get(fault, "base")
     if damage:
@@ -164,7 +168,7 @@ def test_a_broken_model_is_one_sentence_for_every_verb(fault, corpus_file, tiny_
     for done in (
         cli("similarity", base, "The cat sees.", "The dog sees."),
         cli("encode", base, corpus_file, "--out", "vectors.npy"),
-        cli("evaluate", base, "--tasks", "news"),
+        cli("evaluate", base, "--tasks", f"pairs:{pairs}"),
         train(corpus_file, base, "run"),
     ):
         assert done.exit_code == 2

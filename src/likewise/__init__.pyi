@@ -23,6 +23,5 @@ from .searching import index as index
 from .searching import search as search
 from .serving import serve as serve
 from .training import finetune as finetune
-from .training import push as push
 from .training import train as train
 from .version import __version__ as __version__

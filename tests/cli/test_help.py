@@ -66,7 +66,6 @@ CALLED = {
     "export": likewise.export,
     "finetune sts": likewise.finetune,
     "index": likewise.index,
-    "push": likewise.push,
     "search": likewise.search,
     "serve": likewise.serve,
     "topics": likewise.topics,

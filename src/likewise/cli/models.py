@@ -1,4 +1,4 @@
-"""`likewise encode`, `similarity`, `export` and `push`: use a model."""
+"""`likewise encode`, `similarity` and `export`: use a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typer import Argument, Option
 import likewise
 from likewise.cli.groups import typed
 from likewise.cli.shared_options import (
-    DataOption,
     EngineOption,
     ModelArgument,
     OverwriteOption,
@@ -22,7 +21,6 @@ from likewise.cli.shared_options import (
     flag,
     given,
 )
-from likewise.errors import counted
 
 
 @typed
@@ -107,35 +105,3 @@ def export(
     """Export a model as a graph that an engine runs, or for model2vec."""
     for path in likewise.export(model, format, out, overwrite=overwrite):
         typer.echo(path)
-
-
-@typed
-def push(
-    *,
-    model: Annotated[str, Argument(help="The folder that train, adapt or finetune wrote.")],
-    repository: Annotated[
-        str, Argument(help='The name on the hub, such as "me/my-encoder"; it is made if there is none.')
-    ],
-    license: Annotated[
-        str,
-        Option(help='The licence of the model, as the hub spells it ("apache-2.0"); that of the base has to allow it.'),
-    ],
-    tasks: Annotated[
-        Optional[str],
-        Option(help="Tasks to evaluate the base and the model on, for a table on the card; names with commas."),
-    ] = None,
-    data: DataOption = None,
-    private: Annotated[bool, flag("--private", "Make the repository private.")] = False,
-    dry_run: Annotated[bool, flag("--dry-run", "Send nothing, and show what would be sent.")] = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Push a model to a model hub, with its scores and those of its base."""
-    found = likewise.push(**given(locals()))
-    if quiet:
-        return
-    if not found.url:
-        for name, size in found.files.items():
-            typer.echo(f"{size:>12,}  {name}")
-        typer.echo(f"\n{found.card}\ndry run: nothing was sent to {found.repository}")
-    else:
-        typer.echo(f"{counted(len(found.files), 'file')} sent: {found.url}")

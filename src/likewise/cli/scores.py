@@ -60,7 +60,7 @@ def evaluate(
         str,
         Option(
             help="Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
-            "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
+            "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections ...; your own data: "
             "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md)."
         ),
     ] = "sts",

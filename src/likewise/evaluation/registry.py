@@ -8,13 +8,13 @@ from importlib.metadata import entry_points
 
 from likewise.evaluation.data import OwnTask
 from likewise.evaluation.task import EvaluationError, Task
-from likewise.evaluation.tasks import facets, negation, news, sts, transfer, wiki_sections
+from likewise.evaluation.tasks import facets, negation, sts, transfer, wiki_sections
 from likewise.evaluation.tasks.classes import ClassesTask
 from likewise.evaluation.tasks.rated_file import RatedFileTask
 from likewise.evaluation.tasks.retrieval import RetrievalTask
 from likewise.runs.registered import load_registered
 
-_FAMILIES = (sts, transfer, news, negation, facets, wiki_sections)
+_FAMILIES = (sts, transfer, negation, facets, wiki_sections)
 
 TASKS: dict[str, Task] = {task.name: task for family in _FAMILIES for task in family.TASKS}
 """The tasks of likewise itself; `known_tasks` has those of other packages too."""

@@ -64,7 +64,7 @@ def evaluate(
             `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, or "cross-encoder:MODEL"; or, for
             retrieval, a search with all its parts: a `likewise.Index`.
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
-            commas (sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...), your own data as retrieval:FOLDER,
+            commas (sts12, sts-b-dev, mr, trec, afs, wiki-sections ...), your own data as retrieval:FOLDER,
             pairs:FILE or classes:FOLDER (docs/evaluation.md), a `Task`, or a sequence of these.
         data: the folder of SentEval's data; see `find_data`.
         batch_size: sentences in a batch.

@@ -99,8 +99,8 @@ def arccse_loss(
             triplets = _with_slope(loss, triplets)
         if triplets and len(triplets["input_ids"]):
             with nullcontext() if options.triplet_dropout else _no_dropout(loss):
-                versions = loss.vectors(triplets).chunk(3)  # (K, D) each
-            found = functional.entailment_triplet(*versions, options.triplet_margin)
+                anchors, closer, farther = loss.vectors(triplets).chunk(3)  # (K, D) each
+            found = functional.entailment_triplet(anchors, closer, farther, options.triplet_margin)
             found = found * (len(triplets["input_ids"]) / count)
         else:  # zero, with a graph: no sentence of this batch is long enough, or all are in order
             found = 0.0 * (parts["contrastive"] if parts else loss.vectors(sentences).sum())

@@ -1,6 +1,3 @@
-from .hub import Pushed as Pushed
-from .hub import PushError as PushError
-from .hub import push as push
 from .labelled_rows import LabelledDataError as LabelledDataError
 from .objectives import OBJECTIVES as OBJECTIVES
 from .on_labels import finetune as finetune
