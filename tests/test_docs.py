@@ -1,5 +1,6 @@
 """The pages say what is there: names exist, the Python of README and guides runs, and the whole stays short."""
 
+import ast
 import gzip
 import json
 import re
@@ -16,7 +17,7 @@ from likewise.comparison.methods import parse_methods
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-RUN = [ROOT / "README.md", DOCS / "get-started.md", *sorted((DOCS / "guides").glob("*.md"))]
+RUN = [ROOT / "README.md", DOCS / "get-started.md", DOCS / "extend.md", *sorted((DOCS / "guides").glob("*.md"))]
 NOT_RUN = re.compile(r"<!-- not run: .+ -->\n```python")
 """What stands before a block that needs a network or a service."""
 
@@ -52,6 +53,17 @@ def test_the_site_can_be_read_in_two_hours():
     words = {page: len(page.read_text(encoding="utf-8").split()) for page in PAGES}
     assert sum(words.values()) <= 30_000, words
     assert words[DOCS / "results.md"] <= 1_500
+
+
+@pytest.mark.parametrize(("what", "block"), [("a recipe", 0), ("an evaluation task", 2)])
+def test_the_page_on_extending_counts_the_names_that_are_needed(what, block):
+    taken = {}
+    for node in ast.walk(ast.parse(blocks_of(DOCS / "extend.md")[block])):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("likewise"):
+            taken.setdefault(node.module, []).extend(name.name for name in node.names)
+    text = (DOCS / "extend.md").read_text(encoding="utf-8")
+    names, modules = re.search(rf"\| {what} \| (\d+) of (\d+) modules? \|", text).groups()
+    assert (int(names), int(modules)) == (sum(map(len, taken.values())), len(taken))
 
 
 def test_few_blocks_are_not_run():

@@ -229,7 +229,7 @@ def unmeasured(text: OwnText) -> str:
     return (
         f"{there} have several sentences or a title, and a gain can only be measured with {_LEAST_MEASURING} of these "
         f"or more, and {_PASSAGES:.0%} of the text. A change that cannot be measured is not made, as such changes did "
-        "harm on most texts of single sentences (docs/adapt.md)"
+        "harm on most texts of single sentences (docs/guides/adapt.md)"
     )
 
 

@@ -61,7 +61,7 @@ def evaluate(
         Option(
             help="Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
             "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections ...; your own data: "
-            "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md)."
+            "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/guides/evaluate.md)."
         ),
     ] = "sts",
     data: DataOption = None,

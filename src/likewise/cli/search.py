@@ -67,7 +67,7 @@ def index(
         Optional[str],
         Option(
             help="What a search does: options of a Pipeline, or a TOML file with them; by default that of the index, "
-            "or the weights measured in docs/search.md."
+            "or the weights measured in docs/guides/search.md."
         ),
     ] = None,
     vectors_from: Annotated[

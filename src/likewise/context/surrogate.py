@@ -2,7 +2,7 @@
 
 Sun et al. 2022, "Sentence Similarity Based on Contexts", section 3.4: the cosine of the two sentence vectors is to be
 the harvested similarity, by mean squared error; section 5.6: both sentences in one cross-encoder, for comparison. Where
-a value comes from, and what differs from the paper: docs/papers.md. Profiles, ours: `likewise.context.profiles`.
+a value comes from, and what differs from the paper: docs/systems/contexts.md. Profiles are in `context.profiles`.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def evaluate(
             retrieval, a search with all its parts: a `likewise.Index`.
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
             commas (sts12, sts-b-dev, mr, trec, afs, wiki-sections ...), your own data as retrieval:FOLDER,
-            pairs:FILE or classes:FOLDER (docs/evaluation.md), a `Task`, or a sequence of these.
+            pairs:FILE or classes:FOLDER (docs/guides/evaluate.md), a `Task`, or a sequence of these.
         data: the folder of SentEval's data; see `find_data`.
         batch_size: sentences in a batch.
         precision: None or "fp32", or "bf16" for bfloat16 autocast. Published scores are of fp32.

@@ -19,7 +19,7 @@ from likewise.inference.text_encoder import TextEncoder, float32
 
 MIN_COSINE = 0.99
 MIN_RANK = 0.985
-"""What a lower precision must reach (docs/papers.md: where STS-B moved by less than 0.1)."""
+"""What a lower precision must reach (docs/reference/defaults.md: where STS-B moved by less than 0.1)."""
 
 MIN_CLOSE = 0.999
 """The lowest cosine of a text's two vectors that 'close' allows."""

@@ -46,7 +46,7 @@ def load(
             processor.
         precision: "close", the default of the engine "auto": bfloat16 where the processor has it, if each vector has a
             cosine of 0.999 or more with the one in float32 on a sample of your texts, otherwise float32. It takes an
-            export that is there, and makes none but in the background (see docs/speed.md). "fp32", the vectors of
+            export that is there, and makes none but in the background. "fp32", the vectors of
             sentence-transformers, up to rounding; with the engine "torch" and up to 32 texts in a call, to the last
             bit; the default of an engine that is named. "bf16" or "int8", if those are near enough (see
             `likewise.inference.fidelity`); "auto", the fastest that is. With any but "close", an export is made when

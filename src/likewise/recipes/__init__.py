@@ -1,7 +1,7 @@
 """The recipes, and all that a recipe is made of but its encoder (`likewise.encoder`) and its loss (`likewise.losses`).
 
 A recipe of another package takes from here what those of this library do. Names are loaded on first use. Where the
-values of a recipe come from, and what differs from its paper: docs/papers.md.
+values of a recipe come from, and what differs from its paper: docs/systems.
 """
 
 import lazy_loader as lazy

@@ -3,7 +3,7 @@
 Encoders put a text that asks to leave X out next to the texts about X. A rule on the query mends that: the vector of
 the rest, less a share of that of the excluded words. Here the encoder itself learns the rule, from sentences with
 exclusions that are written for them. Every sentence without one keeps the vector that it has: a distillation, in which
-the teacher never sees an exclusion. docs/papers.md has what chose the values.
+the teacher never sees an exclusion. docs/systems/others.md has what chose the values.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ CPU = ExclusionOptions(
 EXCLUSION: Recipe = Recipe(
     name="exclusion",
     summary="'A, excluding X' learns the base's vector of A minus part of that of X; other sentences keep theirs.",
-    source="this library; docs/papers.md",
+    source="this library; docs/systems/others.md",
     presets={"cpu": CPU},
     build_encoder=_encoder,
     build_collator=lambda encoder, options, seed: TextCollator(

@@ -1,7 +1,7 @@
 """A light encoder: the mean of word vectors and a small network, which learn a frozen encoder's sentence vectors.
 
 Not from a paper as a whole. From GCLSR (Wang et al. 2023) it has a light encoder and a loss of cosines with a stop
-gradient; a frozen encoder takes the place of the other view, as in tokenlearn. docs/papers.md says what was tried.
+gradient; a frozen encoder takes the place of the other view, as in tokenlearn. Its values: docs/systems/others.md.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ CPU = LightOptions(batch_size=256, epochs=2, warmup_ratio=0.02, max_grad_norm=0.
 LIGHT: Recipe = Recipe(
     name="light",
     summary="A mean of word vectors and a small network learn an encoder's vectors: fast, without a transformer.",
-    source="this library, after GCLSR and tokenlearn; docs/papers.md",
+    source="this library, after GCLSR and tokenlearn; docs/systems/others.md",
     presets={"cpu": CPU, "mean": CPU.updated(hidden=0)},
     build_encoder=build_network,
     build_collator=lambda encoder, *_: TextCollator(partial(words_and_vectors, preprocess=encoder[0].preprocess)),

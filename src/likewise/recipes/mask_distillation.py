@@ -2,7 +2,7 @@
 
 The mask of a base that was never trained with prompts says little (39.77 on average over seven STS tasks for
 all-MiniLM-L6-v2, whose own, mean-pooled vector scores 78.87), and most of a short contrastive run goes into making it
-speak. This step costs a third of SNCSE's, wants no negative, and is the first stage of `sncse`. docs/papers.md.
+speak. This step costs a third of SNCSE's, wants no negative, and is the first stage of `sncse`. docs/systems/others.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CPU = PairedPromptOptions(
 MASK_DISTILLATION = Recipe(
     name="mask-distillation",
     summary="The mask of a prompt learns the base's own vector: a better start for sncse.",
-    source="this library; docs/papers.md",
+    source="this library; docs/systems/others.md",
     presets={"cpu": CPU},
     build_encoder=_encoder,
     build_collator=_collator,

@@ -285,7 +285,7 @@ PAPER_LARGE = PAPER_BASE.updated(batch_size=128, learning_rate=5e-6)
 LANGUAGE_MODEL = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=75, sam_rho=0.0)
 # A distilled mask speaks already: it is trained itself, and 20 updates are enough (benchmarks/README.md).
 CPU = LANGUAGE_MODEL.updated(distil_mask="auto", head=False, learning_rate=3e-5, max_steps=20, eval_steps=10)
-# Not the paper's: what makes an encoder see 'not' (docs/papers.md).
+# Not the paper's: what makes an encoder see 'not' (docs/systems/sncse.md).
 NEGATION = CPU.updated(
     learning_rate=2e-4,
     max_steps=80,

@@ -138,11 +138,11 @@ def index(
         keep: keep the passages of files and texts that are not named.
         approximate: passages from which an approximate index of the vectors is built.
         pipeline: what a search does: a `Pipeline`, options of one, or a TOML file with them; None keeps that of the
-            index, by default the weights measured in docs/search.md.
+            index, by default the weights measured in docs/guides/search.md.
         vectors_from: another index by the same model, such as one that `choose` has made: the vectors of texts that
             it holds are taken from it.
         engine, precision: as in `load`; None for the precision of the index, float32 for a new one. "close" is two to
-            three times as fast where the processor has bfloat16, and changes some hits (docs/speed.md). A query is
+            three times as fast where the processor has bfloat16, and changes some hits. A query is
             always encoded in float32.
         on: 'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes.
         workers: number of workers of the Ray cluster; None for one on each core.
