@@ -32,6 +32,42 @@ def test_a_misspelt_command_names_the_one_that_was_meant(line, meant, cli):
     assert f"Did you mean '{meant}'" in done.stderr
 
 
+def test_the_four_papers_stand_first_with_authors_and_year(cli):
+    lines = cli("train", "--help").stdout.splitlines()
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Options:", "The four papers:", "This library's:", "To compare with:"]
+    papers = lines[lines.index("The four papers:") + 1 : lines.index("This library's:")]
+    assert [line.split()[0] for line in papers if line[2:3].strip()] == ["arccse", "sncse", "gclsr", "contexts"]
+    assert all(f" {year}, " in " ".join(papers) for year in (2022, 2023))
+
+
+def test_contexts_are_sent_to_their_own_command(cli):
+    done = cli("train", "contexts", "--corpus", "x.txt")
+    assert done.exit_code == 2
+    assert "likewise context index" in done.stderr
+
+
+def test_a_recipes_help_shows_its_own_options_and_help_all_shows_the_others(cli):
+    short, whole = cli("train", "arccse", "--help").stdout, cli("train", "arccse", "--help-all").stdout
+    for name in ("--margin", "--triplet-weight", "--mask-closer", "--temperature", "--corpus", "--preset"):
+        assert name in short
+        assert name in whole
+    for name in ("--learning-rate", "--max-steps", "--overwrite", "--deduplicate", "--config"):
+        assert name not in short
+        assert name in whole
+    assert [line for line in whole.splitlines() if line in ("The method:", "Training:", "Corpus and jobs:")] == [
+        "The method:",
+        "Training:",
+        "Corpus and jobs:",
+    ]
+    for name in likewise.RECIPES["arccse"].presets:
+        assert f"\n  {name} " in short
+
+
+def test_every_preset_of_this_library_says_what_it_is():
+    assert not [name for name, one in likewise.RECIPES.items() if {*one.presets} != {*one.preset_notes}]
+
+
 PAGES = """
 import sys
 from typer.main import get_command

@@ -16,7 +16,7 @@ def run(*arguments):
 
 @pytest.mark.parametrize("recipe", recipe_names())
 def test_every_option_of_a_recipe_is_on_the_command_line(recipe):
-    shown = run("train", recipe, "--help").output
+    shown = run("train", recipe, "--help-all").output
     for name in find_recipe(recipe).options().to_dict():
         assert f"--{name.replace('_', '-')}" in shown
 

@@ -1,21 +1,21 @@
 """The command line: thin commands that parse, call the library and print."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from likewise.cli.groups import HELP, CommandTable, LazyGroup, app_of
+from likewise.cli.groups import HELP, HELP_ALL, LazyGroup, Sections, app_of
 from likewise.cli.messages import clean_errors
 from likewise.version import __version__
 
 # Before any library that reads it is imported: tokenizers would warn of the fork that data loading makes.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
-_SECTIONS: Mapping[str, CommandTable] = {
+_SECTIONS: Sections = {
     "Train and adapt": {
         "adapt": ("train:adapt", "Adapt an encoder to your own text, without labels."),
         "train": ("train:train", "Train a sentence encoder on plain text."),
@@ -56,7 +56,7 @@ _SECTIONS: Mapping[str, CommandTable] = {
 
 
 class _Root(LazyGroup):
-    def sections(self) -> Mapping[str, CommandTable]:
+    def sections(self) -> Sections:
         return _SECTIONS
 
     def make_context(self, info_name: Any, args: list[str], *others: Any, **kwargs: Any) -> Any:
@@ -71,7 +71,7 @@ class _Root(LazyGroup):
 
 def _check_base(arguments: Sequence[str]) -> None:
     """Say at once that a base leads nowhere: the commands below import torch, which takes seconds."""
-    if arguments[:1] not in (["adapt"], ["finetune"]) or {*HELP} & {*arguments}:
+    if arguments[:1] not in (["adapt"], ["finetune"]) or {*HELP, HELP_ALL} & {*arguments}:
         return
     from likewise.encoder.location import check_loadable
 

@@ -12,12 +12,56 @@ HELP = ["-h", "--help"]
 
 CommandTable = Mapping[str, tuple[Any, str]]
 """Name to what makes its command (a function, or 'module:function' of this package) and its summary."""
+Sections = Mapping[str, CommandTable]
+"""Heading of a help text to the commands below it."""
+
+HELP_ALL = "--help-all"
+FEW = 30
+"""The most options that a help text shows in one list; with more of them, those in a panel wait for `--help-all`."""
+METHOD, TRAINING, JOBS = "The method", "Training", "Corpus and jobs"
+_SETTINGS = {"help_option_names": HELP, "max_content_width": 100}
+
+
+class PanelCommand(TyperCommand):
+    """A command whose help shows its own options first, and with `--help-all` also those that many commands share.
+
+    An option's panel is typer's `rich_help_panel`; the options without one, and those of `METHOD`, are its own.
+    """
+
+    presets: Mapping[str, str] = {}
+    """Name of a preset to a line about it, which the help shows."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `--help-all` for `--help` with all options."""
+        if HELP_ALL in args:
+            ctx.meta[HELP_ALL], args = True, HELP[1:]
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the presets and the options, panel by panel."""
+        panels: dict[str, list[Any]] = {}
+        options = [one for one in self.get_params(ctx) if one.get_help_record(ctx)]
+        for option in options:
+            kind = "Arguments" if option.param_type_name == "argument" else "Options"
+            panel = getattr(option, "rich_help_panel", None) if len(options) > FEW else None
+            panels.setdefault(panel or kind, []).append(option.get_help_record(ctx))
+        shared = [] if ctx.meta.get(HELP_ALL) else [name for name in (TRAINING, JOBS) if name in panels]
+        for heading in sorted({*panels} - {*shared}, key=["Arguments", "Options", METHOD, TRAINING, JOBS].index):
+            with formatter.section(heading):
+                formatter.write_dl(panels[heading])
+            if heading == "Options" and self.presets:
+                with formatter.section("Presets (the first is the default)"):
+                    formatter.write_dl(list(self.presets.items()))
+        if shared:
+            counts = " and ".join(f"{len(panels[name])} on {name.lower()}" for name in shared)
+            formatter.write_paragraph()
+            formatter.write_text(f"{HELP_ALL} shows the other options: {counts}.")
 
 
 def command(function: Callable[..., Any]) -> Any:
     """Return a function with typer's annotations as a command."""
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": HELP})
-    app.command()(function)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS)
+    app.command(cls=PanelCommand)(function)
     return typer.main.get_command(app)
 
 
@@ -31,7 +75,7 @@ class LazyGroup(TyperGroup):
 
     _naming = False  # only names and summaries are needed
 
-    def sections(self) -> Mapping[str, CommandTable]:
+    def sections(self) -> Sections:
         """Return the headings of the help and the commands below each."""
         raise NotImplementedError
 
@@ -85,7 +129,7 @@ def app_of(
         no_args_is_help=True,
         add_completion=completion,
         rich_markup_mode=None,
-        context_settings={"help_option_names": HELP},
+        context_settings=_SETTINGS,
     )
     app.callback()(root)
     return app
@@ -93,19 +137,20 @@ def app_of(
 
 def group(
     help: str = "", kind: type[LazyGroup] = LazyGroup
-) -> Callable[[Callable[[], CommandTable]], Callable[[], Any]]:
-    """Turn a function that returns a table of commands into one that makes their group.
+) -> Callable[[Callable[[], CommandTable | Sections]], Callable[[], Any]]:
+    """Turn a function that returns a table of commands, or sections of them, into one that makes their group.
 
     The table is asked for when one of the commands is needed. Without a help text the group has the summary in the
     table that it is in.
     """
 
-    def made(table: Callable[[], CommandTable]) -> Any:
+    def made(table: Callable[[], CommandTable | Sections]) -> Any:
         remembered = cache(table)
 
         class Group(kind):  # type: ignore[valid-type, misc]
-            def sections(self) -> Mapping[str, CommandTable]:
-                return {"Commands": remembered()}
+            def sections(self) -> Sections:
+                found: Any = remembered()
+                return found if isinstance(next(iter(found.values())), Mapping) else {"Commands": found}
 
         return typer.main.get_command(app_of(Group, help))
 

@@ -14,7 +14,9 @@ from typing import Annotated, Any, Literal, Optional, get_args
 import typer
 from typer import Argument, Option
 
+from likewise.cli.groups import JOBS, METHOD, TRAINING
 from likewise.corpus.corpus_options import CorpusOptions
+from likewise.recipes.training_options import AdamWOptions, TrainingOptions
 from likewise.runs.options import OptionError, Options, read_toml, unknown_option
 
 
@@ -32,7 +34,8 @@ PresetOption = Annotated[Optional[str], Option(help="A named set of options; the
 DataOption = Annotated[
     Optional[str],
     Option(
-        help="The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes to]."
+        help="The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes to].",
+        rich_help_panel=JOBS,
     ),
 ]
 EngineOption = Annotated[
@@ -51,14 +54,22 @@ ResumeOption = Annotated[
         "--resume",
         "Require stopped work to resume; without this option it is resumed if there is any.",
         callback=lambda insists: insists or "auto",
+        rich_help_panel=JOBS,
     ),
 ]
 OverwriteOption = Annotated[
-    bool, flag("--overwrite", "Discard stopped work, and replace a finished result once the new one is complete.")
+    bool,
+    flag(
+        "--overwrite",
+        "Discard stopped work, and replace a finished result once the new one is complete.",
+        rich_help_panel=JOBS,
+    ),
 ]
-KeepCheckpointsOption = Annotated[bool, flag("--keep-checkpoints", "Keep the trainer's last checkpoints in out.")]
+KeepCheckpointsOption = Annotated[
+    bool, flag("--keep-checkpoints", "Keep the trainer's last checkpoints in out.", rich_help_panel=JOBS)
+]
 LanguageOption = Annotated[str, Option(help="The language of the text, for the stems of words.")]
-QuietOption = Annotated[bool, flag("--quiet", "Print nothing but errors.")]
+QuietOption = Annotated[bool, flag("--quiet", "Print nothing but errors.", rich_help_panel=JOBS)]
 
 WHOLE_TEXTS = ("min_words", "max_words", "deduplicate")
 """Options of a corpus that choose sentences: not those of a command whose texts are found again."""
@@ -86,7 +97,7 @@ def with_options(
         signature = inspect.signature(function, eval_str=True)
         others = [one for name, one in signature.parameters.items() if name != parameter]
         left = {*without, *(one.name for one in others)}
-        fields = {name: field for name, field in type(options).model_fields.items() if name not in left}
+        fields = {name: field for name, field in _own_first(type(options)).items() if name not in left}
 
         def called(**values: Any) -> None:
             found = given({name: values.pop(name) for name in fields})
@@ -97,10 +108,29 @@ def with_options(
             told = str(value).lower() if isinstance(value, bool) else value
             return text if value in (None, "") else f"{text} [default: {told}]"
 
-        added = [_parameter(name, Optional[fields[name].annotation], Option(help=shown(name))) for name in fields]
+        panels = {name: _panel(type(options), name) for name in fields}
+        added = [
+            _parameter(name, Optional[field.annotation], Option(help=shown(name), rich_help_panel=panels[name]))
+            for name, field in fields.items()
+        ]
         return _signed(called, function, [*others, *added])
 
     return decorated
+
+
+def _own_first(options: type[Options]) -> dict[str, Any]:
+    """Return the fields of a class of options, those that it declares itself before those that it inherits."""
+    fields = options.model_fields
+    return {name: fields[name] for name in [*vars(options).get("__annotations__", {}), *fields] if name in fields}
+
+
+def _panel(options: type[Options], name: str) -> str | None:
+    """Return the panel of the help text that an option belongs to; None for one that is the command's own."""
+    if issubclass(options, CorpusOptions):
+        return JOBS
+    if not issubclass(options, TrainingOptions):
+        return None
+    return TRAINING if name in AdamWOptions.model_fields else METHOD
 
 
 def with_corpus(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -131,7 +161,8 @@ def with_config(*, exclusive: Collection[str] = ()) -> Callable[[Callable[..., N
             return path
 
         text = "A TOML file with any of these options; those on the command line take precedence."
-        config = _parameter("config", Optional[Path], Option("--config", help=text, callback=read, is_eager=True))
+        shown = Option("--config", help=text, callback=read, is_eager=True, rich_help_panel=JOBS)
+        config = _parameter("config", Optional[Path], shown)
         context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         return _signed(called, function, [context, *parameters, config])
 

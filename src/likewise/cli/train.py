@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 import likewise
 from likewise.adaptation.adapt_options import AdaptOptions
-from likewise.cli.groups import CommandTable, LazyGroup, command, group, typed
+from likewise.cli.groups import CommandTable, LazyGroup, Sections, command, group, typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import (
     CORPUS,
@@ -27,7 +27,7 @@ from likewise.cli.shared_options import (
     with_corpus,
     with_options,
 )
-from likewise.runs.options import OptionError
+from likewise.runs.options import OptionError, read_toml
 from likewise.runs.registered import COMPARED, not_installed
 
 _OBJECTIVE_ROWS = {
@@ -73,13 +73,33 @@ class _RegisteredGroup(LazyGroup):
         return super().get_command(ctx, cmd_name)
 
 
+PAPERS = {
+    "arccse": "Zhang, Zhu, Wang, Xu, Li, Zhao 2022, ArcCSE",
+    "sncse": "Wang, Li, Huang, Dou, Kong, Shao 2022, SNCSE",
+    "gclsr": "Wang, Zhang, Lei, Peng 2023, GCLSR",
+    "contexts": "Sun, Meng, Ao, Wu, Zhang, Li, Fan 2022, Sentence Similarity Based on Contexts",
+}
+"""Name of each of the four systems to the authors, year and name of its paper."""
+
+
+def _of_contexts() -> Any:
+    """Return the command that leads from `train contexts`, whatever follows, to the stages of contexts."""
+
+    def run() -> None:
+        """Sentence similarity based on contexts is trained stage by stage: see `likewise context --help`."""
+        stages = "likewise context index, train, score, harvest and distill"
+        raise OptionError(f"contexts have a command of their own for each stage: {stages}")
+
+    made = command(run)
+    made.context_settings |= {"ignore_unknown_options": True, "allow_extra_args": True}
+    return made
+
+
 class _TrainGroup(_RegisteredGroup):
     """A group that takes the recipe from the file of `--config` if none is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0].startswith("--config"):
-            from likewise.runs.options import read_toml
-
             path = args[0].partition("=")[2] or (args[1] if len(args) > 1 else "")
             if not (recipe := read_toml(Path(path)).get("recipe")):
                 raise OptionError(f"{path} names no recipe: write recipe = NAME into it, or name one before --config")
@@ -88,11 +108,19 @@ class _TrainGroup(_RegisteredGroup):
 
 
 @group(kind=_TrainGroup)
-def train() -> CommandTable:
+def train() -> Sections:
     """Return the commands of `likewise train`, one for each recipe."""
     from likewise.recipes import recipe_summaries
 
-    return {name: (partial(_train_by, name), summary) for name, summary in recipe_summaries().items()}
+    headings = "The four papers", "This library's", "To compare with"
+    sections: dict[str, dict[str, Any]] = {heading: {} for heading in headings}
+    papers, own, others = sections.values()
+    for name, (source, summary) in recipe_summaries().items():
+        place = papers if name in PAPERS else own if source.startswith("this library") else others
+        cited = PAPERS.get(name) or ("" if place is own else source.partition(";")[0])
+        place[name] = (partial(_train_by, name), f"{cited}: {summary}" if cited else summary)
+    papers["contexts"] = (_of_contexts, f"{PAPERS['contexts']}: stage by stage, by `likewise context`.")
+    return sections
 
 
 def _train_by(name: str) -> Any:
@@ -140,7 +168,7 @@ def _train_by(name: str) -> Any:
         )
 
     run.__doc__ = summary(recipe)
-    return command(run)
+    return with_presets(command(run), recipe)
 
 
 @group()
@@ -205,7 +233,7 @@ def _finetune_by(objective: Any) -> Any:
         )
 
     run.__doc__ = summary(objective)
-    return command(run)
+    return with_presets(command(run), objective)
 
 
 @group(kind=_RegisteredGroup)
@@ -268,7 +296,13 @@ def _baseline_by(name: str) -> Any:
 
 def summary(method: Any) -> str:
     """Return the help text of a recipe, an objective or the surrogate."""
-    return f"{method.summary} ({method.source}.)\n\nPresets: {', '.join(method.presets)}."
+    return f"{method.summary} ({method.source}.)"
+
+
+def with_presets(made: Any, method: Any) -> Any:
+    """Return a command whose help has a line for each preset of its recipe, objective or surrogate."""
+    made.presets = {name: method.preset_notes.get(name, "") for name in method.presets}
+    return made
 
 
 def show_adapted(result: Any) -> None:

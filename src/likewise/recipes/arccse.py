@@ -190,6 +190,11 @@ ARCCSE: Recipe = Recipe(
     summary="Angular margin contrastive learning on dropout twins, with entailment triplets of masked spans.",
     source="Zhang et al. 2022, ArcCSE",
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
+    preset_notes={
+        "cpu": "For two cores, from a finished encoder: its own pooling, 40 updates of 64 sentences, no SAM.",
+        "paper-base": "Section 4.1, BERT-base: 16 x 4 sentences an update, rate 3e-5, [CLS], SAM, the whole corpus.",
+        "paper-large": "Section 4.1, BERT-large: the same at rate 1e-5, and at most 32 tokens.",
+    },
     build_encoder=_encoder,
     build_collator=_collator,
     build_loss=loss_of(arccse_loss),
@@ -207,5 +212,10 @@ SIMCSE: Recipe = dataclasses.replace(
         # Batch size, rate and length of SimCSE's own table for BERT-base, unsupervised.
         "paper-base": PAPER_BASE.updated(**_AS_SIMCSE, batch_size=64, accumulation=1, max_length=32),
         "paper-large": PAPER_LARGE.updated(**_AS_SIMCSE, batch_size=64, accumulation=1),
+    },
+    preset_notes={
+        "cpu": "That of arccse, without margin, triplets and SAM.",
+        "paper-base": "SimCSE's table for BERT-base, unsupervised: 64 sentences, rate 3e-5, at most 32 tokens.",
+        "paper-large": "SimCSE's table for BERT-large, unsupervised: the same at rate 1e-5.",
     },
 )

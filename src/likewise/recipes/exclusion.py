@@ -109,6 +109,7 @@ EXCLUSION: Recipe = Recipe(
     summary="'A, excluding X' learns the base's vector of A minus part of that of X; other sentences keep theirs.",
     source="this library; docs/systems/others.md",
     presets={"cpu": CPU},
+    preset_notes={"cpu": "150 updates of 64 sentences at rate 2e-4, from a finished encoder."},
     build_encoder=_encoder,
     build_collator=lambda encoder, options, seed: TextCollator(
         partial(with_exclusions, share=options.exclusion_share, seed=seed), Reading.of(encoder, options.max_length)

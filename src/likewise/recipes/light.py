@@ -196,6 +196,10 @@ LIGHT: Recipe = Recipe(
     summary="A mean of word vectors and a small network learn an encoder's vectors: fast, without a transformer.",
     source="this library, after GCLSR and tokenlearn; docs/systems/others.md",
     presets={"cpu": CPU, "mean": CPU.updated(hidden=0)},
+    preset_notes={
+        "cpu": "A mean of word vectors and a network of 2,048 hidden units; two passes over the corpus.",
+        "mean": "The mean of word vectors alone, which model2vec reads too.",
+    },
     build_encoder=build_network,
     build_collator=lambda encoder, *_: TextCollator(partial(words_and_vectors, preprocess=encoder[0].preprocess)),
     build_loss=loss_of(vectors_loss),

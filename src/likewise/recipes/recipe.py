@@ -40,12 +40,14 @@ class WithPresets:
 
     Args:
         presets: named option sets; the first is the default.
+        preset_notes: a line about each preset for the help text: where it comes from, and what is different in it.
     """
 
     name: str
     summary: str
     source: str
     presets: Mapping[str, Any]
+    preset_notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def options_type(self) -> type[TrainingOptions]:

@@ -310,6 +310,16 @@ SNCSE: Recipe = Recipe(
         "paper-roberta-base": PAPER_BASE.updated(weight=5e-4),
         "paper-roberta-large": PAPER_LARGE.updated(weight=5e-4),
     },
+    preset_notes={
+        "cpu": "For two cores, from a finished encoder: its mask is distilled if need be, then 20 updates.",
+        "negation": "This library's, to see 'not': cpu with pairs of antonyms, a heavier margin loss and a tie to the "
+        "base; 80 updates at rate 2e-4.",
+        "language-model": "This library's, for a raw language model: the whole corpus at rate 1e-4, through a head.",
+        "paper-base": "Section 3.2, BERT-base: 256 sentences, rate 1e-5, the whole corpus.",
+        "paper-large": "Section 3.2, BERT-large: 128 sentences, rate 5e-6.",
+        "paper-roberta-base": "Section 3.2, RoBERTa-base: paper-base with weight 5e-4.",
+        "paper-roberta-large": "Section 3.2, RoBERTa-large: paper-large with weight 5e-4.",
+    },
     build_encoder=_encoder,
     build_collator=_collator,
     build_loss=loss_of(sncse_loss),

@@ -16,16 +16,16 @@ _ALL = Registry(RECIPES_GROUP, Recipe, "recipe", RECIPES)
 recipe_names = _ALL.names
 
 
-def recipe_summaries() -> dict[str, str]:
-    """Return the summary of each recipe by its name; of one that cannot be loaded, the reason."""
-    return {name: _summary(name) for name in recipe_names()}
-
-
-def _summary(name: str) -> str:
-    try:
-        return find_recipe(name).summary
-    except OptionError as reason:
-        return str(reason)
+def recipe_summaries() -> dict[str, tuple[str, str]]:
+    """Return the source and the summary of each recipe by its name; of one that cannot be loaded, what is wrong."""
+    found = {}
+    for name in recipe_names():
+        try:
+            recipe = find_recipe(name)
+            found[name] = (recipe.source, recipe.summary)
+        except OptionError as error:
+            found[name] = ("", str(error))
+    return found
 
 
 def find_recipe(recipe: str | Recipe) -> Recipe:
