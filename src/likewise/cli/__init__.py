@@ -8,14 +8,14 @@ from typing import Any
 
 import typer
 
-from likewise.cli.groups import HELP, HELP_ALL, LazyGroup, Sections, app_of
+from likewise.cli.groups import HELP, HELP_ALL, CommandSections, LazyGroup, app_of
 from likewise.cli.messages import clean_errors
 from likewise.version import __version__
 
 # Before any library that reads it is imported: tokenizers would warn of the fork that data loading makes.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
-_SECTIONS: Sections = {
+_SECTIONS: CommandSections = {
     "Train and adapt": {
         "adapt": ("train:adapt", "Adapt an encoder to your own text, without labels."),
         "train": ("train:train", "Train a sentence encoder on plain text."),
@@ -56,7 +56,7 @@ _SECTIONS: Sections = {
 
 
 class _Root(LazyGroup):
-    def sections(self) -> Sections:
+    def sections(self) -> CommandSections:
         return _SECTIONS
 
     def make_context(self, info_name: Any, args: list[str], *others: Any, **kwargs: Any) -> Any:

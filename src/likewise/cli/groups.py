@@ -12,7 +12,7 @@ HELP = ["-h", "--help"]
 
 CommandTable = Mapping[str, tuple[Any, str]]
 """Name to what makes its command (a function, or 'module:function' of this package) and its summary."""
-Sections = Mapping[str, CommandTable]
+CommandSections = Mapping[str, CommandTable]
 """Heading of a help text to the commands below it."""
 
 HELP_ALL = "--help-all"
@@ -75,7 +75,7 @@ class LazyGroup(TyperGroup):
 
     _naming = False  # only names and summaries are needed
 
-    def sections(self) -> Sections:
+    def sections(self) -> CommandSections:
         """Return the headings of the help and the commands below each."""
         raise NotImplementedError
 
@@ -137,18 +137,18 @@ def app_of(
 
 def group(
     help: str = "", kind: type[LazyGroup] = LazyGroup
-) -> Callable[[Callable[[], CommandTable | Sections]], Callable[[], Any]]:
+) -> Callable[[Callable[[], CommandTable | CommandSections]], Callable[[], Any]]:
     """Turn a function that returns a table of commands, or sections of them, into one that makes their group.
 
     The table is asked for when one of the commands is needed. Without a help text the group has the summary in the
     table that it is in.
     """
 
-    def made(table: Callable[[], CommandTable | Sections]) -> Any:
+    def made(table: Callable[[], CommandTable | CommandSections]) -> Any:
         remembered = cache(table)
 
         class Group(kind):  # type: ignore[valid-type, misc]
-            def sections(self) -> Sections:
+            def sections(self) -> CommandSections:
                 found: Any = remembered()
                 return found if isinstance(next(iter(found.values())), Mapping) else {"Commands": found}
 

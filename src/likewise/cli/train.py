@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 import likewise
 from likewise.adaptation.adapt_options import AdaptOptions
-from likewise.cli.groups import CommandTable, LazyGroup, Sections, command, group, typed
+from likewise.cli.groups import CommandSections, CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import (
     CORPUS,
@@ -108,7 +108,7 @@ class _TrainGroup(_RegisteredGroup):
 
 
 @group(kind=_TrainGroup)
-def train() -> Sections:
+def train() -> CommandSections:
     """Return the commands of `likewise train`, one for each recipe."""
     from likewise.recipes import recipe_summaries
 
