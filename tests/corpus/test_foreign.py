@@ -3,12 +3,15 @@
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from likewise.corpus import CorpusError, CorpusOptions, read_sentences
+from likewise.corpus import CorpusError, CorpusOptions, converter_process, read_sentences
 from likewise.corpus import foreign as reading
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.passages import read_passages
@@ -203,16 +206,76 @@ def test_a_file_that_cannot_be_read_is_passed_over_in_a_folder(tmp_path, write):
 def test_a_reader_that_hangs_is_ended_and_the_next_file_is_read(tmp_path, write, monkeypatch):
     path = write("a.html", f"<p>{PUMP} Once.</p>")
     blocks(write("first.html", f"<p>{PUMP} At first.</p>"))
-    os.kill(reading._CONVERTER._process.pid, signal.SIGSTOP)  # or else it might have answered already
+    hung = reading._CONVERTER._process
+    os.kill(hung.pid, signal.SIGSTOP)  # or else it might have answered already
     with monkeypatch.context() as patch:
-        patch.setattr(reading, "SECONDS", 0.0)
-        with pytest.raises(CorpusError, match="more than 0 s a page"):
+        patch.setattr(converter_process, "FILE_SECONDS", 0.0)
+        with pytest.raises(CorpusError, match=rf"{path}: .* to read .* MB"):
             blocks(path)
+    assert hung.poll() is not None
     assert len(blocks(path)[0][3]) == 3
     process = reading._CONVERTER._process
     process.kill()
     process.wait()
     assert len(blocks(write("b.html", f"<p>{PUMP} Twice.</p>"))) == 1
+
+
+def test_a_page_that_takes_too_long_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(converter_process, "PAGE_SECONDS", -1.0)
+    monkeypatch.setattr(converter_process, "_LOOK", 0.0001)
+    with pytest.raises(CorpusError, match=r"a\.pdf: page 1 takes"):
+        blocks(pdf_file(tmp_path / "a.pdf", *([f"{PUMP} This is page {i}."] for i in range(30))))
+
+
+READS = """
+import os, sys, threading, time
+from pathlib import Path
+from likewise.corpus import foreign
+from likewise.corpus.corpus_options import CorpusOptions
+from likewise.runs.orderly_stop import Stopped, orderly_stop
+from likewise.runs.progress import Progress
+from likewise.runs.overlap import read_ahead
+
+def show():
+    while foreign._CONVERTER._process is None:
+        time.sleep(0.01)
+    print(foreign._CONVERTER._process.pid, flush=True)
+
+threading.Thread(target=show, daemon=True).start()
+work = lambda: foreign.pages_of(Path(sys.argv[1]), ".html", CorpusOptions())
+try:
+    if sys.argv[2] == "orderly":
+        with orderly_stop(Progress(quiet=True)):
+            list(read_ahead(work()) if len(sys.argv) > 3 else work())
+    else:
+        list(work())
+except Stopped as stopped:
+    print(stopped)
+"""
+
+
+@pytest.mark.parametrize("ends", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [["plain"], ["orderly"], ["orderly", "in a thread"]])
+def test_the_reader_ends_with_its_job(tmp_path, write, ends, how):
+    path = write("a.html", "".join(f"<p>{'<b><i>' * 40}The pump {i} leaks{'</i></b>' * 40}</p>" for i in range(20_000)))
+    command = [sys.executable, "-c", READS, str(path), *how]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as job:
+        reader = int(job.stdout.readline())
+        time.sleep(0.5)
+        job.send_signal(ends)
+        said, _ = job.communicate(timeout=20)
+    end = time.monotonic() + 10
+    while alive(reader) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not alive(reader)
+    assert (str(path) in said) == (how[0] == "orderly" and ends != signal.SIGKILL)
+
+
+def alive(process):
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
 
 
 def test_a_text_is_made_once(tmp_path, write, monkeypatch):

@@ -6,19 +6,25 @@ process. See `likewise.corpus.foreign`, which starts it.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import io
 import json
 import os
 import re
+import signal
 import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 MEMORY = 2 << 30
 """Bytes that one file may take beyond what the libraries do."""
+TEXT = 256 << 20
+"""The most bytes of text that one file may have."""
 
 _NO_TEXT = ("script", "style", "noscript", "template", "nav", "footer", "aside", "form", "button", "svg")
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
@@ -33,6 +39,7 @@ Page = tuple[int, str]
 
 def main() -> None:
     """Convert the files that standard input names, until it ends."""
+    _end_with(int(sys.argv[1]))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is no answer
 
@@ -42,6 +49,7 @@ def main() -> None:
     import markitdown  # noqa: F401 (its memory is not the file's)
 
     _limit_memory()
+    answer(ready=True)
     for line in sys.stdin:
         task = json.loads(line)
         try:
@@ -56,17 +64,28 @@ def main() -> None:
             answer(error=_reason(error))
 
 
+def _end_with(parent: int) -> None:
+    """Have the system end this process with the one that started it, even if both are in the middle of something."""
+    with suppress(OSError, AttributeError):  # another system: it ends after the file that it reads
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        sys.exit()
+
+
 def _limit_memory() -> None:
     try:
         import resource
 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (TEXT, TEXT))
     except (ImportError, OSError, ValueError):  # another system: the time alone is limited
         return
 
 
 def _reason(error: Exception) -> str:
+    if getattr(error, "errno", None) == errno.EFBIG:
+        return f"it has more than {TEXT >> 20} MiB of text: divide it"
     line = next(iter(str(error).strip().splitlines()), "")
     if "password" in line.lower():
         return "it is locked by a password: save it without one"

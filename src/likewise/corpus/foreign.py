@@ -7,19 +7,13 @@ on its memory and time, and kept in the cache by their content.
 from __future__ import annotations
 
 import json
-import os
-import queue
-import subprocess
-import sys
-import threading
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-import likewise
+from likewise.corpus.converter_process import ConverterProcess
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import FREE_EXPANSION, Tick
 from likewise.errors import counted
@@ -36,8 +30,6 @@ UNITS = {".pdf": "page", ".pptx": "slide", NOTEBOOK: "cell"}
 """What the place in a file is called, if it is no line."""
 
 INSTALL = "pip install 'likewise[files]'"
-SECONDS = 120.0
-"""That a page may take, or a file that has none."""
 
 _PAGES = "pages.jsonl"
 _FORMAT = 1  # raise it when the same file gives another text
@@ -154,83 +146,7 @@ def _cells(path: Path) -> Iterator[tuple[int, str]]:
         ) from None
 
 
-class _Converter:
-    """The converting process, started when it is first needed, and again after a file that ended it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
-        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
-
-    def convert(self, path: Path, suffix: str, out: Path, tick: Tick | None) -> None:
-        """Write the pages of a file as JSON lines."""
-        with self._lock:
-            try:
-                size = path.stat().st_size
-                for answer in self._asked({"path": str(path.resolve()), "suffix": suffix, "out": str(out)}):
-                    if "error" in answer:
-                        raise CorpusError(f"{path}: it cannot be read as {suffix} ({answer['error']})")
-                    if tick is not None and answer.get("of"):
-                        tick(min(size, size * answer.get("seen", 0) // answer["of"]))
-            except queue.Empty:
-                self._end()
-                raise CorpusError(f"{path}: it takes more than {SECONDS:.0f} s a page to read: leave it out") from None
-            except (EOFError, OSError):
-                self._end()
-                raise CorpusError(
-                    f"{path}: reading it ends the process: it is damaged, or made to do that. Save it again, or leave "
-                    "it out"
-                ) from None
-
-    def _asked(self, task: dict[str, str]) -> Iterator[dict[str, Any]]:
-        """Send a task, and yield what is answered, with how many pages have been seen."""
-        process = self._running()
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(task) + "\n")
-        process.stdin.flush()
-        seen = 0
-        while True:
-            answer = self._answers.get(timeout=SECONDS)
-            if answer is None:
-                raise EOFError
-            if "written" in answer:
-                return
-            seen += 1
-            yield {**answer, "seen": seen}
-
-    def _running(self) -> subprocess.Popen[str]:
-        if self._process is None or self._process.poll() is not None:
-            home = str(Path(likewise.__file__).parents[1])
-            paths = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
-            self._answers = queue.Queue()
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "likewise.corpus.converter"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                encoding="utf-8",
-                env={**os.environ, "PYTHONPATH": paths},
-                start_new_session=True,  # Ctrl-C is for this process alone
-            )
-            threading.Thread(target=_collect, args=(self._process, self._answers), daemon=True).start()
-        return self._process
-
-    def _end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-
-def _collect(process: subprocess.Popen[str], answers: queue.Queue[dict[str, Any] | None]) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        answers.put(json.loads(line))
-    answers.put(None)
-
-
-_CONVERTER = _Converter()
+_CONVERTER = ConverterProcess()
 
 
 def uninstalled(suffixes: dict[str, int]) -> str:

@@ -34,6 +34,12 @@ _open: list[StopRequest] = []
 """The requests of the running jobs, the outermost first: a job may be part of another one."""
 
 
+def check_stops(done: str = "") -> None:
+    """Raise `Stopped` if the running jobs are to stop: for what takes long and has nothing to save."""
+    for request in _open:
+        request.check(done)
+
+
 @contextmanager
 def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
     """Turn the first SIGINT or SIGTERM in a `with` block into a request, and the second into an interruption.
