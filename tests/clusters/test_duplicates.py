@@ -172,3 +172,122 @@ def test_a_file_that_is_read_is_not_written_over(option, saved_model, sentences,
     with pytest.raises(likewise.LikewiseError, match=r"own.txt is one of the files that were read"):
         likewise.duplicates(tmp_path, model=saved_model, quiet=True, **{option: tmp_path / "." / "own.txt"})
     assert path.read_bytes() == before
+
+
+def found_by(texts, **options):
+    return likewise.duplicates(texts, quiet=True, **options).groups
+
+
+def test_positions_are_those_of_the_list_that_was_given():
+    texts = ["", "I lost my card", "The train is late", " ", "i lost my card!", "---", "the train is late!"]
+    assert set(found_by(texts)) == {(1, 4), (2, 6)}
+
+
+def test_texts_of_signs_are_duplicates_only_of_the_same_signs():
+    assert found_by(["👍", "!!!", "👍", "👎", "!", "", ""], words=0, threshold=-1) == ((0, 2),)
+
+
+OPENING = (
+    "Dear customer service team, we thank you for the delivery of the ordered goods and for the friendly support. "
+    "We have checked the goods with care, and all parts were found in the box. "
+) * 12
+ENDS = [
+    "Please send a replacement for the broken pump because oil drips onto the floor.",
+    "Please cancel the contract for cleaning the office windows and return the deposit.",
+]
+
+
+@pytest.mark.parametrize("texts", [[OPENING + end for end in ENDS], [end + " " + OPENING for end in ENDS]])
+def test_texts_that_share_all_but_a_sentence_are_compared_by_that_sentence(texts):
+    assert found_by(texts) == ()
+    assert found_by([texts[0], texts[0].replace("broken pump", "broken  pump").replace("Please send", "please send")])
+
+
+def test_long_texts_without_sentences_are_compared_part_by_part():
+    log = " ".join(f"step{i % 7} ran well and" for i in range(200))
+    assert found_by([f"{log} the pump leaks oil", f"{log} the office party begins"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("Turn the left valve", "Turn the right valve"),
+        ("Switch the light on", "Switch the light off"),
+        ("Call me before lunch", "Call me after lunch"),
+        ("Please open the gate", "Please close the gate"),
+        ("I want to buy ten shares", "I want to sell ten shares"),
+        ("How do I lock the door?", "How do I unlock the door?"),
+        ("Take it once a day", "Take it twice a day"),
+        ("Press the first button", "Press the second button"),
+        ("Add ½ cup of sugar", "Add ¼ cup of sugar"),
+        ("we meet on monday", "we meet on tuesday"),
+        ("The pipe is 5 mm wide", "The pipe is 5 cm wide"),
+        ("It costs 20 €", "It costs 20 $"),
+        ("Update to version 1.2.3", "Update to version 1.2.4"),
+        ("The dog bit the man", "The man bit the dog"),
+        ("A flight from Paris to London", "A flight from London to Paris"),
+        ("It is -5 degrees", "It is 5 degrees"),
+        ("Berlin is cold in winter", "Rome is cold in winter"),
+        ("The price goes up", "The price goes down"),
+    ],
+)
+def test_near_texts_that_exclude_each_other_are_kept(text, other):
+    assert found_by([text, other], threshold=0.3) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("I lost my card yesterday", "Yesterday I lost my card."),
+        ("The delivery was late again", "the delivery was lare again"),
+        ("Where is my card? Thanks!", "Where is my card?"),
+        ("The first of the two", "The 1st of the 2"),
+    ],
+)
+def test_other_order_spelling_and_politeness_leave_duplicates(text, other):
+    assert found_by([text, other], threshold=0.3) == ((0, 1),)
+
+
+def test_in_other_languages_only_the_same_words_but_for_misspellings_count():
+    texts = [
+        "Bitte öffnen Sie das Ventil an der Pumpe",
+        "Bitte schließen Sie das Ventil an der Pumpe",
+        "bitte öffnen Sie das Ventil an der Pummpe!",
+    ]
+    by_words = likewise.duplicates(texts, quiet=True, threshold=0.5)
+    assert by_words.language == "German"
+    assert by_words.groups == ((0, 2),)
+
+
+def test_what_is_kept_and_what_is_left_out_add_up_and_keep_all_columns(tmp_path):
+    rows = [
+        {"id": 1, "text": "I lost my card"},
+        {"id": 2, "text": "i lost my card!", "note": "=late"},
+        {"id": 3, "text": "👍"},
+        {"id": 4, "text": ""},
+        {"id": 5, "text": None},
+        {"id": 6, "text": "Another text here", "place": "Rome"},
+        {"id": 7, "text": "I lost my card"},
+    ]
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = {"corpus_options": CorpusOptions(field="text"), "quiet": True}
+    for name in ("kept.jsonl", "kept.csv"):
+        counted = likewise.duplicates(source, keep_one=tmp_path / name, **options)
+        left_out = [json.loads(line) for line in (tmp_path / "kept.left-out.jsonl").read_text().splitlines()]
+        assert [(row["id"], row["left_out"]["reason"]) for row in left_out] == [
+            (2, "says the same"),
+            (7, "the same words"),
+        ]
+        (tmp_path / "kept.left-out.jsonl").unlink()
+        assert counted.kept + len(left_out) == len(rows) == counted.texts
+    kept = [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text().splitlines()]
+    assert kept == [rows[i] for i in (0, 2, 3, 4, 5)]
+    with (tmp_path / "kept.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [row["place"] for row in table] == ["", "", "", "", "Rome"]
+
+
+def test_one_file_for_both_results_is_refused(tmp_path):
+    with pytest.raises(likewise.LikewiseError, match=r"both\.txt"):
+        likewise.duplicates(["a b c", "d e f"], out=tmp_path / "both.txt", keep_one=tmp_path / "both.txt")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
-from typer import Argument, Option
+from typer import Argument, Option, echo
 
 from likewise.cli.groups import typed
 from likewise.cli.shared_options import (
@@ -23,6 +23,8 @@ _REASONS = {
     "numbers": "a number",
     "opposites": "opposite words",
     "names": "another name",
+    "order": "the order of their words",
+    "the rest": "what is left without the sentences that both have",
     "other words": "too few words in common",
 }
 TextsArgument = Annotated[list[Path], Argument(help="Files, folders or patterns; repeatable.")]
@@ -52,7 +54,7 @@ def duplicates(
         Optional[str],
         Option(
             help="A file for the texts that are kept: whole rows if it ends in .jsonl or .csv, otherwise one text on "
-            "each line."
+            "each line. What is left out is written beside it, as NAME.left-out.jsonl, with the reasons."
         ),
     ] = None,
     threshold: Annotated[
@@ -62,7 +64,7 @@ def duplicates(
         float,
         Option(
             help="The lowest share of words that duplicates have in common. 0 compares vectors alone: texts that "
-            "differ by a negation, a number, a name or an opposite can then be duplicates too."
+            "differ by a negation, a number, a name, an opposite, or behind what the model reads, are then duplicates."
         ),
     ] = 0.3,
     engine: EngineOption = "auto",
@@ -76,8 +78,14 @@ def duplicates(
     from likewise.clusters.duplicates import duplicates as find_duplicates
 
     found = find_duplicates(**arguments)
-    if not quiet:
-        _show_duplicates(found)
+    if quiet:
+        return
+    _show_duplicates(found)
+    if keep_one is not None:
+        from likewise.clusters.duplicates import left_out_path
+
+        left_out = found.texts - found.kept
+        echo(f"Written: {found.kept:,} in {keep_one}, {left_out:,} left out in {left_out_path(keep_one)}")
 
 
 def _show_duplicates(found: Any) -> None:
@@ -97,6 +105,8 @@ def _show_duplicates(found: Any) -> None:
             console.print(Text.assemble((f"         {why}", "dim"), _shortened(pair.text, console, len(why))))
 
     repeated = f"{found.exact:,} repeat another word for word, {found.near:,} more say the same"
+    if found.empty:
+        repeated += f", {found.empty:,} are empty"
     console.print(f"{counted(found.texts, 'text')}: {repeated}; {found.kept:,} are kept", soft_wrap=True)
     show(f"Just above the threshold of {found.threshold:g}: duplicates", found.above)
     show("Just below it: kept", found.below)
@@ -109,6 +119,11 @@ def _show_duplicates(found: Any) -> None:
         low = found.at_random >= found.threshold - _USUAL
         console.print(
             f"\nWith this encoder {usual}: the threshold is too low for it" if low else f"\nTo compare: {usual}"
+        )
+    if found.language != "English":
+        what = f"Most texts are {found.language}" if found.language else "The language of the texts is not known"
+        console.print(
+            f"{what}: without a list of its opposites, only texts of the same words, but for misspellings, count"
         )
     if found.by_threshold:
         levels = ", ".join(f"{count:,} by {level:g}" for level, count in found.by_threshold.items())
@@ -124,20 +139,16 @@ def topics(
     out: Annotated[str, Option(help="The folder for topics.jsonl, assignments.jsonl and map.html.")],
     number: Annotated[
         Optional[int],
-        Option(help="The number of topics; by default as many as there are communities of similar texts."),
+        Option(help="The most topics, the nearest of which are joined; by default as many as the text has."),
     ] = None,
-    resolution: Annotated[
-        float, Option(help="Higher for more and smaller topics, lower for fewer and larger ones.")
-    ] = 4.0,
-    smallest: Annotated[
-        int, Option(help="The fewest texts of a topic; those of smaller ones go to the nearest other topic.")
-    ] = 5,
+    smallest: Annotated[int, Option(help="The fewest texts of a topic.")] = 10,
     language: Annotated[
-        str, Option(help="The language of the text; common words are left out of names for English alone.")
-    ] = "English",
+        Optional[str],
+        Option(help="The language of the text, whose stop words are left out of names; found out by default."),
+    ] = None,
     engine: EngineOption = "auto",
     precision: PrecisionOption = "fp32",
-    seed: Annotated[int, Option(help="Fixes the sample, the communities and the map.")] = 1,
+    seed: Annotated[int, Option(help="Fixes the sample, the topics and the map.")] = 1,
     quiet: QuietOption = False,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
@@ -158,10 +169,12 @@ def _show_topics(found: Any) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    texts = len(found.of)
+    texts = int((found.of >= 0).sum())
     console.print(
         f"{counted(len(found.topics), 'topic')} of {counted(texts, 'text')}: {found.path / 'map.html'}", soft_wrap=True
     )
+    if empty := len(found.of) - texts:
+        console.print(f"{counted(empty, 'empty text')} without a topic")
     for topic in found.topics[:_LARGEST]:
         head = (f"{topic.size:>8,}  ", "cyan")
         console.print(Text.assemble(head, (printable(topic.name), "bold")), soft_wrap=True)

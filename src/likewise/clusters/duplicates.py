@@ -6,7 +6,7 @@ import csv
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.clusters.near import Repeats, repeats
+from likewise.clusters.second_look import SecondLook
 from likewise.clusters.texts import KeptTexts, TextError, Unit, keep_texts, read_units
-from likewise.clusters.words import difference, shared, wording
+from likewise.clusters.words import REASONS
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
-from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
 from likewise.runs.job import check_target
@@ -35,6 +35,7 @@ THRESHOLD = 0.9
 WORDS = 0.3
 _EXAMPLES = 3
 _PAIRS = 5000
+_SAMPLE = 500
 _BELOW = 0.05
 """How far below the threshold examples are looked for."""
 
@@ -60,11 +61,14 @@ class Duplicates:
     """The duplicates among texts, as `duplicates` finds them.
 
     Attributes:
-        texts: how many were read.
+        texts: how many were read, empty ones too, which are always kept.
+        empty: how many of these are empty.
         exact: of these, how many repeat an earlier one word for word; white space does not count.
         near: how many more say what an earlier one says.
         groups: of more than one text: positions in the order of reading, from 0, the one that is kept first. In the
             order of those that are kept.
+        language: in which most texts are written, "" if they do not tell. The words that exclude each other are
+            English; in another language two texts are the same only if their words are, but for misspellings.
         threshold: the least cosine that counts.
         above: pairs just above the threshold, which count.
         below: pairs just below it, which do not.
@@ -75,9 +79,11 @@ class Duplicates:
     """
 
     texts: int
+    empty: int
     exact: int
     near: int
     groups: tuple[tuple[int, ...], ...]
+    language: str
     threshold: float
     above: tuple[NearPair, ...]
     below: tuple[NearPair, ...]
@@ -111,8 +117,10 @@ def duplicates(
 
     A text is a line of a list, a row of JSONL, CSV or Parquet, or a paragraph of prose. It is a duplicate of an earlier
     one that is kept if their vectors have a cosine of the threshold or more, and their words agree: they share some of
-    them, and neither has a negation, a number, a name or an opposite that the other lacks. Of each group the first is
-    kept. Vectors stay in the cache, so that another threshold takes seconds.
+    them in the same order, and neither has a negation, a number, a name or an opposite that the other lacks. Texts of
+    several sentences are compared again without the sentences that both have, and long ones part by part, so that what
+    the model does not read counts as well. Of each group the first is kept. Empty texts are kept, and texts of signs
+    alone are duplicates only of the same signs. Vectors stay in the cache, so that another threshold takes seconds.
 
     Args:
         texts: files, folders, or patterns, as `index` takes them; in Python also texts: a list, a column, any iterable.
@@ -120,10 +128,11 @@ def duplicates(
         model: the encoder, or what `load` takes.
         out: the JSONL file of groups: for each the text that is kept, and its duplicates with their places and cosines.
         keep_one: a file for the texts that are kept: whole rows if it ends in .jsonl or .csv, otherwise one text on
-            each line.
+            each line. What is left out is written beside it, as NAME.left-out.jsonl, each with the text that is kept
+            for it; both together have as many rows as were read.
         threshold: the least cosine of duplicates, from -1 to 1.
-        words: the least share of words that duplicates have in common; 0 looks at vectors alone, so
-            that negations, numbers, names and opposites do not count either.
+        words: the least share of words that duplicates have in common; 0 looks at vectors alone, so that negations,
+            numbers, names, opposites, and what the model does not read, do not count either.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         engine, precision: as in `load`.
         seed: fixes the cells in which more than 100,000 texts are compared.
@@ -140,21 +149,26 @@ def duplicates(
         raise OptionError(f"threshold is {threshold}: give a cosine, for example {THRESHOLD}")
     if not 0 <= words <= 1:
         raise OptionError(f"words is {words}: give a share from 0 to 1")
-    for target in (out, keep_one):
-        if target is not None:
-            check_target(target, "file")
+    targets = [out, keep_one, None if keep_one is None else left_out_path(keep_one)]
+    written = [Path(target) for target in targets if target is not None]
+    for target in written:
+        check_target(target, "file")
+    if len({path.resolve() for path in written}) < len(written):
+        raise OptionError(f"{os.fspath(out or '')}: out and keep_one are one file: give each a name of its own")
     progress, given = Progress(quiet), given_texts(texts, corpus_options)
     kept = keep_texts(given, model=model, engine=engine, precision=precision, progress=progress)
     read = {Path(file).resolve() for file in kept.files if file}
-    for target in (out, keep_one):
-        if target is not None and Path(target).resolve() in read:
+    for target in written:
+        if target.resolve() in read:
             raise OptionError(
-                f"{os.fspath(target)} is one of the files that were read, and would be overwritten: name another one"
+                f"{target} is one of the files that were read, and would be overwritten: name another one"
             )
 
+    sample = [kept.text(number) for number in range(min(kept.different, _SAMPLE))]
+    look = SecondLook(sample, kept.encode, threshold, words)
+
     def reason(one: int, other: int) -> str:
-        first, second = wording(kept.text(one)), wording(kept.text(other))
-        return difference(first, second) or ("other words" if shared(first, second) < words else "")
+        return look.reason(kept.text(one), kept.text(other))
 
     with orderly_stop(progress) as stop, progress.bar("comparing", kept.different) as bar:
 
@@ -162,55 +176,63 @@ def duplicates(
             bar.advance(done)
             stop.check("while texts were compared; their vectors are kept")
 
-        looks = (reason,) if words else ()
-        found = repeats(kept.vectors, threshold, *looks, seed=seed, advance=advance)
-    result = _summed(kept, found, threshold)
+        repeated = repeats(kept.vectors, threshold, reason, seed=seed, advance=advance)
+    result = _summed(kept, repeated, threshold, look.language)
     if out is not None:
         with written_whole(Path(out)) as path, path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(group, ensure_ascii=False) + "\n" for group in _written(kept, found, result))
+            file.writelines(json.dumps(group, ensure_ascii=False) + "\n" for group in _written(kept, repeated, result))
     if keep_one is not None:
-        _write_kept(Path(keep_one), given, kept, result)
+        _write_kept(Path(keep_one), given, kept, repeated, result)
     return result
 
 
-def _summed(kept: KeptTexts, found: Repeats, threshold: float) -> Duplicates:
+def left_out_path(keep_one: str | os.PathLike[str]) -> Path:
+    """Return the file of what is left out beside the file of what is kept.
+
+    >>> left_out_path("kept.csv").name
+    'kept.left-out.jsonl'
+    """
+    path = Path(keep_one)
+    return path.with_name(f"{path.stem}.left-out.jsonl")
+
+
+def _summed(kept: KeptTexts, repeated: Repeats, threshold: float, language: str) -> Duplicates:
     """Return the duplicates, with the pairs nearest to the threshold on both sides."""
-    head = found.of[kept.number]  # (N,) the different text that each stands for
+    head = repeated.of[kept.number]  # (N,) the different text that each stands for
     order = np.argsort(kept.first[head], kind="stable")
     begins = np.flatnonzero(np.diff(head[order], prepend=-1))
-    groups = []
-    for group in np.split(order, begins[1:]):
-        if len(group) > 1:
-            groups.append(tuple(group.tolist()))
-    near = found.of != np.arange(kept.different)
-    others = np.flatnonzero(~near & (found.nearest >= 0))
+    groups = [kept.position[group].tolist() for group in np.split(order, begins[1:]) if len(group) > 1]
+    near = repeated.of != np.arange(kept.different)
+    others = np.flatnonzero(~near & (repeated.nearest >= 0))
 
     def pair(text: int, other: int, cosine: float, reason: str = "") -> NearPair:
         return NearPair(kept.text(text), kept.text(other), round(float(cosine), 4), reason)
 
-    above = sorted(np.flatnonzero(near).tolist(), key=lambda one: (found.cosine[one], one))[:_EXAMPLES]
-    close = others[(found.near[others] < threshold) & (found.near[others] >= threshold - _BELOW)]
-    below = sorted(close.tolist(), key=lambda one: (-found.near[one], one))[:_EXAMPLES]
-    rejected = {text: (other, cosine, why) for text, other, cosine, why in found.apart if not near[text]}
+    above = sorted(np.flatnonzero(near).tolist(), key=lambda one: (repeated.cosine[one], one))[:_EXAMPLES]
+    close = others[(repeated.near[others] < threshold) & (repeated.near[others] >= threshold - _BELOW)]
+    below = sorted(close.tolist(), key=lambda one: (-repeated.near[one], one))[:_EXAMPLES]
+    rejected = {text: (other, cosine, why) for text, other, cosine, why in repeated.apart if not near[text]}
     apart = sorted(rejected.items(), key=lambda item: (-item[1][1], item[0]))
     shown: list[tuple[int, tuple[int, float, str]]] = []
-    for kind in ("negation", "numbers", "opposites", "names", "other words"):  # one of each kind before a second
+    for kind in REASONS:  # one of each kind before a second
         shown += [one for one in apart if one[1][2] == kind][:2]
     told = set(rejected)
     levels = sorted({round(threshold + step / 100, 2) for step in (-10, -5, 3, 6) if threshold + step / 100 < 1})
     free = np.array([one not in told for one in range(kept.different)])
     return Duplicates(
-        texts=len(kept),
+        texts=kept.read,
+        empty=kept.read - len(kept),
         exact=len(kept) - kept.different,
         near=int(near.sum()),
-        groups=tuple(groups),
+        groups=tuple(map(tuple, groups)),
+        language=language,
         threshold=threshold,
-        above=tuple(pair(one, found.of[one], found.cosine[one]) for one in above),
-        below=tuple(pair(one, found.nearest[one], found.near[one]) for one in below),
+        above=tuple(pair(one, repeated.of[one], repeated.cosine[one]) for one in above),
+        below=tuple(pair(one, repeated.nearest[one], repeated.near[one]) for one in below),
         apart=tuple(pair(text, other, cosine, why) for text, (other, cosine, why) in shown),
         reasons=dict(Counter(why for _, _, why in rejected.values()).most_common()),
         at_random=round(_at_random(kept.vectors), 4),
-        by_threshold={level: int((free & (found.near >= level)).sum()) for level in levels},
+        by_threshold={level: int((free & (repeated.near >= level)).sum()) for level in levels},
     )
 
 
@@ -224,51 +246,78 @@ def _at_random(vectors: np.ndarray) -> float:
     return float(np.quantile((vectors[first] * vectors[second]).sum(axis=1), 0.99))
 
 
-def _written(kept: KeptTexts, found: Repeats, result: Duplicates) -> Iterator[dict[str, Any]]:
+def _written(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[dict[str, Any]]:
     """Yield the groups as they are written."""
-    for head, *others in result.groups:
+    place = {position: place for place, position in enumerate(kept.position.tolist())}
+    for group in result.groups:
+        first, *others = (place[position] for position in group)
         yield {
-            "kept": {"text": kept.text(int(kept.number[head])), **kept.place(head)},
+            "kept": {"text": kept.text(int(kept.number[first])), **kept.place(first)},
             "duplicates": [
-                {
-                    "text": kept.text(number := int(kept.number[one])),
-                    **kept.place(one),
-                    "cosine": 1.0 if number == kept.number[head] else round(float(found.cosine[number]), 4),
-                }
-                for one in others
+                {"text": kept.text(int(kept.number[other])), **kept.place(other), "cosine": cosine}
+                for other, cosine in zip(others, _cosines(kept, repeated, first, others), strict=True)
             ],
         }
 
 
-def _write_kept(path: Path, given: TextSource, kept: KeptTexts, result: Duplicates) -> None:
-    """Write what is left if the first of each group is kept: the texts are read again."""
-    leave = np.zeros(len(kept), dtype=bool)
-    for _, *others in result.groups:
-        leave[others] = True
+def _cosines(kept: KeptTexts, repeated: Repeats, first: int, others: Sequence[int]) -> list[float]:
+    """Return the cosine of each duplicate with the text that is kept, 1 where it has the same words."""
+    numbers = kept.number[list(others)]
+    return [1.0 if number == kept.number[first] else round(float(repeated.cosine[number]), 4) for number in numbers]
+
+
+def _write_kept(path: Path, given: TextSource, kept: KeptTexts, repeated: Repeats, result: Duplicates) -> None:
+    """Write what is left if the first of each group is kept, and beside it what is left out; both are read again."""
+    reason: dict[int, dict[str, Any]] = {}
+    place = {position: place for place, position in enumerate(kept.position.tolist())}
+    for first, *others in result.groups:
+        head = place[first]
+        for other, cosine in zip(
+            others, _cosines(kept, repeated, head, [place[position] for position in others]), strict=True
+        ):
+            same = "the same words" if cosine == 1 else "says the same"
+            text = kept.text(int(kept.number[head]))
+            reason[other] = {"reason": same, "cosine": cosine, "kept": {"text": text, **kept.place(head)}}
+    as_table = path.suffix == ".csv"
+    columns: dict[str, None] = {}
+    for unit in _again(given, result) if as_table else ():
+        columns |= dict.fromkeys(_row(unit))
     with ExitStack() as stack:
-        unfinished = stack.enter_context(written_whole(path))
-        file = stack.enter_context(unfinished.open("w", encoding="utf-8", newline=""))
-        table: csv.DictWriter[str] | None = None
-        for unit, left_out in _together(read_units(given, Progress(quiet=True)), leave):
-            if left_out:
-                continue
-            if path.suffix == ".csv":
-                row = dict(unit.row or {"text": unit.text})
-                if table is None:
-                    table = csv.DictWriter(file, list(row), restval="", extrasaction="ignore")
-                    table.writeheader()
-                table.writerow(row)
+        file, others = (
+            stack.enter_context(stack.enter_context(written_whole(target)).open("w", encoding="utf-8", newline=""))
+            for target in (path, left_out_path(path))
+        )
+        table = csv.DictWriter(file, list(columns), restval="")
+        if as_table:
+            table.writeheader()
+        for position, unit in enumerate(_again(given, result)):
+            if position in reason:
+                others.write(_json(_row(unit) | {"left_out": reason[position]}))
+            elif as_table:
+                table.writerow(_row(unit))
             elif path.suffix == ".jsonl":
-                row = dict(unit.row or {"text": unit.text} | ({"file": unit.file} if unit.file else {}))
-                file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+                file.write(_json(_row(unit)))
             else:
                 file.write(unit.text + "\n")
 
 
-def _together(units: Iterator[Unit], leave: np.ndarray) -> Iterator[tuple[Unit, bool]]:
-    try:
-        yield from zip(units, leave.tolist(), strict=True)
-    except ValueError as error:
-        if isinstance(error, LikewiseError):
-            raise
-        raise TextError("the texts changed while they were compared: run the same command again") from None
+def _row(unit: Unit) -> dict[str, Any]:
+    return dict(unit.row or {"text": unit.text} | ({"file": unit.file} if unit.file else {}))
+
+
+def _json(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, default=str) + "\n"
+
+
+def _again(given: TextSource, result: Duplicates) -> Iterator[Unit]:
+    """Yield the texts once more.
+
+    Raises:
+        TextError: they are not as many as before.
+    """
+    count = 0
+    for unit in read_units(given, Progress(quiet=True)):
+        count += 1
+        yield unit
+    if count != result.texts:
+        raise TextError("the texts changed while they were compared: run the same command again")

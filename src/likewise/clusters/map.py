@@ -10,7 +10,8 @@ import numpy as np
 
 from likewise.runs.pages import page_of
 
-_PERPLEXITY = 30.0
+_FEWEST = 20
+"""Texts below which UMAP has no neighbourhoods to lay out."""
 _SHOWN = 160
 """Characters of a text on the page."""
 
@@ -25,19 +26,18 @@ class Spot(NamedTuple):
 
 
 def laid_out(vectors: np.ndarray, seed: int) -> np.ndarray:
-    """Return a place (P, 2) for each vector, from 0 to 1, where near vectors are near (t-SNE, by cosines).
+    """Return a place (P, 2) for each vector, from 0 to 1, where near vectors are near (UMAP, by cosines).
 
     Args:
         vectors: (P, D) of length 1.
         seed: fixes the layout.
     """
     from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
+    from umap import UMAP
 
-    some = min(50, *vectors.shape)
-    reduced = PCA(some, random_state=seed).fit_transform(vectors)
-    perplexity = min(_PERPLEXITY, max(1.0, (len(vectors) - 1) / 3))
-    places = TSNE(2, perplexity=perplexity, init="pca", random_state=seed).fit_transform(reduced)
+    few = len(vectors) < _FEWEST
+    reducer = PCA(2, random_state=seed) if few else UMAP(min_dist=0.1, metric="cosine", random_state=seed)
+    places = reducer.fit_transform(vectors)
     low, high = places.min(axis=0), places.max(axis=0)
     scaled: np.ndarray = (places - low) / np.maximum(high - low, 1e-12)
     return scaled

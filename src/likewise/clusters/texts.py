@@ -5,10 +5,9 @@ Letters of the shapes: N texts, S different texts, D embedding.
 
 from __future__ import annotations
 
-import re
 import tempfile
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from os import PathLike
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from likewise.runs.progress import Progress
 
 _TEXTS, _ENDS, _VECTORS = "texts.txt", "ends.npy", "vectors.npy"
-_SIGN = re.compile(r"\w")
 
 
 class TextError(LikewiseError):
@@ -50,13 +48,15 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class KeptTexts:
-    """Texts in their order, each with the number of the different text that it is.
+    """Texts in their order, each with the number of the different text that it is; empty ones are left out.
 
     Attributes:
         folder: of the cache, with the different texts and their vectors.
         files: their paths; "" for texts that were given as such.
         file, line: (N,) where each text stands: the number of its file, and the line from 1, in a Parquet file the row.
         number: (N,) which of the different texts each is; these are numbered in the order in which they come.
+        position: (N,) the place of each among all that were read, from 0.
+        read: how many were read, empty ones too.
         fingerprint: of the different texts, the model and the way to vectors.
     """
 
@@ -65,7 +65,10 @@ class KeptTexts:
     file: np.ndarray
     line: np.ndarray
     number: np.ndarray
+    position: np.ndarray
+    read: int
     fingerprint: str
+    encoder: DeferredEncoder = field(repr=False, compare=False)
     _ends: np.ndarray = field(repr=False, compare=False)
     _bytes: np.ndarray = field(repr=False, compare=False)
 
@@ -99,6 +102,11 @@ class KeptTexts:
         begin = int(self._ends[number - 1]) + 1 if number else 0
         return self._bytes[begin : int(self._ends[number])].tobytes().decode("utf-8")
 
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return vectors (P, D) of length 1 of other texts, by the same encoder."""
+        vectors: np.ndarray = self.encoder.model.encode(list(texts), normalize_embeddings=True)
+        return vectors
+
     def place(self, position: int) -> dict[str, Any]:
         """Return where a text stands, by its position among all."""
         name = self.files[int(self.file[position])]
@@ -117,16 +125,15 @@ def read_units(given: TextSource, progress: Progress) -> Iterator[Unit]:
     if given.in_memory and given.options.field:
         field = given.options.field
         for line, row in READERS["jsonl"](Source(given.path, given.options)):
-            if _SIGN.search(text := " ".join(field_text(given.path, line, row, field).split())):
-                whole = {name: row[name] for name in row if name != ID or "id" not in row}
-                yield Unit(text, "", line, whole if given.rows else None)
+            text = " ".join(field_text(given.path, line, row, field).split())
+            whole = {name: row[name] for name in row if name != ID or "id" not in row}
+            yield Unit(text, "", line, whole if given.rows else None)
         return
     for source in find_sources(given.files, given.options, progress):
         for paragraph in read_paragraphs(source, join_rows=True):
             line = next((line for line, _ in paragraph.sentences), 0)
             text = " ".join(" ".join(sentence for _, sentence in paragraph.sentences).split())
-            if _SIGN.search(text):
-                yield Unit(text, "" if given.in_memory else str(source.path), line, paragraph.row)
+            yield Unit(text, "" if given.in_memory else str(source.path), line, paragraph.row)
 
 
 def keep_texts(
@@ -157,9 +164,13 @@ def keep_texts(
         folder = Path(work)
         numbers: dict[bytes, int] = {}
         names: dict[str, int] = {}
-        places, ends, size = array("i"), array("q"), 0
+        places, ends, size, read = array("i"), array("q"), 0, 0
         with (folder / _TEXTS).open("wb") as file, progress.bar("reading") as bar:
-            for unit in read_units(given, progress):
+            for position, unit in enumerate(read_units(given, progress)):
+                read = position + 1
+                bar.advance()
+                if not unit.text:
+                    continue
                 digest = digest_of(unit.text)
                 number = numbers.setdefault(digest, len(ends))
                 if number == len(ends):
@@ -167,9 +178,8 @@ def keep_texts(
                     size += file.write(unit.text.encode("utf-8")) + 1
                     file.write(b"\n")
                     ends.append(size - 1)
-                places.extend((names.setdefault(unit.file, len(names)), unit.line, number))
-                bar.advance()
-        table = np.array(places, dtype=np.int32).reshape(-1, 3)
+                places.extend((names.setdefault(unit.file, len(names)), unit.line, number, position))
+        table = np.array(places, dtype=np.int32).reshape(-1, 4)
         if len(table) < at_least:
             named = given.files if isinstance(given.files, str | PathLike) and not given.in_memory else "these texts"
             there = counted(len(table), "text")
@@ -186,8 +196,11 @@ def keep_texts(
         final = cached("vectors", key.hexdigest(), make, resumes=True)
     known = np.load(final / _ENDS, mmap_mode="r")
     text = np.memmap(final / _TEXTS, dtype=np.uint8, mode="r")
-    file_of, line, number_of = table.T
-    return KeptTexts(final, tuple(names), file_of, line, number_of, key.hexdigest(), known, text)
+    file_of, line, number_of, position_of = table.T
+    fingerprint = key.hexdigest()
+    return KeptTexts(
+        final, tuple(names), file_of, line, number_of, position_of, read, fingerprint, encoder, known, text
+    )
 
 
 def _encode(

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.clusters.communities import RESOLUTION, centres_of, communities, divided
 from likewise.clusters.map import Spot, laid_out, map_page
-from likewise.clusters.names import named, topic_words
 from likewise.clusters.texts import KeptTexts, keep_texts
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, given_texts
-from likewise.errors import counted
+from likewise.corpus.languages import language_of
+from likewise.errors import counted, require_extra
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job
@@ -34,12 +33,18 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 SAMPLE = 20_000
-"""Texts that are grouped, drawn at random; every other one goes to the topic of the nearest centre."""
-SMALLEST = 5
+"""Texts that are sorted, drawn at random; every other one goes to the topic of the nearest centre."""
+FEW = 100
+"""Texts below which there is too little for UMAP and HDBSCAN."""
+SMALLEST = 10
 ON_MAP = 5_000
 """Texts on the map, drawn at random."""
 _EXAMPLES = 5
-_NAMED_BY = 100_000
+_IN_NAME = 3
+"""Words of a name."""
+_TOLD_BY = 500
+"""Texts that tell the language."""
+_WITHOUT_BLANKS = ("chinese", "japanese", "thai", "lao", "khmer", "burmese")
 _AT_ONCE = 1 << 14
 
 
@@ -71,8 +76,8 @@ class Topics:
     Attributes:
         path: the folder, with topics.jsonl, assignments.jsonl and map.html; None if none was written.
         topics: the largest first.
-        of: (N,) the topic of each text, in the order of reading.
-        fit: (N,) the cosine of each text with the centre of its topic.
+        of: (N,) the topic of each text, in the order of reading; -1 for an empty one.
+        fit: (N,) the cosine of each text with the centre of its topic; NaN for an empty one.
     """
 
     path: Path | None
@@ -88,9 +93,8 @@ def topics(
     model: SentenceTransformer | str | os.PathLike[str] = "bundled:minilm",
     out: str | os.PathLike[str] | None = None,
     number: int | None = None,
-    resolution: float = RESOLUTION,
     smallest: int = SMALLEST,
-    language: str = "English",
+    language: str | None = None,
     corpus_options: CorpusOptions | None = None,
     engine: EngineName = "auto",
     precision: EnginePrecision = "fp32",
@@ -101,19 +105,19 @@ def topics(
 ) -> Topics:
     """Find the topics of texts, and name them by their words.
 
-    A text is a line of a list, a row of JSONL, CSV or Parquet, or a paragraph of prose. Topics are communities in the
-    graph of each text's nearest neighbours, so that their number follows from the text; `number` asks for one
-    instead (k-means). Each text belongs to the topic of the nearest centre. Vectors stay in the cache.
+    A text is a line of a list, a row of JSONL, CSV or Parquet, or a paragraph of prose. BERTopic (Grootendorst 2022)
+    sorts them, or 20,000 drawn at random, by their vectors: UMAP and HDBSCAN find the topics, class-based tf-idf their
+    words. Texts that HDBSCAN leaves out, and all others, go to the topic whose mean vector is nearest. Fewer than 100
+    texts are grouped by average linkage instead. Vectors stay in the cache.
 
     Args:
         texts: files, folders, or patterns, as `index` takes them; in Python also texts: a list, a column, any iterable.
             Rows are mappings or a DataFrame.
         model: the encoder, or what `load` takes.
         out: the folder for topics.jsonl, assignments.jsonl and map.html.
-        number: how many topics; by default as many as the text has communities.
-        resolution: higher for more and smaller topics, lower for fewer and larger ones.
-        smallest: the fewest texts of a topic; those of smaller ones go to the nearest other topic.
-        language: the language of the text; common words are left out of names for English alone.
+        number: the most topics, the nearest of which are joined; by default as many as the text has.
+        smallest: the fewest texts of a topic of the sample.
+        language: the language of the text, whose stop words are left out of names; None finds it out.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         engine, precision: as in `load`.
         seed: fixes the sample, the communities and the map.
@@ -131,66 +135,140 @@ def topics(
     """
     if number is not None and number < 2:
         raise OptionError(f"number is {number}: give 2 or more topics, or leave it out")
-    if not resolution > 0:
-        raise OptionError(f"resolution is {resolution}: give a number above 0")
-    if smallest < 1:
-        raise OptionError(f"smallest is {smallest}: give 1 or more")
+    if smallest < 2:
+        raise OptionError(f"smallest is {smallest}: give 2 or more")
+    require_extra("topics", "Topics", "bertopic")
     checked_seed(seed)
     if out is not None:
         check_target(out)
     progress, given = Progress(quiet), given_texts(texts, corpus_options)
     least = max(10, number or 0)
     kept = keep_texts(given, model=model, engine=engine, precision=precision, progress=progress, at_least=least)
-    settings = {"number": number, "resolution": resolution, "smallest": smallest, "language": language, "seed": seed}
+    settings = {"number": number, "smallest": smallest, "language": language, "seed": seed}
     with orderly_stop(progress) as stop:
         if out is None:
-            return _found(kept, settings, stop)
+            return _sorted(kept, settings, stop)
         plan = Plan("topics", settings, inputs={"text or model": kept.of_all})
         with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
             if job.finished is not None:
                 progress.tell(job.already)
-                return _read(job.target)
-            found = _found(kept, settings, stop)
+                return _read(job.target, kept.read)
+            found = _sorted(kept, settings, stop)
             _write(job, kept, found, _spots(kept, found, seed, stop))
-        return _read(job.target)
+        return _read(job.target, kept.read)
 
 
-def _found(kept: KeptTexts, settings: dict[str, Any], stop: StopRequest) -> Topics:
-    """Group a sample, give the other texts to the nearest topic, and name the topics."""
+def _sorted(kept: KeptTexts, settings: dict[str, Any], stop: StopRequest) -> Topics:
+    """Sort a sample by BERTopic, give the other texts to the nearest topic, and name the topics."""
     tell, seed = stop.progress.tell, settings["seed"]
     drawn = np.random.default_rng(seed)
     sample = np.sort(drawn.permutation(kept.different)[:SAMPLE])  # (P,)
     vectors = np.asarray(kept.vectors[sample], dtype=np.float32)
-    tell(f"grouping {counted(len(sample), 'text')}")
-    if settings["number"]:
-        groups = divided(vectors, settings["number"], seed)
-    else:
-        groups = communities(vectors, settings["resolution"], seed)
-    stop.check("after the groups were found; the vectors are kept")
-    sizes = np.bincount(groups)
-    large = np.flatnonzero(sizes >= settings["smallest"]) if settings["number"] is None else np.arange(len(sizes))
-    large = large if len(large) else np.arange(len(sizes))
-    centres = centres_of(vectors, groups, len(sizes))[large]  # (T, D)
-    number, fit = _assigned(kept.vectors, centres)
-    every = number[kept.number]
+    texts = [kept.text(number) for number in sample.tolist()]
+    tell(f"sorting {counted(len(sample), 'text')} by BERTopic")
+    if len(sample) < FEW:
+        tell(f"{counted(len(sample), 'text')} are few: topics of fewer than {FEW} are a rough guide")
+    model = _bertopic(texts, vectors, settings)
+    groups = np.array(model.fit_transform(texts, vectors)[0])
+    stop.check("after the texts were sorted; the vectors are kept")
+    if (groups < 0).all():
+        groups[:] = 0  # nothing stands out
+    number = np.unique(groups[groups >= 0], return_inverse=True)[1]
+    centres = centres_of(vectors[groups >= 0], number)  # (T, D)
+    nearest, fit = _assigned(kept.vectors, centres)
+    nearest[sample[groups >= 0]] = number
+    every = nearest[kept.number]
     sizes = np.bincount(every, minlength=len(centres))
     order = np.lexsort((np.arange(len(sizes)), -sizes))
-    order = order[sizes[order] > 0]
-    place = np.full(len(sizes), -1)
-    place[order] = np.arange(len(order))
-    centres, number, sizes = centres[order], place[number], sizes[order]
-    named_by = np.sort(drawn.permutation(kept.different)[:_NAMED_BY])
-    words = topic_words([kept.text(i) for i in named_by.tolist()], number[named_by], len(order), settings["language"])
-    found = Topics(
+    place = np.argsort(order)
+    centres, nearest, sizes = centres[order], place[nearest], sizes[order]
+    model.update_topics(texts, topics=nearest[sample].tolist(), vectorizer_model=_vectorizer(texts, settings))
+    words = [[word for word, _ in model.get_topic(topic) or [] if word] for topic in range(len(order))]
+    of, fits = np.full(kept.read, -1), np.full(kept.read, np.nan, dtype=np.float32)
+    of[kept.position], fits[kept.position] = nearest[kept.number], fit[kept.number]
+    return Topics(
         None,
         tuple(
-            Topic(i, name, int(sizes[i]), tuple(words[i]), tuple(_examples(kept, number, fit, i)), near)
+            Topic(i, name, int(sizes[i]), tuple(words[i]), tuple(_examples(kept, nearest, fit, i)), near)
             for i, (name, near) in enumerate(zip(named(words), _near(centres), strict=True))
         ),
-        number[kept.number],
-        fit[kept.number],
+        of,
+        fits,
     )
-    return found
+
+
+def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: dict[str, Any]) -> Any:
+    """Return an untrained BERTopic for P texts with their vectors (P, D): of few texts, with fewer parts."""
+    import logging
+
+    from bertopic import BERTopic
+    from bertopic.dimensionality import BaseDimensionalityReduction
+    from hdbscan import HDBSCAN
+    from sklearn.cluster import AgglomerativeClustering
+    from umap import UMAP
+
+    logging.getLogger("BERTopic").setLevel(logging.ERROR)  # it warns of what is done here on purpose
+    number, smallest = settings["number"], settings["smallest"]
+    parts: dict[str, Any]
+    if len(texts) < FEW:
+        count = number or _best_number(vectors)
+        groups = AgglomerativeClustering(min(count, len(texts)), metric="cosine", linkage="average")
+        parts = {"umap_model": BaseDimensionalityReduction(), "hdbscan_model": groups}
+    else:
+        reduced = UMAP(n_neighbors=15, n_components=5, min_dist=0.0, metric="cosine", random_state=settings["seed"])
+        parts = {"umap_model": reduced, "hdbscan_model": HDBSCAN(min_cluster_size=smallest), "nr_topics": number}
+    # 'multilingual' keeps letters that are not English where BERTopic cleans the texts for its words.
+    return BERTopic(language="multilingual", vectorizer_model=_vectorizer(texts, settings), verbose=False, **parts)
+
+
+def _best_number(vectors: np.ndarray) -> int:
+    """Return the number of groups of few vectors (P, D) that are set apart best, by their silhouette."""
+    from sklearn.cluster import AgglomerativeClustering
+    from sklearn.metrics import silhouette_score
+
+    def silhouette(count: int) -> float:
+        groups = AgglomerativeClustering(count, metric="cosine", linkage="average").fit_predict(vectors)
+        return float(silhouette_score(vectors, groups, metric="cosine"))
+
+    return max(range(2, max(3, len(vectors) // 2 + 1)), key=silhouette)
+
+
+def _vectorizer(texts: Sequence[str], settings: dict[str, Any]) -> Any:
+    """Return the counter of the words that name topics, without the stop words of the language."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from stop_words import AVAILABLE_LANGUAGES, get_stop_words
+
+    language = (settings["language"] or language_of(texts[:_TOLD_BY])).lower()
+    if language in _WITHOUT_BLANKS:
+        return CountVectorizer(analyzer="char", ngram_range=(2, 3))
+    known = get_stop_words(language) if language in AVAILABLE_LANGUAGES else []
+    pattern = r"(?u)\b[^\W\d_][\w'’-]*\w\b"
+    counter = CountVectorizer(token_pattern=pattern, ngram_range=(1, 2))
+    words = {part for word in known for part in counter.build_tokenizer()(word.lower())} | set(known)
+    if set().union(*map(counter.build_tokenizer(), (text.lower() for text in texts))) <= words:
+        return CountVectorizer(token_pattern=r"(?u)\S+")  # there are stop words and signs alone
+    return counter.set_params(stop_words=sorted(words) or None)
+
+
+def named(words: Sequence[Sequence[str]]) -> list[str]:
+    """Return a name for each topic of its first words, with more of them where two names would be the same.
+
+    >>> named([["card", "arrive", "track", "post"], ["card", "arrive", "track", "lost"], ["pin"], []])
+    ['card, arrive, track, post', 'card, arrive, track, lost', 'pin', '(no words)']
+    """
+    names = [", ".join(some[:_IN_NAME]) or "(no words)" for some in words]
+    return [
+        ", ".join(some[: _IN_NAME + 1]) if names.count(name) > 1 and some else name
+        for name, some in zip(names, words, strict=True)
+    ]
+
+
+def centres_of(vectors: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return the mean vectors (T, D) of groups (P,) from 0 to T - 1, scaled to length 1."""
+    sums = np.zeros((int(groups.max()) + 1, vectors.shape[1]), dtype=np.float64)
+    np.add.at(sums, groups, vectors)
+    centres: np.ndarray = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+    return centres.astype(np.float32)
 
 
 def _spots(kept: KeptTexts, found: Topics, seed: int, stop: StopRequest) -> list[Spot]:
@@ -199,7 +277,7 @@ def _spots(kept: KeptTexts, found: Topics, seed: int, stop: StopRequest) -> list
     stop.progress.tell(f"drawing a map of {counted(len(shown), 'text')}")
     layout = laid_out(np.asarray(kept.vectors[shown], dtype=np.float32), seed)
     stop.check("after the map was drawn; the vectors are kept")
-    topic = found.of[kept.first[shown]].tolist()
+    topic = found.of[kept.position[kept.first[shown]]].tolist()
     return [
         Spot(float(x), float(y), one, kept.text(number))
         for number, one, (x, y) in zip(shown.tolist(), topic, layout, strict=True)
@@ -234,25 +312,26 @@ def _write(job: Job, kept: KeptTexts, found: Topics, spots: Sequence[Spot]) -> N
     with (job.result / _TOPICS).open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in found.topics)
     with (job.result / _ASSIGNMENTS).open("w", encoding="utf-8") as file:
-        for position, (topic, fit) in enumerate(zip(found.of.tolist(), found.fit.tolist(), strict=True)):
-            text = kept.text(int(kept.number[position]))
-            row = {"text": text, **kept.place(position), "topic": topic, "cosine": round(fit, 4)}
+        for place, position in enumerate(kept.position.tolist()):
+            row = {"text": kept.text(int(kept.number[place])), **kept.place(place), "position": position}
+            row |= {"topic": int(found.of[position]), "cosine": round(float(found.fit[position]), 4)}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     with written_whole(job.result / "map.html") as path:
         path.write_text(map_page([asdict(one) for one in found.topics], spots, len(kept)), encoding="utf-8")
-    job.finish({"texts": len(kept), "topics": len(found.topics)})
+    job.finish({"texts": kept.read, "topics": len(found.topics)})
 
 
 _TOPICS, _ASSIGNMENTS = "topics.jsonl", "assignments.jsonl"
 
 
-def _read(folder: Path) -> Topics:
+def _read(folder: Path, read: int) -> Topics:
     """Return the topics of a finished folder."""
     with (folder / _TOPICS).open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
+    of, fit = np.full(read, -1), np.full(read, np.nan, dtype=np.float32)
     with (folder / _ASSIGNMENTS).open(encoding="utf-8") as file:
-        pairs = [(row["topic"], row["cosine"]) for row in map(json.loads, file)]
-    of, fit = (np.array(column) for column in zip(*pairs, strict=True))
+        for row in map(json.loads, file):
+            of[row["position"]], fit[row["position"]] = row["topic"], row["cosine"]
     return Topics(folder, tuple(Topic(**{**row, **_tuples(row)}) for row in rows), of, fit)
 
 

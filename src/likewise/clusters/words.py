@@ -1,26 +1,48 @@
-"""The words of two near texts: a negation, number, name or opposite that one of them lacks tells them apart."""
+"""The words of two near texts: a negation, number, name, opposite or order that tells them apart.
+
+Vectors hardly see any of these: 'not open' is near 'open', 10 near 100, 'early' near 'late', and London near Paris.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from typing import NamedTuple
 
 from likewise.augment.negation.antonyms import antonyms
 
-_WORD = re.compile(r"\w+(?:[.,:]\d+)*")
+REASONS = ("negation", "numbers", "opposites", "names", "order", "the rest", "other words")
+"""The differences that tell near texts apart, as `Duplicates.reasons` names them."""
+
+_WORD = re.compile(r"(?<![\w.,:/−-])[−-]?\d+(?:[.,:/]\d+)*(?!\w)|\w+(?:[.,:]\d+)*|[%‰€$£¥₽°]\w?")
 _SHORT_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
-_NAME = re.compile(r"(?<=[\w,;:)] )[A-Z]\w+")
+_NAME = re.compile(r"(?<=[\w,;:)] )[^\W\d_a-z]\w+")
+_SENTENCE = re.compile(r"(?<=[.!?…।؟])\s+|(?<=[。！？])")
 _NO_NAMES = frozenset("i me my it he she we they you your hi hello dear please thanks".split())
-_NUMBER_WORDS = {
-    word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
+_SMALL = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen"
+)
+_NUMBER_WORDS = {word: str(number) for number, word in enumerate([*_SMALL.split(), "nineteen", "twenty"], 2)} | {
+    word: str(10 * number) for number, word in enumerate("thirty forty fifty sixty seventy eighty ninety".split(), 3)
 }
 """'One' is left out, as it mostly is no number."""
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
+_NUMBER_WORDS |= {
+    f"{number}{'st' if number == 1 else 'nd' if number == 2 else 'rd' if number == 3 else 'th'}": word
+    for number, word in enumerate(_ORDINALS.split(), 1)
+}
 _ALIKE = 0.75
-"""From this ratio on a word is a misspelling of another one."""
+"""From this ratio on a word is a misspelling of a name."""
+_NEARLY_ALL = 0.8
+"""From this share of words in common on, the order of the words counts."""
+_LEAST_LETTERS = 5
+"""Letters of a word from which on one wrong letter is a misspelling; of shorter ones it makes another word."""
 _NEGATIONS = frozenset(
     "not no never none nor neither nobody nothing nowhere cannot without hardly barely scarcely dont doesnt didnt cant "
     "wont isnt arent wasnt werent hasnt havent hadnt couldnt shouldnt wouldnt "
@@ -28,35 +50,104 @@ _NEGATIONS = frozenset(
     "não sem".split()
 )
 """Of English, and the commonest ones of German, French, Spanish, Italian, Dutch and Portuguese."""
+_PLAIN = frozenset(
+    "a an the this that these those i you he she it we they me him her us them my your his its our their is are was "
+    "were be been being am do does did have has had can could will would shall should may might must and or but if so "
+    "as at by for from in into of on onto to with about what which who whom whose when where why how please just also "
+    "really very quite then than there here".split()
+)
+"""Words of grammar, in whose place another one may stand."""
 
 
 class Wording(NamedTuple):
-    """The words of a text that decide whether a near text says the same."""
+    """The words of a text that decide whether a near text says the same.
 
+    Attributes:
+        order: the words as they follow each other.
+        words: their counts.
+        numbers: those with a digit, as they follow each other.
+        negations: the number of negations.
+        names: words with a capital inside a sentence.
+    """
+
+    order: tuple[str, ...]
     words: Counter[str]
-    numbers: Counter[str]
+    numbers: tuple[str, ...]
     negations: int
     names: frozenset[str]
 
 
 @lru_cache(maxsize=1 << 15)
 def wording(text: str) -> Wording:
-    """Return the words, the numbers, the count of negations and the names of a text.
+    """Return the words of a text, and what among them decides.
 
-    A name is a word with a capital inside a sentence.
-
-    >>> wording("They didn't pay 1,000 or 20.5, and never will.").numbers
-    Counter({'1000': 1, '20.5': 1})
+    >>> wording("They didn't pay 1,000 or -20.5, and never will.").numbers
+    ('1000', '-20.5')
     >>> wording("They didn't pay 1,000 or 20.5, and never will.").negations
     2
-    >>> wording("two weeks ago").numbers, sorted(wording("It was Mr Smith, and It hurt").names)
-    (Counter({'2': 1}), ['mr', 'smith'])
+    >>> wording("two weeks ago, 1½ cups").numbers, sorted(wording("It was Mr Smith, and It hurt").names)
+    (('2', '1', '0.5'), ['mr', 'smith'])
     """
-    found = _WORD.findall(_SHORT_NOT.sub(" not", text).casefold().replace("_", " "))
-    words = Counter(_NUMBER_WORDS.get(word, word) for word in found)
-    numbers = Counter({word.replace(",", ""): count for word, count in words.items() if _DIGIT.search(word)})
+    plain = "".join(_spelt_out(sign) for sign in unicodedata.normalize("NFC", text))
+    order = tuple(
+        _NUMBER_WORDS.get(word, word.replace("−", "-")).replace(",", "" if _DIGIT.search(word) else ",")
+        for word in _WORD.findall(_SHORT_NOT.sub(" not", plain).casefold().replace("_", " "))
+    )
+    words = Counter(order)
     names = frozenset(word.casefold() for word in _NAME.findall(text)) - _NO_NAMES
-    return Wording(words, numbers, sum(count for word, count in words.items() if word in _NEGATIONS), names)
+    negations = sum(count for word, count in words.items() if word in _NEGATIONS)
+    return Wording(order, words, tuple(word for word in order if _DIGIT.search(word)), negations, names)
+
+
+def _spelt_out(sign: str) -> str:
+    """Return a sign; a fraction in one sign, such as ½, as a number of its own."""
+    return f" {unicodedata.numeric(sign):g} " if unicodedata.category(sign) == "No" else sign
+
+
+@cache
+def exclusive_words() -> dict[str, list[tuple[int, int]]]:
+    """Return the classes of each word of `opposites.txt`: number of the class, and of the meaning in it.
+
+    >>> exclusive_words()["left"][0][0] == exclusive_words()["right"][0][0]
+    True
+    """
+    classes: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    text = resources.files(__package__).joinpath("opposites.txt").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    for number, line in enumerate(lines):
+        for meaning, words in enumerate(line.split("|")):
+            for word in words.split():
+                classes[word].append((number, meaning))
+    return dict(classes)
+
+
+@lru_cache(maxsize=1 << 16)
+def exclude(first: str, second: str) -> bool:
+    """Return whether two words exclude each other: opposites, or different members of a class such as the weekdays.
+
+    The words are those of `opposites.txt`, of the list of antonyms, and of WordNet if nltk and its data are installed.
+
+    >>> exclude("left", "right"), exclude("left", "arrives"), exclude("monday", "tuesday"), exclude("open", "opened")
+    (True, True, True, False)
+    """
+    meanings = dict(exclusive_words().get(first, ()))
+    other = dict(exclusive_words().get(second, ()))
+    same = meanings.keys() & other.keys()
+    if any(meanings[number] == other[number] for number in same):
+        return False
+    return bool(same) or antonyms().get(first) == second or second in _of_wordnet(first)
+
+
+@lru_cache(maxsize=1 << 14)
+def _of_wordnet(word: str) -> frozenset[str]:
+    """Return the antonyms of a word in WordNet; none if it is not installed."""
+    try:
+        from nltk.corpus import wordnet
+
+        lemmas = [lemma for synset in wordnet.synsets(word) for lemma in synset.lemmas() if lemma.name() == word]
+    except (ImportError, LookupError):
+        return frozenset()
+    return frozenset(other.name() for lemma in lemmas for other in lemma.antonyms())
 
 
 def shared(first: Wording, second: Wording) -> float:
@@ -69,48 +160,147 @@ def shared(first: Wording, second: Wording) -> float:
     return (first.words & second.words).total() / union if union else 1.0
 
 
-def difference(first: Wording, second: Wording) -> str:
-    """Name the difference that sets two near texts apart: 'negation', 'numbers', 'opposites', 'names', or "" for none.
+def difference(first: Wording, second: Wording, known: bool = True) -> str:
+    """Name the difference that tells two near texts apart, one of `REASONS`, or "" for none.
 
-    Vectors hardly see any of these: 'not open' is near 'open', 10 near 100, 'early' near 'late', and London near Paris.
-    A name counts if the other text has another word in its place, of which it is no misspelling.
+    A name counts if the other text has another word in its place, of which it is no misspelling. The order of the words
+    counts if nearly all words are the same, unless a part of the text was moved as a whole.
+
+    Args:
+        known: whether the words of the language are known. If they are not, texts are the same only if their words are,
+            but for misspellings.
 
     >>> difference(wording("The card has arrived."), wording("The card has not arrived."))
     'negation'
     >>> difference(wording("I paid 10 pounds"), wording("I paid 100 pounds"))
     'numbers'
-    >>> difference(wording("The road is safe."), wording("The road is dangerous."))
-    'opposites'
-    >>> difference(wording("It is unknown."), wording("It is known."))
+    >>> difference(wording("Turn the left valve."), wording("Turn the right valve."))
     'opposites'
     >>> difference(wording("He lived in Paris."), wording("He lived in London."))
     'names'
     >>> difference(wording("He lived in London."), wording("He lived in Lodnon."))
     ''
-    >>> difference(wording("The card has arrived"), wording("the card has arrived!"))
+    >>> difference(wording("The dog bit the man"), wording("The man bit the dog"))
+    'order'
+    >>> difference(wording("Yesterday I lost my card"), wording("I lost my card yesterday!"))
     ''
+    >>> difference(wording("Das Ventil öffnen"), wording("Das Ventil schließen"), known=False)
+    'other words'
     """
     if first.negations != second.negations:
         return "negation"
     if first.numbers != second.numbers:
         return "numbers"
     left, right = first.words - second.words, second.words - first.words
-    opposite = antonyms()
-    if any(opposite.get(one) in others for some, others in ((left, right), (right, left)) for one in some):
+    some = [word for word in left if word in exclusive_words() or word in antonyms() or _of_wordnet(word)]
+    if any(exclude(word, other) for word in some for other in right):
         return "opposites"
-    return "names" if _other_name(first, left, right) or _other_name(second, right, left) else ""
+    if not known and not _misspelt(left, right):
+        return "other words"
+    if _other_name(first, left, right) or _other_name(second, right, left):
+        return "names"
+    if _other_subject(first.order, second.order):
+        return "other words"
+    return "order" if shared(first, second) >= _NEARLY_ALL and not _same_order(first, second) else ""
 
 
-def _other_name(one: Wording, own: Counter[str], others: Counter[str]) -> bool:
+def _other_name(wording: Wording, own: Counter[str], others: Counter[str]) -> bool:
     """Return whether a text has a name where its near text has other words.
 
     Args:
         own: the words that only this text has.
         others: those that only the other one has.
     """
-    lacking = (name for name in one.names if name in own)
+    lacking = (name for name in wording.names if name in own)
     return bool(others) and any(not any(_alike(name, word) for word in others) for name in lacking)
 
 
-def _alike(one: str, other: str) -> bool:
-    return SequenceMatcher(None, one, other).ratio() >= _ALIKE
+def _alike(word: str, other: str) -> bool:
+    return SequenceMatcher(None, word, other).ratio() >= _ALIKE
+
+
+def _other_subject(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Return whether texts of the same words but for the first begin with another thing, such as a name."""
+    if not (first and second) or first[0] == second[0] or tuple(first[1:]) != tuple(second[1:]):
+        return False
+    return not {first[0], second[0]} & _PLAIN and not _alike(first[0], second[0])
+
+
+def _same_order(first: Wording, second: Wording) -> bool:
+    """Return whether the words that both texts have follow each other alike, if a part at the end may come first."""
+    common = first.words & second.words
+    here, there = (_in_common(wording.order, common) for wording in (first, second))
+    if here == there:
+        return True
+    twice, size = here + here, len(here)
+    return any(twice[begin : begin + size] == there for begin in range(size) if twice[begin] == there[0])
+
+
+def _in_common(order: Sequence[str], common: Counter[str]) -> list[str]:
+    left, kept = common.copy(), []
+    for word in order:
+        if left[word] > 0:
+            left[word] -= 1
+            kept.append(word)
+    return kept
+
+
+def _misspelt(left: Counter[str], right: Counter[str]) -> bool:
+    """Return whether each word that only one text has is a misspelling of one that only the other has."""
+    mine, others = sorted(left.elements()), sorted(right.elements())
+    if len(mine) != len(others):
+        return False
+    for word in mine:
+        match = next((other for other in others if _one_letter_off(word, other)), None)
+        if match is None:
+            return False
+        others.remove(match)
+    return True
+
+
+def _one_letter_off(word: str, other: str) -> bool:
+    """Return whether two long words differ by one letter more, less or else, or by two that are swapped.
+
+    >>> _one_letter_off("schliessen", "schlissen"), _one_letter_off("kein", "ein"), _one_letter_off("letter", "lettre")
+    (True, False, True)
+    """
+    if min(len(word), len(other)) < _LEAST_LETTERS or abs(len(word) - len(other)) > 1:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
+    rest, others = word[start:], other[start:]
+    return rest[1:] == others[1:] or rest[1:] == others or rest == others[1:] or _swapped(rest, others)
+
+
+def _swapped(rest: str, others: str) -> bool:
+    return rest[:2] == others[:2][::-1] and rest[2:] == others[2:]
+
+
+@lru_cache(maxsize=1 << 12)
+def sentences_of(text: str) -> tuple[str, ...]:
+    """Return the sentences and lines of a text.
+
+    >>> sentences_of("It leaks. Please help!\\nRegards")
+    ('It leaks.', 'Please help!', 'Regards')
+    """
+    parts = (part.strip() for line in text.splitlines() for part in _SENTENCE.split(line))
+    return tuple(part for part in parts if part)
+
+
+def the_rest(first: str, second: str) -> tuple[str, str]:
+    """Return what is left of two texts without the sentences that both have.
+
+    >>> the_rest("Dear team. The pump leaks.", "dear team! The fan is loud.")
+    ('The pump leaks.', 'The fan is loud.')
+    """
+    keys = [[(wording(sentence).order, sentence) for sentence in sentences_of(text)] for text in (first, second)]
+    common = Counter(key for key, _ in keys[0]) & Counter(key for key, _ in keys[1])
+    rests = []
+    for sentences in keys:
+        left, rest = common.copy(), []
+        for key, sentence in sentences:
+            if left[key] > 0:
+                left[key] -= 1
+            else:
+                rest.append(sentence)
+        rests.append(" ".join(rest))
+    return rests[0], rests[1]
