@@ -139,7 +139,7 @@ def topics(
     out: Annotated[str, Option(help="The folder for topics.jsonl, assignments.jsonl and map.html.")],
     number: Annotated[
         Optional[int],
-        Option(help="The most topics, the nearest of which are joined; by default as many as the text has."),
+        Option(help="The number of topics; by default as many as the text has."),
     ] = None,
     smallest: Annotated[int, Option(help="The fewest texts of a topic.")] = 10,
     language: Annotated[

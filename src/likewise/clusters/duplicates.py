@@ -283,7 +283,7 @@ def _write_kept(path: Path, given: TextSource, kept: KeptTexts, repeated: Repeat
     for unit in _again(given, result) if as_table else ():
         columns |= dict.fromkeys(_row(unit))
     with ExitStack() as stack:
-        file, others = (
+        file, left_out = (
             stack.enter_context(stack.enter_context(written_whole(target)).open("w", encoding="utf-8", newline=""))
             for target in (path, left_out_path(path))
         )
@@ -292,7 +292,7 @@ def _write_kept(path: Path, given: TextSource, kept: KeptTexts, repeated: Repeat
             table.writeheader()
         for position, unit in enumerate(_again(given, result)):
             if position in reason:
-                others.write(_json(_row(unit) | {"left_out": reason[position]}))
+                left_out.write(_json(_row(unit) | {"left_out": reason[position]}))
             elif as_table:
                 table.writerow(_row(unit))
             elif path.suffix == ".jsonl":

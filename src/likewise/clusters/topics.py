@@ -115,7 +115,7 @@ def topics(
             Rows are mappings or a DataFrame.
         model: the encoder, or what `load` takes.
         out: the folder for topics.jsonl, assignments.jsonl and map.html.
-        number: the most topics, the nearest of which are joined; by default as many as the text has.
+        number: how many topics (k-means in place of HDBSCAN); by default as many as the text has.
         smallest: the fewest texts of a topic of the sample.
         language: the language of the text, whose stop words are left out of names; None finds it out.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
@@ -204,19 +204,20 @@ def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: dict[str, Any
     from bertopic import BERTopic
     from bertopic.dimensionality import BaseDimensionalityReduction
     from hdbscan import HDBSCAN
-    from sklearn.cluster import AgglomerativeClustering
+    from sklearn.cluster import AgglomerativeClustering, KMeans
     from umap import UMAP
 
     logging.getLogger("BERTopic").setLevel(logging.ERROR)  # it warns of what is done here on purpose
     number, smallest = settings["number"], settings["smallest"]
-    parts: dict[str, Any]
+    groups: Any
     if len(texts) < FEW:
         count = number or _best_number(vectors)
         groups = AgglomerativeClustering(min(count, len(texts)), metric="cosine", linkage="average")
-        parts = {"umap_model": BaseDimensionalityReduction(), "hdbscan_model": groups}
+        parts: dict[str, Any] = {"umap_model": BaseDimensionalityReduction(), "hdbscan_model": groups}
     else:
         reduced = UMAP(n_neighbors=15, n_components=5, min_dist=0.0, metric="cosine", random_state=settings["seed"])
-        parts = {"umap_model": reduced, "hdbscan_model": HDBSCAN(min_cluster_size=smallest), "nr_topics": number}
+        groups = KMeans(number, random_state=settings["seed"]) if number else HDBSCAN(min_cluster_size=smallest)
+        parts = {"umap_model": reduced, "hdbscan_model": groups}
     # 'multilingual' keeps letters that are not English where BERTopic cleans the texts for its words.
     return BERTopic(language="multilingual", vectorizer_model=_vectorizer(texts, settings), verbose=False, **parts)
 
