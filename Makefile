@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NOTEBOOKS := $(wildcard docs/notebooks/*.ipynb)
 
-.PHONY: demo test lint bench docs notebooks clean
+.PHONY: demo test lint bench tables docs notebooks clean
 
 demo: $(VENV)/.bundled
 	$(BIN)/likewise demo
@@ -26,7 +26,11 @@ lint: $(VENV)/.dev
 
 # About a quarter of an hour on two cores that do nothing else; needs the evaluation data.
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/all.py --page benchmarks/notebook/speed.md
+	$(BIN)/python benchmarks/all.py
+
+# The tables of README and of the pages, from benchmarks/results.
+tables: $(VENV)/.dev
+	$(BIN)/python benchmarks/tables.py
 
 # The site, into build/site, in less than a minute: a link that leads nowhere is an error. Notebooks are shown as they are.
 docs: $(VENV)/.docs

@@ -1,7 +1,7 @@
 """Figure 8 of ArcCSE: alignment and uniformity on STS-B dev in the course of training, read from the logs of runs.
 
     python benchmarks/raw_start.py --arms simcse arccse --seeds 1
-    python benchmarks/alignment.py runs/raw-start/simcse-1 runs/raw-start/arccse-1 --json figure-8.json
+    python benchmarks/alignment.py runs/raw-start/simcse-1 runs/raw-start/arccse-1
 
 The paper measures every 10 steps; `--eval-steps 10` of the first command does so too. Lower is better in both.
 """
@@ -13,7 +13,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-KEYS = {"step": "step", "sts_b_dev": "eval_sts_dev_spearman"}
+from rows import ResultFile
+
+KEYS = {"step": "step", "score": "eval_sts_dev_spearman"}
 KEYS |= {name: f"eval_sts_dev_{name}" for name in ("alignment", "uniformity")}
 
 
@@ -26,7 +28,7 @@ def course(folder: Path) -> list[dict[str, Any]]:
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("runs", type=Path, nargs="+", help="folders of trained models")
-    found.add_argument("--json", type=Path, help="keep what is found in this file")
+    found.add_argument("--table", default="arccse-path", help="the result file")
     return found
 
 
@@ -36,9 +38,10 @@ def main() -> None:
     print("| run | step | STS-B dev | alignment | uniformity |\n| --- | ---: | ---: | ---: | ---: |")
     for name, points in found.items():
         for at in points:
-            print(f"| {name} | {at['step']} | {at['sts_b_dev']:.2f} | {at['alignment']:.3f} | {at['uniformity']:.3f} |")
-    if args.json:
-        args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            print(f"| {name} | {at['step']} | {at['score']:.2f} | {at['alignment']:.3f} | {at['uniformity']:.3f} |")
+    for name, points in found.items():
+        arm, _, seed = name.rpartition("-")
+        ResultFile(args.table).add(*({"arm": arm, "seed": int(seed), "set": "sts-b-dev"} | at for at in points))
 
 
 if __name__ == "__main__":

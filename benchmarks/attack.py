@@ -4,8 +4,8 @@
 
 The real service runs in a process of its own, with an index of 400 sentences made on the spot and a BERT of two layers
 with random weights, or another model (--base); the clients are on the same machine. Each part prints a table and writes
-its rows to results/attack/. Beside the other requests, another process asks for /health every 20 ms: its slowest answer
-says how long everybody was held up. Memory is that of the process of the service, in megabytes.
+its rows to results/attack.jsonl. Beside the other requests, another process asks for /health every 20 ms: its slowest
+answer says how long everybody was held up. Memory is that of the process of the service, in megabytes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ import httpx
 import numpy as np
 
 import likewise
-from likewise.runs.provenance import machine, versions
-from likewise.runs.whole_files import write_json
+from rows import ResultFile
 from serving import memory, service
 
 NAME = "attacked"
@@ -307,7 +306,7 @@ def table(rows: list[Row]) -> str:
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--base", help="a model in place of the tiny one")
-    found.add_argument("--out", type=Path, default=Path("benchmarks/results/attack"))
+    found.add_argument("--table", default="attack", help="the result file")
     found.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     found.add_argument("--clients", type=int, nargs="+", default=[16, 64, 256])
     found.add_argument("--each", type=int, default=4, help="searches of each client")
@@ -330,9 +329,8 @@ def main() -> None:
                 begun = time.monotonic()
                 rows = PARTS[name](port, pid, args)
                 print(f"\n{PARTS[name].__doc__}\n\n{table(rows)}\n\n{time.monotonic() - begun:.0f} s", flush=True)
-                facts = {"base": args.base or "a BERT of 2 layers", "machine": machine(), "versions": versions()}
-                args.out.mkdir(parents=True, exist_ok=True)
-                write_json(args.out / f"{name}.json", {**facts, "rows": rows})
+                about = {"part": name, "base": args.base or "a BERT of 2 layers"}
+                ResultFile(args.table).add(*(about | row for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How far may a choice without labels be trusted? The queries of `likewise choose` beside people's, on four sets.
 
-    python benchmarks/choosing.py --out benchmarks/results/choosing
+    python benchmarks/choosing.py
 
 Systems are BM25 and, for each base, its vectors alone, with BM25 by several weights, and with neighbours. Each is
 scored by the labels of the set's dev part (nDCG@10; 300 queries at most), and without labels by queries that are taken
@@ -11,19 +11,17 @@ out of the documents, in several ways:
 - `half`: also without half of the other words in common with it, drawn at random;
 - `none`: without any of them.
 
-As in search_parts.py everything is scored exhaustively, so that no index stands between a weight and its figure;
-tokens are left out.
+Everything is scored exhaustively, so that no index stands between a weight and its figure; tokens are left out.
 Printed are, for each way, Kendall's tau between the two orders of all systems, and the regret: the labelled nDCG@10 of
 the best system less that of the one which is best without labels; then the regret of the rule of `likewise choose` over
 its own rows. The bases are the bundled MiniLM, the same with the mean of the documents taken off, its first 64
 dimensions, and GloVe's average; `mpnet` is there to be asked for.
-Vectors are kept in --vectors, scores in cells.jsonl.
+Vectors are kept in --vectors, scores in the result file.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,15 +30,14 @@ import numpy as np
 from scipy.stats import kendalltau
 
 import likewise
-from domains import Bm25, Encoded
+from domains import Bm25, Encoded, standard
 from likewise.choice.held_out import Excerpt, HeldOut
 from likewise.choice.result import System, compared, decided
 from likewise.choice.trial import discounted
 from likewise.corpus.downloads import data_folder
 from likewise.retrieval.fusion import nearest
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
-from likewise.runs.whole_files import write_text
-from search_parts import ndcg, spread, standard
+from rows import ResultFile
 from searching import JUDGED, Judged, collection
 
 SHARES = {"whole": None, "telltale": 0.0, "half": 0.5, "none": 1.0}
@@ -62,6 +59,15 @@ def ways() -> dict[str, Pipeline]:
         found[f"vectors {share}"] = Pipeline(vectors=share, words=1 - share, **plain)
     found["neighbours 0.3"] = Pipeline(**(plain | {"neighbours": 0.3}))
     return found
+
+
+def ndcg(scores: np.ndarray, grades: dict[int, int], depth: int = 10) -> float:
+    """nDCG@10 times 100 of the scores (N,) of one query."""
+    discounts = 1 / np.log2(np.arange(2, depth + 2))
+    top = np.argsort(-scores, kind="stable")[:depth]
+    ideal = np.sort(np.array([*grades.values()], dtype=float))[::-1][:depth]
+    gain = (np.array([grades.get(int(i), 0) for i in top]) * discounts[: len(top)]).sum()
+    return 100 * float(gain / (ideal * discounts[: len(ideal)]).sum())
 
 
 def glove(folder: Path) -> str:
@@ -95,7 +101,7 @@ class Space:
     def scores(self, one: Pipeline) -> np.ndarray:
         """(Q, N)."""
         own = one.vectors * self.cosines + one.words * self.words
-        return spread(own, self.near, one.neighbours) if one.neighbours else own
+        return (1 - one.neighbours) * own + one.neighbours * own[:, self.near].mean(axis=2) if one.neighbours else own
 
 
 def excerpts(judged: Judged, most: int) -> list[Excerpt]:
@@ -109,7 +115,7 @@ def by_labels(space: Space, names: Sequence[str], judged: Judged, queries: Seque
     found = {}
     for way, one in ways().items():
         found[way] = [
-            ndcg(row[None], [{place[name]: grade for name, grade in judged.grades[query].items() if name in place}])
+            ndcg(row, {place[name]: grade for name, grade in judged.grades[query].items() if name in place})
             for query, row in zip(queries, space.scores(one), strict=True)
         ]
     return found
@@ -126,9 +132,8 @@ def without_labels(space: Space, held: HeldOut) -> dict[str, list[float]]:
     return found
 
 
-def score(name: str, options: argparse.Namespace, path: Path) -> None:
+def score(name: str, options: argparse.Namespace, results: ResultFile) -> None:
     judged = collection(options.data, name, "dev")
-    done = {(row["base"], row["by"]) for row in read(path) if row["set"] == name}
     queries = list(judged.queries)[:QUERIES]
     encoders: dict[str, Encoded] = {}
     for base in options.bases:
@@ -137,7 +142,7 @@ def score(name: str, options: argparse.Namespace, path: Path) -> None:
         encode = encoders.setdefault(model, Encoded(model, options.vectors))
         encode([*judged.documents.values(), *judged.queries.values()])  # as domains.py does, whose vectors are kept
         for by in ["labels", *(f"{variant}, {seed}" for seed in options.seeds for variant in SHARES)]:
-            if (base, by) in done:
+            if results.has(set=name, base=base, by=by):
                 continue
             if by == "labels":
                 every = excerpts(judged, 10**9)
@@ -152,14 +157,9 @@ def score(name: str, options: argparse.Namespace, path: Path) -> None:
                 )
                 found, kinds = without_labels(space, held), [one.kind for one in held.queries]
             rows = {way: [round(one, 2) for one in each] for way, each in found.items()}
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"set": name, "base": base, "by": by, "each": rows, "kinds": kinds}) + "\n")
+            results.add({"set": name, "base": base, "by": by, "each": rows, "kinds": kinds})
             means = ", ".join(f"{way} {np.mean(rows[way]):.1f}" for way in list(rows)[:4])
             print(f"{name}, {base}, {by}, {len(rows['alone'])} queries: {means}", flush=True)
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 Scores = dict[tuple[str, str], np.ndarray]
@@ -247,7 +247,7 @@ def named_first(rows: list[dict[str, Any]], sets: list[str], bases: list[str]) -
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--data", type=Path, default=data_folder() / "domain")
-    found.add_argument("--out", type=Path, default=Path("benchmarks/results/choosing"))
+    found.add_argument("--table", default="choosing", help="the result file")
     kept = Path.home() / ".cache/likewise/benchmarks/domains"
     found.add_argument("--vectors", type=Path, default=kept, help="the folder of vectors that are kept")
     found.add_argument("--sets", nargs="+", choices=JUDGED, default=list(JUDGED))
@@ -260,13 +260,10 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     options = parser().parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / "cells.jsonl"
+    results = ResultFile(options.table)
     for name in options.sets:
-        score(name, options, path)
-    text = tables(read(path))
-    write_text(options.out / "table.md", text + "\n")
-    print(f"\n{text}")
+        score(name, options, results)
+    print(f"\n{tables(results.rows())}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a benchmark measured, as rows that `all.py` puts into the README: the peer, ours, and the ratio.
+"""What a benchmark measured, as rows that `all.py` keeps: the peer, ours, and the ratio.
 
 Not a script. Every script that claims a speed takes --claims FILE and writes its rows there.
 """

@@ -8,7 +8,7 @@ precision (pairs), 10-nearest-neighbour accuracy (classes). Methods: the base as
 sum of both scores after each is brought to mean 0 and deviation 1 (of a query's scores; of all pairs); the base less
 the mean vector of `corpus.txt.gz`; and the models of --model. Nothing is fitted on the test texts of pairs and classes.
 
-Cells are lines of cells.jsonl, and what is there is not done again; vectors are kept in --vectors. What
+What is in the result file is not done again; vectors are kept in --vectors. What
 `likewise adapt` puts behind a base's modules runs on the base's kept vectors.
 """
 
@@ -34,8 +34,7 @@ from likewise.evaluation import TaskResult, evaluate
 from likewise.evaluation.pairs import cosines, pair_cosines
 from likewise.evaluation.registry import resolve
 from likewise.runs.progress import Progress
-from likewise.runs.provenance import machine, versions
-from likewise.runs.whole_files import write_text
+from rows import ResultFile
 
 SETS = {
     "aviation": "retrieval",
@@ -268,9 +267,8 @@ def cells(name: str, parts: Sequence[str], arms: dict[str, str], args: argparse.
                 yield arm, part, lambda own=own, arm=arm: own(arm)
 
 
-def read(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {(row["arm"], row["set"], row["part"]): row for row in map(json.loads, lines)}
+def read(results: ResultFile) -> dict[tuple[str, str, str], dict[str, Any]]:
+    return {(row["arm"], row["set"], row["part"]): row for row in results.rows()}
 
 
 def table(done: dict[tuple[str, str, str], dict[str, Any]], part: str) -> str:
@@ -294,7 +292,7 @@ def table(done: dict[tuple[str, str, str], dict[str, Any]], part: str) -> str:
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--data", type=Path, default=data_folder() / "domain")
-    found.add_argument("--out", type=Path, default=Path("benchmarks/results/domains"))
+    found.add_argument("--table", default="domains", help="the result file")
     found.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
     found.add_argument("--base", default="bundled:minilm")
     found.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
@@ -309,21 +307,17 @@ def main() -> None:
     if wrong := [model for model in args.model if "=" not in model]:
         parser().error(f"--model {wrong[0]}: write NAME=PATTERN, as adapt=runs/adapt-{{set}}")
     arms = {BASE: args.base, **dict(model.split("=", 1) for model in args.model)}
-    args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / "cells.jsonl"
+    results = ResultFile(args.table)
     for name in args.sets:
         for arm, part, result_of in cells(name, args.parts, arms, args):
-            if (arm, name, part) in read(path) or (args.arms and arm not in args.arms):
+            if results.has(arm=arm, set=name, part=part) or (args.arms and arm not in args.arms):
                 continue
             result = result_of().to_dict()
             row = {"arm": arm, "set": name, "part": part, "model": arms.get(arm, args.base), **result}
             row["name"] = f"{SETS[name]}:{name}"  # without the folder of this machine
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({**row, "machine": machine(), "versions": versions()}) + "\n")
+            results.add(row)
             print(f"{arm}, {name}, {part}: {result['score']:.2f} {result['metric']}", flush=True)
-    text = "\n\n".join(table(read(path), part) for part in PARTS)
-    write_text(args.out / "table.md", text + "\n")
-    print(f"\n{text}")
+    print(*(table(read(results), part) for part in PARTS), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from likewise.augment.negation.edits import like
 from likewise.clusters.duplicates import THRESHOLD, WORDS
 from likewise.clusters.near import repeats
 from likewise.clusters.words import difference, shared, wording
+from rows import ResultFile
 
 DATA = Path(os.environ.get("LIKEWISE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 MODEL = "bundled:minilm"
@@ -300,7 +301,7 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--dev", action="store_true", help="the sets that choose")
     options.add_argument("--semhash", action="store_true", help="beside semhash")
-    options.add_argument("--out", type=Path, default=RESULTS)
+    options.add_argument("--table", default="duplicates", help="the result file")
     options.add_argument("--lines", type=int, help="`duplicates` and `topics` on a file of so many lines, with --model")
     options.add_argument("--model", default=MODEL)
     options.add_argument("--large", action="store_true", help="made vectors, compared in cells")
@@ -328,10 +329,8 @@ def main() -> None:
         rows = planted_row("Wikipedia, sentences 10,001 to 11,500", wikipedia(10_000, 1500), ways, levels)
         rows += planted_row("banking, test, 1,500 messages", banking("test")[:1500], ways, levels)
         rows += [] if args.semhash else rated_row("STS-B test", 1379) + rated_row("SICK test", 1000)
-    args.out.mkdir(parents=True, exist_ok=True)
-    name = next((one for one in ("dev", "semhash", "large", "lines") if getattr(args, one)), "test")
-    path = args.out / f"{name}.json"
-    path.write_text(json.dumps({"model": args.model, "words": WORDS, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    part = next((one for one in ("dev", "semhash", "large", "lines") if getattr(args, one)), "test")
+    ResultFile(args.table).add(*({"part": part, "model": args.model} | row for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Passages a second of `likewise index`, beside the bare encoder and beside txtai's and LanceDB's own embedding.
 
-    nice python benchmarks/indexing.py --out benchmarks/results/indexing
+    nice python benchmarks/indexing.py
 
 likewise reads documents and divides them into passages, which it encodes in 'close', as encode does; the others are
 given these passages, in memory. 'encode' is
@@ -44,8 +44,9 @@ from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.downloads import data_folder
 from likewise.retrieval.pipeline import WITHOUT_TOKENS
 from likewise.runs.job import read_record
-from likewise.runs.provenance import machine, versions
+from likewise.runs.provenance import machine
 from likewise.searching.passages import Splitting
+from rows import ResultFile
 
 WORDS = 180
 WARM = 256
@@ -180,7 +181,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--arms", nargs="+", default=["encode", "index", "index, vectors and words", "txtai", "LanceDB"])
     found.add_argument("--turns", type=int, default=3)
     found.add_argument("--judged", nargs="*", default=[], metavar="SET", help="compare hits, and measure no speed")
-    found.add_argument("--out", type=Path, help="folder for indexing.json, or judged.json")
+    found.add_argument("--table", default="indexing", help="the result file")
     found.add_argument("--one", nargs=3, metavar=("ARM", "DOCUMENTS", "WARM"), help=argparse.SUPPRESS)
     return found
 
@@ -237,11 +238,8 @@ def table(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
     keep(args, "indexing", found)
 
 
-def keep(args: argparse.Namespace, name: str, rows: list[dict[str, Any]]) -> None:
-    if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
-        record = {"machine": machine(), "versions": versions(), "file": args.file.parent.name, "rows": rows}
-        (args.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+def keep(args: argparse.Namespace, part: str, rows: list[dict[str, Any]]) -> None:
+    ResultFile(args.table).add(*({"part": part, "file": args.file.parent.name} | row for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """Search through an index on sets that people judged, beside the free hybrid, and its speed by size.
 
-    python benchmarks/searching.py --out benchmarks/results/searching --sets aviation exclusion regulation security
+    python benchmarks/searching.py --sets aviation exclusion regulation security
     python benchmarks/searching.py --sizes 10000 100000 1000000
 
 The base, BM25 and their sum after each is standardised (the free hybrid) rank whole documents exhaustively, as in
 domains.py. The others search an index of passages by default options, and a document counts by its best passage. The
 interval of a gain over the free hybrid is of 10,000 samples of the queries with replacement (a paired bootstrap,
 95 %). `security` is the CWE list as in security.py; half of its reports, by their hashes, are its dev part. Rows are
-lines of cells.jsonl, and what is there is not done again; indexes and vectors are kept in --work and --vectors.
+rows of the result file, and what is there is not done again; indexes and vectors are kept in --work and --vectors.
 
 The sizes are of synthetic vectors: unit vectors around 1,000 centres. Speeds are beside sentence-transformers'
 `semantic_search` and, where it is installed, txtai (with Faiss), on the same vectors in memory.
@@ -39,11 +39,11 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.weaknesses import read_weaknesses
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
-from likewise.runs.provenance import machine, versions
 from likewise.runs.whole_files import write_text
 from likewise.searching.index_update import recall_of
 from likewise.searching.passages import IndexedPassage
 from likewise.searching.table import Table
+from rows import ResultFile
 
 JUDGED = ("aviation", "exclusion", "regulation", "security")
 
@@ -167,15 +167,14 @@ FREE, OURS = "free hybrid", "likewise search"
 
 
 def judge(name: str, options: argparse.Namespace) -> None:
-    """Measure every method that is not in cells.jsonl yet."""
-    judged, path = collection(options.data, name, options.split), options.out / "cells.jsonl"
+    """Measure every method that is not in the result file yet."""
+    judged, results = collection(options.data, name, options.split), ResultFile(options.table)
     for arm, run in arms(name, judged, options).items():
         key = {"arm": arm, "set": name, "part": options.split, "model": options.model}
-        done = cells(path)
-        if tuple(key.values()) in done or (options.arms and arm not in options.arms):
+        if results.has(**key) or (options.arms and arm not in options.arms):
             continue
         each = measured(judged, run())
-        free = done.get((FREE, *list(key.values())[1:]))
+        free = next(iter(results.rows(**key | {"arm": FREE})), None)
         row: dict[str, Any] = {**key, "queries": len(judged.queries), "each": each}
         for kind, values in each.items():
             row[kind] = round(float(np.mean(values)), 2)
@@ -184,14 +183,12 @@ def judge(name: str, options: argparse.Namespace) -> None:
                     round(one, 2) for one in gain_interval(np.array(values) - np.array(free["each"][kind]))
                 ]
         row["each"] = {kind: [round(value, 2) for value in values] for kind, values in each.items()}
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**row, "machine": machine(), "versions": versions()}) + "\n")
+        results.add(row)
         print(f"{arm}, {name}, {options.split}: {row['ndcg_cut_10']} {row['recall_100']}", flush=True)
 
 
-def cells(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {(row["arm"], row["set"], row["part"], row["model"]): row for row in map(json.loads, lines)}
+def cells(results: ResultFile) -> dict[tuple[str, ...], dict[str, Any]]:
+    return {(row["arm"], row["set"], row["part"], row["model"]): row for row in results.rows()}
 
 
 def table(done: dict[tuple[str, ...], dict[str, Any]]) -> str:
@@ -282,7 +279,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--model", default="bundled:minilm")
     found.add_argument("--data", type=Path, default=data_folder() / "domain")
-    found.add_argument("--out", type=Path, default=Path("benchmarks/results/searching"))
+    found.add_argument("--table", default="searching", help="the result file")
     kept = Path.home() / ".cache/likewise/benchmarks"
     found.add_argument("--vectors", type=Path, default=kept / "domains", help="the folder of vectors that are kept")
     found.add_argument("--work", type=Path, default=kept / "searching", help="the folder of the indexes")
@@ -297,12 +294,9 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     options = parser().parse_args()
     if options.sets:
-        options.out.mkdir(parents=True, exist_ok=True)
         for name in options.sets:
             judge(name, options)
-        text = table(cells(options.out / "cells.jsonl"))
-        write_text(options.out / "table.md", text + "\n")
-        print(f"\n{text}")
+        print(f"\n{table(cells(ResultFile(options.table)))}")
     if options.sizes:
         titles = "passages | search | written a second | s to build | queries a second | recall@10 | MB | MB on disk"
         print(f"| {titles} |")

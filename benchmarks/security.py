@@ -1,12 +1,12 @@
 """Adapting to software security: the weaknesses of the CWE list, tested on reports of real vulnerabilities.
 
-    python benchmarks/security.py --out benchmarks/results/security
+    python benchmarks/security.py
 
 Corpus: name, description, extended description and mitigations of each weakness. Test: every observed example (a report
 of one sentence, filed under a weakness by an expert), which is not in the corpus; what is searched are name and both
 descriptions. nDCG@10 and recall@100 by pytrec_eval. Base all-MiniLM-L6-v2 as it is shipped. BM25 as in domains.py (k1
 1.5, b 0.75, English stop words, no stemming); the hybrids are sums of scores, each brought to mean 0 and deviation 1.
-Nothing is chosen on a report. `ranks.json` has every rank, and what docs/pictures/measured.py draws.
+Nothing is chosen on a report. The result file has every rank, and what docs/pictures/measured.py draws.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sklearn.manifold import TSNE
 
 import likewise
 from likewise.corpus.weaknesses import read_weaknesses
-from likewise.runs.provenance import machine, versions
+from rows import ResultFile
 
 BASE = "bundled:minilm"
 
@@ -48,7 +48,7 @@ def standard(scores: np.ndarray) -> np.ndarray:
 
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--out", type=Path, default=Path("benchmarks/results/security"))
+    found.add_argument("--table", default="security", help="the result file")
     found.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of the adapted model")
     found.add_argument("--passages", type=int, default=10_000, help="used at most")
     return found
@@ -63,8 +63,8 @@ def main() -> None:
             reports.setdefault(report, set()).add(one.id)
     args.runs.mkdir(parents=True, exist_ok=True)
     corpus = args.runs / "weaknesses.jsonl"
-    rows = [{"title": one.name, "text": "\n\n".join(one.described + one.avoided)} for one in weaknesses]
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    texts = [{"title": one.name, "text": "\n\n".join(one.described + one.avoided)} for one in weaknesses]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in texts))
     options = likewise.CorpusOptions(field="text")
     adapted = likewise.adapt(str(corpus), out=args.runs / "security", passages=args.passages, corpus_options=options)
     documents = [" ".join([one.name, *one.described]) for one in weaknesses]
@@ -78,7 +78,7 @@ def main() -> None:
     scores |= {f"{name} and BM25": standard(scores[name]) + standard(words) for name in ("base", "adapted")}
     own = np.array([[one in reports[query] for one in ids] for query in queries])  # (queries, documents)
     evaluator = pytrec_eval.RelevanceEvaluator(relevant, {"ndcg_cut.10", "recall.100"})
-    found: dict[str, Any] = {"versions": versions(), "machine": machine(), "chosen": adapted.chosen, "methods": {}}
+    rows, found = list[dict[str, Any]](), {"arm": "adapt", "set": "security", "score": None, "chosen": adapted.chosen}
     print("| method | nDCG@10 | recall@100 |\n| --- | ---: | ---: |")
     for name, matrix in scores.items():
         run = {str(i): dict(zip(ids, map(float, row), strict=True)) for i, row in enumerate(matrix)}
@@ -86,7 +86,8 @@ def main() -> None:
         ndcg, recall = (100 * float(np.mean([one[key] for one in each])) for key in ("ndcg_cut_10", "recall_100"))
         best = np.where(own, matrix, -np.inf).max(axis=1, keepdims=True)
         ranks = (1 + (matrix > best).sum(axis=1)).tolist()
-        found["methods"][name] = {"ndcg@10": round(ndcg, 2), "recall@100": round(recall, 2), "ranks": ranks}
+        rows.append({"arm": name, "set": "security", "score": round(ndcg, 2), "recall@100": round(recall, 2)})
+        rows[-1]["ranks"] = ranks
         print(f"| {name} | {ndcg:.2f} | {recall:.2f} |")
     found["candidates"] = [vars(one) for one in adapted.candidates]
     found["pillars"] = [pillar(one.id, {one.id: one.parent for one in weaknesses}) for one in weaknesses]
@@ -99,8 +100,7 @@ def main() -> None:
         found["map"][name] = (
             TSNE(random_state=0, metric="cosine", init="pca").fit_transform(of_documents).round(2).tolist()
         )
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "ranks.json").write_text(json.dumps(found) + "\n")
+    ResultFile(args.table).add(*rows, found)
 
 
 if __name__ == "__main__":

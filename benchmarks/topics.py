@@ -22,6 +22,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import likewise
 from likewise.clusters import communities as graph
+from rows import ResultFile
 
 DATA = Path(os.environ.get("LIKEWISE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 MODEL = "bundled:minilm"
@@ -81,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--dev", action="store_true", help="the sets that choose")
     options.add_argument("--peer", action="store_true", help="beside UMAP and HDBSCAN")
-    options.add_argument("--out", type=Path, default=RESULTS)
+    options.add_argument("--table", default="topics", help="the result file")
     return options
 
 
@@ -105,9 +106,8 @@ def main() -> None:
                     rows.append(row(name, f"{near} nearest, resolution {resolution:g}", labels, found.of))
         else:
             rows.append(row(name, "likewise topics", labels, likewise.topics(texts, model=MODEL, quiet=True).of))
-    args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / f"{'dev' if args.dev else 'peer' if args.peer else 'test'}.json"
-    path.write_text(json.dumps({"model": MODEL, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    part = "dev" if args.dev else "peer" if args.peer else "test"
+    ResultFile(args.table).add(*({"part": part, "model": MODEL} | row for row in rows))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,12 @@ discriminator, with the default options but for those that are given here. No la
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 import torch
 from origin import STRATEGIES, TEST, parser_of
@@ -25,7 +28,7 @@ from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
 from likewise.runs.provenance import machine
-from likewise.runs.whole_files import write_json
+from rows import ResultFile
 
 
 def made(work: Path, stage: str, make: Callable[[], Stage]) -> dict[str, Any]:
@@ -57,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--contexts", nargs="+", type=int, default=[50], help="contexts of a sentence")
     found.add_argument("--strategy", choices=STRATEGIES, default="two-step", help="how the contexts are chosen")
     found.add_argument("--terms", nargs="+", choices=FEATURES, default=["cosine", "words", "coherence"])
+    found.add_argument("--table", default="context-tables", help="the result file")
     found.add_argument("--keep", choices=["tokens", "vectors"], default="tokens", help="what the states keep")
     found.add_argument("--epochs", type=int, default=4, help="of the discriminator; 0 leaves its head as it starts")
     found.add_argument("--eval-steps", type=int, default=50, help="updates between two looks at held-out text")
@@ -69,7 +73,6 @@ def main() -> None:
     args = parser().parse_args()
     torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
-    rows = []
     print(f"machine {machine()}")
     columns = ["documents", "sentences", "contexts", "discriminator", "of a sentence", *args.terms]
     print(f"| {' | '.join(columns)} |\n|{' ---: |' * len(columns)}")
@@ -78,10 +81,8 @@ def main() -> None:
         cells = f"{one['documents']:,} | {one['sentences']:,} | {one['contexts']:,}"
         scores = " | ".join(f"{one[name]:.2f}" for name in args.terms)
         print(f"| {cells} | {one['accuracy']:.1f} | {contexts} | {scores} |", flush=True)
-        rows.append(one)
         given = {name: getattr(args, name) for name in ("strategy", "candidates", "keep", "precision", "epochs")}
-        facts = {"machine": machine(), **given, "rows": rows}
-        write_json(args.out / "amount.json", facts)
+        ResultFile(args.table).add({"part": "amount"} | given | one)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
+from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
 import torch
@@ -29,8 +33,7 @@ import likewise
 from likewise.context.selection import jaccard, words_of
 from likewise.context.stage_options import FEATURES
 from likewise.evaluation.pairs import correlations
-from likewise.runs.provenance import machine
-from likewise.runs.whole_files import write_json
+from rows import ResultFile
 
 PAPERS = {"sts12": "corrective changes before the shuttle", "sts-b-dev": "juli niemann said grant"}
 """Task and words of the paper's pairs. The second, 'they fly 240 miles to the farm', is in none of the files."""
@@ -90,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     found: argparse.ArgumentParser = parser_of(__doc__, "runs/cases", "runs/amount/documents-595")
     found.add_argument("--student", required=True, help="an encoder that learnt from contexts")
     found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--table", default="context-tables", help="the result file")
     found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
     found.add_argument("--limit", type=int, default=0, help=argparse.SUPPRESS)
     found.add_argument("--terms", nargs="*", default=["coherence"], help=argparse.SUPPRESS)
@@ -126,9 +130,10 @@ def main() -> None:
         cells = " | ".join(f"{value:.2f}" for value in values.values())
         print(f"| {kind} | {' / '.join(every[i])} | {found['gold'][i]:.1f} | {cells} |")
     spearman = {name: correlations(found[name][test], gold)[0] for name in ("coherence", "student", "base")}
-    facts = {"machine": machine(), "contexts": args.contexts, "spearman": spearman}
+    facts = {"part": "cases", "contexts": args.contexts, "spearman": spearman}
     facts["coherence_and_base"] = where_better(found, gold, pairs)
-    write_json(args.out / "cases.json", facts | {"nearer": float((nearer[test] > 0).mean()), "rows": rows})
+    facts["nearer"] = float((nearer[test] > 0).mean())
+    ResultFile(args.table).add(facts, *({"part": "cases"} | one for one in rows))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from likewise.context.pretrained import PretrainedGenerators
 from likewise.corpus import read_documents
 from likewise.corpus.downloads import data_folder
 from likewise.runs.provenance import machine
-from likewise.runs.whole_files import write_json
+from rows import ResultFile
 
 
 @torch.inference_mode()
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--sentences", type=int, default=12)
     found.add_argument("--contexts", type=int, default=24)
     found.add_argument("--loop", type=int, default=24, help="scores of the plain double loop")
-    found.add_argument("--out", type=Path)
+    found.add_argument("--table", default="context-pretrained", help="the result file")
     return found
 
 
@@ -84,9 +84,9 @@ def main() -> None:
         print(f"| {name} | {count} | {rates[name][0]:,.0f} | {rates[name][1]:,.0f} |")
     factors = [b / a for a, b in zip(*rates.values(), strict=True)]
     print(f"| factor | | {factors[0]:.1f} | {factors[1]:.1f} |")
-    if args.out is not None:
-        found = {"machine": machine(), "model": args.model, "scores_a_minute": rates, "difference": difference}
-        write_json(args.out, found | {"sentences": len(sentences), "contexts": len(lefts), "loop": len(slow)})
+    found = {"part": "causal_scores", "model": args.model, "scores_a_minute": rates, "difference": difference}
+    found |= {"sentences": len(sentences), "contexts": len(lefts), "loop": len(slow)}
+    ResultFile(args.table).add(found)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,13 @@ Features are kept in --out, a file a setting, so that a stopped run goes on.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
 import torch
@@ -27,7 +30,8 @@ from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task
 from likewise.runs.provenance import machine
-from likewise.runs.whole_files import write_json, written_whole
+from likewise.runs.whole_files import written_whole
+from rows import ResultFile
 
 SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 DEV, TEST = "sts-b-dev", "sts-b"
@@ -88,9 +92,9 @@ def seven(args: argparse.Namespace) -> list[dict[str, object]]:
         scores = [correlations(found @ weights, rated)[0] for found, rated in sets.values()]
         cells = " | ".join(f"{score:.2f}" for score in [spearman, *scores, float(np.mean(scores))])
         print(f"| {' + '.join(names)} | {', '.join(f'{w:g}' for w in weights[:3])} | {cells} |", flush=True)
-        rows.append(
-            {"features": names, "weights": weights, "dev": spearman, "tests": dict(zip(SEVEN, scores, strict=True))}
-        )
+        arm = ", ".join(names)
+        rows.append({"arm": arm, "set": DEV, "score": spearman, "weights": weights})
+        rows += [{"arm": arm, "set": task, "score": score} for task, score in zip(SEVEN, scores, strict=True)]
     return rows
 
 
@@ -108,6 +112,7 @@ def table(
         print(f"| {strategy}, {contexts} | {name} | {spearman:.2f} | {score:.2f} | {shown} |", flush=True)
         rows.append(
             {
+                "part": "terms",
                 "strategy": strategy,
                 "contexts": contexts,
                 "row": name,
@@ -133,6 +138,7 @@ def parser_of(about: str | None, out: str, work: str = "runs/contexts", candidat
 
 def parser() -> argparse.ArgumentParser:
     found: argparse.ArgumentParser = parser_of(__doc__, "runs/origin")
+    found.add_argument("--table", default="context-frozen", help="the result file")
     found.add_argument(
         "--contexts", nargs="*", type=int, default=[20], help="contexts of a sentence; the first is used for table 9"
     )
@@ -146,20 +152,20 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
     print(f"machine {machine()}")
-    found = {"machine": machine(), "seven": seven(args), "terms": []}
+    found = seven(args)
     arms = {"all": FEATURES, "the encoder's": ENCODER, "the four of equation 3": TERMS}
     for gone in GONE:
         arms[f"the four without {' and '.join(gone)}"] = tuple(term for term in TERMS if term not in gone)
     arms |= {f"{name} alone": (name,) for name in FEATURES}
     arms |= {f"cosine + {name}": ("cosine", name) for name in FEATURES[1:]}
     print("\n| contexts | features | dev | test | weights |\n| --- | --- | ---: | ---: | --- |")
-    found["terms"] += table(args, "two-step", args.contexts[0], arms)
+    found += table(args, "two-step", args.contexts[0], arms)
     few = {name: arms[name] for name in ("all", "the four of equation 3", *(f"{term} alone" for term in TERMS))}
     for strategy in ("without diversity", "random"):
-        found["terms"] += table(args, strategy, args.contexts[0], few)
+        found += table(args, strategy, args.contexts[0], few)
     for contexts in args.contexts[1:]:
-        found["terms"] += table(args, "two-step", contexts, few)
-    write_json(args.out / "origin.json", found)
+        found += table(args, "two-step", contexts, few)
+    ResultFile(args.table).add(*found)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,12 @@ contexts. The terms of equation 3 are kept in --out, a file a strategy and split
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
 import torch
@@ -26,7 +29,8 @@ from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.tasks.sts import StsTask
 from likewise.runs.provenance import machine
-from likewise.runs.whole_files import write_json, written_whole
+from likewise.runs.whole_files import written_whole
+from rows import ResultFile
 
 
 class Scored(NamedTuple):
@@ -102,6 +106,7 @@ def facts_of(stage: Stage) -> dict[str, object]:
 
 def parser() -> argparse.ArgumentParser:
     found: argparse.ArgumentParser = parser_of(__doc__, "runs/origin-paper", "runs/contexts-paper", 20_000)
+    found.add_argument("--table", default="context-origin", help="the result file")
     found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
     found.add_argument("--sizes", nargs="*", type=int, default=[1, 2, 5, 10, 20, 50, 100, 200, 500])
     found.add_argument("--dev", type=int, default=300, help="pairs of STS-B dev, which choose; 0: all")
@@ -135,14 +140,10 @@ def main() -> None:
     for term in TERMS:
         rows.append(row(f"without {term}", dev, test, args.contexts, (term,)))
         rows.append(row(f"{term} alone", dev, test, args.contexts, tuple(other for other in TERMS if other != term)))
-    facts = {
-        "machine": machine(),
-        "stages": stages,
-        "options": {k: str(v) for k, v in vars(args).items() if k not in ("work", "out", "data")},
-    }
-    facts |= {"dev": len(dev.gold), "test": len(test.gold), "rows": rows}
-    names = "-".join(args.strategies).replace(" ", "-")
-    write_json(args.out / f"{names}-{args.contexts}.json", facts)
+    facts = {"part": "stages", "stages": stages, "dev": len(dev.gold), "test": len(test.gold)}
+    facts["options"] = {k: str(v) for k, v in vars(args).items() if k not in ("work", "out", "data")}
+    name = f"{args.work.name}, {', '.join(args.strategies)}, {args.contexts} contexts"
+    ResultFile(args.table).add(facts, *({"part": name} | one for one in rows))
 
 
 if __name__ == "__main__":

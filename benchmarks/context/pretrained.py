@@ -14,9 +14,12 @@ less how well it fits its own. Features are kept in --out, a file a task, so tha
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
 import torch
@@ -28,7 +31,7 @@ from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions
 from likewise.evaluation.pairs import correlations
 from likewise.runs.progress import Progress
 from likewise.runs.provenance import machine
-from likewise.runs.whole_files import write_json
+from rows import ResultFile
 
 OWN = "own text"
 MODEL = ("centre", "left", "right")
@@ -119,6 +122,7 @@ def parser() -> argparse.ArgumentParser:
     found: argparse.ArgumentParser = parser_of(__doc__, "runs/origin-pretrained")
     found.add_argument("--tasks", nargs="+", default=[DEV, *SEVEN])
     found.add_argument("--terms", nargs="+", choices=FEATURES, default=[name for name in FEATURES if name != "fit"])
+    found.add_argument("--table", default="context-pretrained", help="the result file")
     found.add_argument("--contexts", type=int, default=10, help="contexts of a sentence")
     found.add_argument("--strategy", choices=STRATEGIES, default="two-step", help="how the contexts are chosen")
     found.add_argument("--limit", type=int, default=500, help="pairs of a task; 0: all")
@@ -153,9 +157,9 @@ def main() -> None:
     names = ("tasks", "terms", "contexts", "strategy", "candidates", "limit", "crossed")
     settings = {name: getattr(args, name) for name in names}
     spreads = dict(zip(NAMES, spread.tolist(), strict=True))
-    write_json(
-        args.out / "pretrained.json", {"machine": machine(), "settings": settings, "spread": spreads, "rows": rows}
-    )
+    facts = {"part": "settings", "settings": settings, "spread": spreads}
+    scores = [{"arm": ", ".join(one["terms"]), "set": task, "score": one[task]} for one in rows for task in columns_of]
+    ResultFile(args.table).add(facts, *scores)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
 import torch
@@ -34,6 +37,7 @@ from likewise.corpus.triplets import Triplet
 from likewise.evaluation.tasks.wiki_sections import TASKS, WikiSectionsTask
 from likewise.runs.provenance import machine
 from likewise.runs.whole_files import read_json, write_json
+from rows import ResultFile
 
 ROWS = (
     ("cosine",),
@@ -105,6 +109,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--articles", default=data_folder() / "wikipedia/articles.jsonl.gz")
     found.add_argument("--base", default="bundled:minilm")
     found.add_argument("--models", nargs="*", default=[], metavar="NAME=FOLDER")
+    found.add_argument("--table", default="context-tables", help="the result file")
     found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
     found.add_argument("--limit", type=int, default=1_500, help="triplets for Origin; 0: all")
     found.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the models")
@@ -130,8 +135,8 @@ def main() -> None:
     print("| | accuracy | triplets |\n| --- | ---: | ---: |")
     for one in rows:
         print(f"| {one['row']} | {one['accuracy']:.2f} ± {one['error']:.2f} | {one['triplets']:,} |")
-    facts = {"machine": machine(), "contexts": args.contexts, "precision": args.precision, "rows": rows}
-    write_json(args.out / "sections.json", facts)
+    facts = {"part": "sections", "contexts": args.contexts, "precision": args.precision}
+    ResultFile(args.table).add(*(facts | one for one in rows))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ They are drawn from benchmarks/results; the speeds are those of benchmarks/noteb
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +18,11 @@ from typing import Any
 import numpy as np
 from matplotlib import pyplot as plt
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from rows import ResultFile
+
 HERE = Path(__file__).parent
-RESULTS = HERE.parents[1] / "benchmarks/results"
 THEMES = {
     "light": {"ground": "#ffffff", "ink": "#263238", "soft": "#b0bec5", "colors": ("#00796b", "#e64a19", "#5e35b1")},
     "dark": {"ground": "#1e2129", "ink": "#eceff1", "soft": "#546e7a", "colors": ("#4db6ac", "#ff8a65", "#b39ddb")},
@@ -35,12 +38,9 @@ def themed(theme: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-def average(pattern: str) -> float:
+def average(table: str, arm: str) -> float:
     """Return the mean over the seeds of the average of the seven STS tasks."""
-    found = [json.loads(path.read_text())["average"] for path in sorted(RESULTS.glob(pattern))]
-    if not found:
-        raise SystemExit(f"{RESULTS}: no file {pattern}")
-    return float(np.mean(found))
+    return float(np.mean([row["score"] for row in ResultFile(table).rows(arm=arm, set="average")]))
 
 
 def rates() -> dict[str, float]:
@@ -48,7 +48,7 @@ def rates() -> dict[str, float]:
 
     The rows are of several runs: a rate is the ratio to sentence-transformers in its run, times the rate in the first.
     """
-    rows = [row for row in json.loads((RESULTS / "speed/avx2.json").read_text())["claims"] if row["unit"] == "/s"]
+    rows = ResultFile("speed").rows(processor="avx2", unit="/s")
     base = rows[0]["peer"]
     return {"base": base} | {row["name"].rpartition(":")[0]: base * row["ours"] / row["peer"] for row in rows}
 
@@ -60,29 +60,29 @@ def speed(theme: dict[str, Any]) -> None:
     points = [
         ("all-MiniLM-L6-v2,\nsentence-transformers", rate["base"], base, 1, (-19, -36)),
         ("the same,\nlikewise", onnx, base, 0, (14, -36)),
-        ("arccse", onnx, average("arccse-sts/arccse-mean-pooling-*.json"), 0, (10, 5)),
+        ("arccse", onnx, average("arccse", "arccse, mean pooling"), 0, (10, 5)),
         (
             "gclsr light, GloVe",
             rate["light bundled:glove"],
-            average("gclsr-sts/regions-1-alone*[0-9].json"),
+            average("gclsr", "regions 1 alone, no attention"),
             2,
             (0, -20),
         ),
         (
             "gclsr light,\ndistilled words",
             rate["light distilled:bundled:minilm"],
-            average("gclsr-sts/untrained-distilled-regions*.json"),
+            average("gclsr", "untrained, distilled, regions 1 alone, no attention"),
             2,
             (-12, 10),
         ),
         (
             "mean of\ndistilled words",
             rate["average distilled:bundled:minilm"],
-            average("gclsr-sts/mean-of-distilled-word-vectors-1.json"),
+            average("gclsr", "mean of distilled word vectors"),
             2,
             (0, -36),
         ),
-        ("light", rate["learnt bundled:minilm"], average("light/light-[0-9].json"), 2, (0, 10)),
+        ("light", rate["learnt bundled:minilm"], average("light", "light"), 2, (0, 10)),
     ]
     _, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
     for name, x, y, color, shift in points:
@@ -100,8 +100,8 @@ def speed(theme: dict[str, Any]) -> None:
 
 def security() -> dict[str, Any]:
     """Return what benchmarks/security.py measured."""
-    found: dict[str, Any] = json.loads((RESULTS / "security/ranks.json").read_text())
-    return found
+    found = {row["arm"]: row for row in ResultFile("security").rows()}
+    return found.pop("adapt") | {"methods": found}
 
 
 def domain(theme: dict[str, Any]) -> None:
@@ -157,7 +157,7 @@ def before_after(theme: dict[str, Any]) -> None:
 
 def negation_cosines(theme: dict[str, Any]) -> None:
     """Draw the cosines of a sentence to a harmless change of it, to its negation and to another sentence."""
-    found = json.loads((RESULTS / "negation-cosines.json").read_text())["models"]
+    found = {row["arm"]: row for row in ResultFile("negation-cosines").rows() if row["arm"] != "log"}
     titles = ("the base as shipped", "after the preset negation")
     _, rows = plt.subplots(len(found), 1, figsize=(8, 1.7 * len(found) + 0.6), sharex=True, layout="constrained")
     labels = {"positive": "one word left out", "negation": "its negation", "random": "another sentence"}
@@ -173,7 +173,7 @@ def negation_cosines(theme: dict[str, Any]) -> None:
 
 def learning(theme: dict[str, Any]) -> None:
     """Draw what a run of the preset negation learns, update by update."""
-    log = json.loads((RESULTS / "negation-cosines.json").read_text())["log"]
+    log = ResultFile("negation-cosines").rows(arm="log")
     parts = {"opposites": "which of four sentences agrees?", "keep": "distance from the base's vectors"}
     _, panels = plt.subplots(1, 2, figsize=(8, 2.9), layout="constrained")
     for ax, (part, title), color in zip(panels, parts.items(), theme["colors"][1::-1], strict=True):

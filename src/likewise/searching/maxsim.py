@@ -20,7 +20,7 @@ import numpy as np
 from likewise.runs.whole_files import written_whole
 
 WIDTH = 192
-"""P: with 2 bits each, 48 bytes a token; measured by `benchmarks/search_parts.py --study tokens`."""
+"""P: with 2 bits each, 48 bytes a token; see benchmarks/notebook/search.md."""
 _LEVELS, _REACH = 4, 1.5
 """Of a number, evenly spaced over so many deviations on both sides of its mean."""
 _FILE = "tokens.npz"

@@ -1,0 +1,142 @@
+"""The tables of README and of the pages, made from the result files: `make tables`.
+
+    python benchmarks/tables.py
+    python benchmarks/tables.py --check
+
+tables.md.j2 has each table between `<!-- table: NAME -->` and `<!-- end -->`, with expressions in the place of its
+figures. A page that has the same two lines gets the table written between them. --check writes nothing, and ends with 1
+if a page would change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from claims import Claim
+from likewise.runs.whole_files import write_text
+from rows import ResultFile
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^<!-- table: ([\w-]+) -->\n(.*?)^<!-- end -->$", re.DOTALL | re.MULTILINE)
+
+
+@cache
+def rows_of(table: str) -> list[dict[str, Any]]:
+    """Return the rows of a result file."""
+    return ResultFile(table).rows()
+
+
+def values(table: str, arm: str | None = None, *, field: str = "score", **where: Any) -> list[float]:
+    """Return a field of the rows that have these values, a row for each seed; there must be one."""
+    wanted = where | ({} if arm is None else {"arm": arm})
+    found = [
+        row[field]
+        for row in rows_of(table)
+        if row.get(field) is not None and all(row.get(name) == value for name, value in wanted.items())
+    ]
+    if not found:
+        raise LookupError(f"benchmarks/results/{table}.jsonl: no row with {wanted} and {field}")
+    return found
+
+
+def mean(table: str, arm: str | None = None, set: str = "average", digits: int = 2, **where: Any) -> str:
+    """Return the mean over the seeds."""
+    return f"{statistics.fmean(values(table, arm, set=set, **where)):.{digits}f}"
+
+
+def spread(table: str, arm: str, set: str = "average", bold: bool = False, **where: Any) -> str:
+    """Return the mean over the seeds, and the standard deviation where there are several."""
+    found = values(table, arm, set=set, **where)
+    shown = f"{statistics.fmean(found):.2f}"
+    shown = f"**{shown}**" if bold else shown
+    return f"{shown} ± {statistics.stdev(found):.2f}" if len(found) > 1 else shown
+
+
+def of_arms(table: str, arms: list[str | None], sets: list[str], digits: int = 2, **where: Any) -> str:
+    """Return the mean over arms and sets, such as the seeds of a model that are arms of their own."""
+    found = [value for arm in arms for name in sets for value in values(table, arm, set=name, **where)]
+    return f"{statistics.fmean(found):.{digits}f}"
+
+
+def percent(table: str, field: str, **where: Any) -> str:
+    """Return a share as a percentage without decimals."""
+    return f"{100 * statistics.fmean(values(table, field=field, **where)):.0f}"
+
+
+def gain(arm: str, set: str, model: str) -> str:
+    """Return the 95% interval of a search's gain over the free hybrid."""
+    (low, high), *_ = values("searching", arm, field="ndcg_cut_10_gain", set=set, model=model, part="test")  # type: ignore[misc]
+    return f"({low:+.1f} to {high:+.1f})"
+
+
+def seeds(table: str, arm: str, set: str = "average") -> str:
+    """Return the seeds of an arm."""
+    return ", ".join(map(str, sorted(values(table, arm, field="seed", set=set))))
+
+
+def differences(table: str, arm: str, other: str, set: str = "average") -> str:
+    """Return the mean difference of two arms, and that of each seed in brackets."""
+    one, two = ({r["seed"]: r["score"] for r in rows_of(table) if r.get("arm") == a and r.get("set") == set}
+                for a in (arm, other))  # fmt: skip
+    found = [one[seed] - two[seed] for seed in sorted(one.keys() & two.keys())]
+    return f"{statistics.fmean(found):+.2f} ({', '.join(f'{value:+.2f}' for value in found)})"
+
+
+def claim(name: str, processor: str) -> Claim:
+    """Return a claim of speed on a kind of processor."""
+    names = ("name", "unit", "peer", "ours", "kind")
+    for row in reversed(rows_of("speed")):  # of rows with one name the last counts
+        if row.get("name", "").rpartition(":")[0] == name and row["processor"] == processor:
+            return Claim(**{field: row[field] for field in names})
+    raise LookupError(f"benchmarks/results/speed.jsonl: no claim {name!r} on {processor}")
+
+
+def times(name: str, processor: str, digits: int = 2) -> str:
+    """Return how many times faster ours is than its peer."""
+    return f"{claim(name, processor).ratio:.{digits}f}"
+
+
+def rendered(template: str | None = None) -> dict[str, str]:
+    """Return every table of the template by its name."""
+    environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    known = (mean, spread, of_arms, percent, gain, seeds, differences, claim, times)
+    environment.globals |= {function.__name__: function for function in known}
+    text = environment.from_string(template or (HERE / "tables.md.j2").read_text(encoding="utf-8")).render()
+    return dict(BLOCK.findall(text))
+
+
+def filled(page: str, tables: dict[str, str]) -> str:
+    """Return a page with its tables; one that no template has stays as it is."""
+    return BLOCK.sub(lambda block: f"<!-- table: {block[1]} -->\n{tables.get(block[1], block[2])}<!-- end -->", page)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    args = parser.parse_args()
+    tables, changed = rendered(), []
+    for path in PAGES:
+        before = path.read_text(encoding="utf-8")
+        if (after := filled(before, tables)) != before:
+            changed.append(path.relative_to(ROOT))
+            if not args.check:
+                write_text(path, after)
+    print(
+        "\n".join(f"{'would change' if args.check else 'written'}: {path}" for path in changed) or "nothing to change"
+    )
+    if args.check and changed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
