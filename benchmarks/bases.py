@@ -1,7 +1,9 @@
 """The finished encoders that everything is compared with, as they are shipped, on the tasks of the tables.
 
-python benchmarks/bases.py
-python benchmarks/bases.py --models bundled:minilm --tasks sts,semantoneg,negation-gap
+    python benchmarks/bases.py
+    python benchmarks/bases.py --models bundled:minilm --tasks sts,semantoneg,negation-gap
+
+What is in the result file is not added again.
 """
 
 from __future__ import annotations

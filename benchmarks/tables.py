@@ -120,10 +120,14 @@ def filled(page: str, tables: dict[str, str]) -> str:
     return BLOCK.sub(lambda block: f"<!-- table: {block[1]} -->\n{tables.get(block[1], block[2])}<!-- end -->", page)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--check", action="store_true", help="write nothing")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    args = parser.parse_args()
+    args = parser().parse_args()
     tables, changed = rendered(), []
     for path in PAGES:
         before = path.read_text(encoding="utf-8")
