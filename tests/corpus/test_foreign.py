@@ -296,5 +296,5 @@ def test_without_the_extra_the_cure_is_named(tmp_path, write, monkeypatch):
     assert told == ["left out: 1 file (1 .html) can be read after pip install 'likewise[files]'"]
     text.unlink()
     (tmp_path / "c.ipynb").unlink()
-    with pytest.raises(CorpusError, match=r"there is 1 file \(1 \.html\).*pip install"):
+    with pytest.raises(CorpusError, match=r"1 file \(1 \.html\).*pip install"):
         find_sources(tmp_path, OPTIONS, progress)

@@ -37,16 +37,12 @@ def blocks(text):
             "text\n\n    make\n\n    make test\nmore",
             [("prose", 1, "text", ""), ("code", 3, "    make\n\n    make test", ""), ("prose", 6, "more", "")],
         ),
-        ("- one\n\n    of its text", [("prose", 1, "- one", ""), ("prose", 3, "    of its text", "")]),
+        ("- one\n\n    of its text", [("prose", 1, "- one", ""), ("prose", 3, "of its text", "")]),
         (
             "text\n| a | b |\n| - | -: |\n| 1 | 2 |\n\nmore",
             [("prose", 1, "text", ""), ("table", 2, "| a | b |\n| - | -: |\n| 1 | 2 |", ""), ("prose", 6, "more", "")],
         ),
         ("a | b\nno | table", [("prose", 1, "a | b\nno | table", "")]),
-        (
-            '---\ntitle: "Pumps"\ntags: x\n---\ntext\n# Pumps\nmore',
-            [("prose", 5, "text", "Pumps"), ("prose", 7, "more", "Pumps")],
-        ),
         ("---\n\ntext", [("prose", 1, "---", ""), ("prose", 3, "text", "")]),
         ("#hashtag and `code`\n####### seven", [("prose", 1, "#hashtag and `code`\n####### seven", "")]),
         ("<!-- left out -->\n# C# {#c-sharp}\n[*a*](b)", [("prose", 3, "[*a*](b)", "C#")]),

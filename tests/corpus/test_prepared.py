@@ -129,9 +129,9 @@ def test_damaged_cache_is_made_again(write, cache, made, name, damage):
 
 
 def test_a_failure_leaves_nothing_behind(write, cache):
-    path = write("a.jsonl", '{"t": "One two three."}\nbroken')
-    with pytest.raises(CorpusError, match=r"a\.jsonl:2"):
-        prepare(path, CorpusOptions(field="t"))
+    path = write("a.jsonl", '{"t": "One two three."}\n' * 9)
+    with pytest.raises(CorpusError, match=r"a\.jsonl:1"):
+        prepare(path, CorpusOptions(field="text"))
     assert kept(cache) == []
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import textwrap
 import tracemalloc
 from itertools import islice
@@ -47,12 +48,12 @@ def test_every_reason_with_its_lines(write):
     ]
     path = write("a.txt", b"\n".join(lines))
     sentences, report = read(path, max_words=8)
-    assert sentences == ["Three words here", "Spaces and tabs go", "no line end here"]
+    assert sentences == ["Three words here", "café is latin here", "Spaces and tabs go", "no line end here"]
     assert report.read == 9
+    assert [note.partition(" ")[0] for note in report.notes] == [f"{path}:4:"]
     assert report.examples == {
         "empty": [f"{path}:2", f"{path}:5"],
         "too short": [f"{path}:3", f"{path}:7"],
-        "undecodable": [f"{path}:4"],
         "too long": [f"{path}:6"],
     }
     assert report.files == {str(path): "line"}
@@ -86,11 +87,11 @@ def test_line_numbers_of_wrapped_prose(write):
     assert report.examples == {"too short": [f"{path}:2"]}
 
 
-def test_headings_and_tables_of_a_wiki_in_prose(write):
+def test_what_a_wiki_would_take_for_its_marks_stays_in_prose(write):
     path = write("a.txt", f"== The flood ==\n{PROSE[0]}\n| a || b |\n{PROSE[1]}\n")
     sentences, report = read(path)
-    assert sentences == PROSE_SENTENCES
-    assert report.examples == {"markup": [f"{path}:1", f"{path}:3"]}
+    assert sentences == ["== The flood ==", *PROSE_SENTENCES[:3], "| a || b |", *PROSE_SENTENCES[3:]]
+    assert report.dropped == {}, "a plain text is no wiki"
 
 
 def test_split_can_be_said(write):
@@ -103,17 +104,22 @@ def test_latin_1(write):
     lines = ["Où est le café ?", "Là-bas, près de la forêt.", "La fenêtre est fermée."]
     path = write("a.txt", "\n".join(lines).encode("latin-1"))
     with pytest.raises(CorpusError, match=r"a\.txt:1: unreadable encoding: 3 of 3 .*--encoding latin-1"):
-        read(path)
+        read(path, encoding="utf-8")
     assert read(path, encoding="latin-1")[0] == lines
+    found, report = read(path)
+    assert found == lines
+    assert len(report.notes) == 1
+    assert "cp1252" in report.notes[0]
 
 
 def test_mostly_undecodable_is_refused_before_the_end(write):
     path = write("a.txt", b"fine words here\n" * 400 + b"caf\xe9 is closed\n" * 50_000)
     drawn = []
     with pytest.raises(CorpusError, match=r"a\.txt:401: unreadable encoding: 600 of 1000"):
-        drawn.extend(read_sentences(path))
+        drawn.extend(read_sentences(path, CorpusOptions(encoding="utf-8")))
     with pytest.raises(CorpusError, match="unreadable"):
-        list(read_sentences(path, CorpusOptions(split="prose")))
+        list(read_sentences(path, CorpusOptions(split="prose", encoding="utf-8")))
+    assert len(list(read_sentences(path))) == 50_400, "the sign is known from the first odd line on"
 
 
 def test_utf_16(write):
@@ -140,9 +146,13 @@ def test_jsonl_is_prose(write):
     ],
 )
 def test_bad_row(write, second, words):
-    path = write("a.jsonl", '{"text": "One two three."}\n' + second)
-    with pytest.raises(CorpusError, match=words):
-        read(path, field="text")
+    path = write("a.jsonl", '{"text": "One two three."}\n' + second + '\n{"text": "Four five six."}\n')
+    sentences, report = read(path, field="text")
+    assert sentences == ["One two three.", "Four five six."]
+    assert report.examples == {"bad row": [f"{path}:2"]}
+    assert re.search(words, report.notes[0])
+    with pytest.raises(CorpusError, match=words.replace(":2", ":1")):
+        read(write("a.jsonl", second), field="text")
 
 
 def test_nothing_left(write):

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 
 import likewise
 from likewise.retrieval.fusion import token_gains
-from likewise.searching import Index, SearchError, index_update
+from likewise.searching import Index, SearchError, index_update, passage_encoder
 from likewise.searching.index_update import index
 from likewise.searching.maxsim import TokenCodec, token_weights
 
@@ -192,7 +192,7 @@ def test_a_run_that_stopped_before_its_first_passages_were_written_encodes_the_s
 
     source = tmp_path / "lines.txt"
     source.write_text("\n".join(sentences[:40]) + "\n")
-    monkeypatch.setattr(index_update, "_FITTED", 8)
+    monkeypatch.setattr(passage_encoder, "_FITTED", 8)
     together: list[list[list[int]]] = []
     encode = TextEncoder.with_tokens
 

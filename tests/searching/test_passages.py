@@ -3,7 +3,9 @@ import json
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
-from likewise.searching.passages import Splitting, files_of
+from likewise.corpus.given import TextSource
+from likewise.searching.index_plan import files_of
+from likewise.searching.passages import Splitting
 
 
 def read(path, words=20, field=None, metadata=()):
@@ -99,9 +101,9 @@ def test_files_of_folders_without_the_hidden_ones_and_the_index_itself(notes):
     (notes / "my.index").mkdir()
     (notes / "my.index" / "likewise.json").write_text("{}")
     (notes / "page.css").write_text("p {}")
-    named, walked, others = files_of([notes, notes / "heads.md"], notes / "my.index")
-    assert others == "1 file in other formats (1 .css); a text file that is named is read"
+    named, (listing,) = files_of(TextSource([notes, notes / "heads.md"], CorpusOptions()), notes / "my.index")
+    assert listing.left_out == ["1 file in other formats (1 .css); a text file that is named is read"]
     assert [path.name for path in named] == ["heads.md"]
-    assert [path.relative_to(notes).as_posix() for path in walked] == ["heads.md", "deep/lines.txt"]
+    assert [path.relative_to(notes).as_posix() for path in listing.files] == ["deep/lines.txt", "heads.md"]
     with pytest.raises(CorpusError, match="no such file"):
-        files_of([notes / "none.txt"], notes / "my.index")
+        files_of(TextSource([notes / "none.txt"], CorpusOptions()), notes / "my.index")

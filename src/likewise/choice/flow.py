@@ -35,8 +35,9 @@ from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts, checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.searching.index_update import WORDS, index
-from likewise.searching.passages import Splitting, files_of
+from likewise.searching.index_plan import WORDS, files_of
+from likewise.searching.index_update import index
+from likewise.searching.passages import Splitting
 from likewise.searching.search_index import Index
 from likewise.transformers_output import no_bar
 
@@ -127,7 +128,8 @@ def choose(
         check_target(target)
         judged = _judged(judgements, queries_file)
         given = given_texts(texts, corpus_options)
-        files = [path for some in files_of(given.entries, target)[:2] for path in some]
+        named, listings = files_of(given, target)
+        files = [*named, *(path for listing in listings for path in listing.files)]
         splitting = Splitting(WORDS, given.options)
         excerpts, total = sampled(files, splitting, passages, seed)
         encoders = {name: DeferredEncoder(name) for name in names}

@@ -106,7 +106,7 @@ def with_options(
         def shown(name: str) -> str:
             value, text = getattr(options, name), fields[name].description or ""
             told = str(value).lower() if isinstance(value, bool) else value
-            return text if value in (None, "") else f"{text} [default: {told}]"
+            return text if value in (None, "", []) else f"{text} [default: {told}]"
 
         panels = {name: _panel(type(options), name) for name in fields}
         added = [

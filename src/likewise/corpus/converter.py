@@ -1,7 +1,7 @@
-"""The process that makes Markdown of web pages, Word, PowerPoint and PDF files: `python -m likewise.corpus.converter`.
+"""The converters of documents, and the process in which they run: `python -m likewise.corpus.converter`.
 
-It reads a task a line and answers in lines, so that a file that crashes a library, or fills the memory, ends only this
-process. See `likewise.corpus.foreign`, which starts it.
+A format is a class with `accepts` and `convert`. The process reads a task a line and answers in lines, so that a file
+that crashes a library, or fills the memory, ends only this process. See `likewise.corpus.foreign`, which starts it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,336 @@ import re
 import signal
 import sys
 import unicodedata
+import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 MEMORY = 2 << 30
 """Bytes that one file may take beyond what the libraries do."""
 TEXT = 256 << 20
 """The most bytes of text that one file may have."""
 
-_NO_TEXT = ("script", "style", "noscript", "template", "nav", "footer", "aside", "form", "button", "svg")
+_NO_TEXT = ("script", "style", "noscript", "template", "svg")
+_AROUND = ("nav", "footer")
+"""What stands on each page of a site; it is text only where there is no other."""
+
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
-_HYPHEN = re.compile(r"(\w+)-\n(\w+)")
+_HYPHEN = re.compile("(\\w+)([-\u2010\u00ad])\n(\\w+)")
+_ROWS_TOLD = 1000  # rows after which an answer says that it goes on
 _EDGE = 2  # blocks at the top and the bottom of a page that may be its header and footer
 _LONGEST_EDGE = 100  # characters of one
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#+\-.!|~=()&])")
 
-Page = tuple[int, str]
-"""The number of a page or a slide, from 1, or 0 where there are none; and its Markdown."""
+
+class Page(NamedTuple):
+    """A part of a document that has a place of its own.
+
+    Attributes:
+        place: its number, such as that of a page, from 1; 0 where there are none.
+        text: what it says.
+        title: the heading above all of it.
+        form: "markdown", in which each sign that is no mark is escaped; or "plain", paragraphs between blank lines.
+        fields: what the document says of itself, such as the sender of a mail.
+        cells: those of a row of a sheet.
+    """
+
+    place: int
+    text: str
+    title: str = ""
+    form: Literal["markdown", "plain"] = "plain"
+    fields: Mapping[str, Any] = {}
+    cells: Sequence[Any] = ()
+
+
+class Converter(Protocol):
+    """A format of documents.
+
+    Attributes:
+        suffixes: the endings of its files.
+        unit: what a place in it is called, "" if it has none.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]
+    unit: ClassVar[str]
+
+    def accepts(self, suffix: str) -> bool:
+        """Return whether it reads files of an ending."""
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the pages of a file; a number says how many there will be, and that it goes on."""
+
+
+class _BySuffix:
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    unit: ClassVar[str] = ""
+
+    def accepts(self, suffix: str) -> bool:
+        return suffix in self.suffixes
+
+
+class WebPage(_BySuffix):
+    """Web pages, without what stands on each page of a site."""
+
+    suffixes = (".html", ".htm", ".xhtml")
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the one page."""
+        yield _of_html(path.read_bytes())
+
+
+class Word(_BySuffix):
+    """Word files."""
+
+    suffixes = (".docx",)
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the one page."""
+        import mammoth
+        from markitdown.converter_utils.docx.pre_process import pre_process_docx
+
+        with path.open("rb") as file:
+            yield _of_html(mammoth.convert_to_html(pre_process_docx(file)).value)
+
+
+class Slides(_BySuffix):
+    """Slides of PowerPoint."""
+
+    suffixes = (".pptx",)
+    unit = "slide"
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the slides, each with its own title."""
+        from markitdown.converters import PptxConverter
+
+        with path.open("rb") as file:
+            parts = _SLIDE.split(PptxConverter().convert(file, _info(".pptx")).markdown)
+        for number, text in zip(parts[1::2], parts[2::2], strict=True):
+            lines = text.strip().split("\n")
+            title = next((line for line in lines if line.startswith("# ")), "")
+            # Each line of a box is a paragraph.
+            rest = re.sub(r"\n(?!\|)", "\n\n", "\n".join(line for line in lines if line is not title))
+            yield Page(int(number), rest.replace("### Notes:", "Notes:"), title[2:].strip())
+
+
+class Pdf(_BySuffix):
+    """PDF files, without the lines that stand above or below the text of most pages."""
+
+    suffixes = (".pdf",)
+    unit = "page"
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the pages."""
+        import pypdfium2
+        from markitdown.converters import PdfConverter
+
+        with path.open("rb") as file:
+            whole = pypdfium2.PdfDocument(file)
+            pages: list[list[str]] = []
+            for number in range(count := len(whole)):
+                page = io.BytesIO()
+                one = pypdfium2.PdfDocument.new()
+                one.import_pages(whole, [number])
+                one.save(page)
+                one.close()
+                page.seek(0)
+                pages.append(blocks_of(PdfConverter().convert(page, _info(".pdf")).markdown))
+                yield count
+            whole.close()
+        for number, text in enumerate(without_edges(pages), 1):
+            yield Page(number, text)
+
+
+class Sheets(_BySuffix):
+    """Sheets of Excel: a row a page; the first row with cells is the header."""
+
+    suffixes = (".xlsx", ".xlsm")
+    unit = "row"
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the rows."""
+        import openpyxl
+
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            for number, cells in enumerate(sheet.iter_rows(values_only=True), 1):
+                shown = ["" if cell is None else " ".join(str(cell).split()) for cell in cells]
+                if any(shown):
+                    yield Page(number, f"| {' | '.join(shown)} |", sheet.title, cells=list(cells))
+
+
+class Book(_BySuffix):
+    """E-books: a chapter a page."""
+
+    suffixes = (".epub",)
+    unit = "chapter"
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the chapters in the order in which they are read."""
+        from urllib.parse import unquote
+
+        from bs4 import BeautifulSoup
+
+        with zipfile.ZipFile(path) as archive:
+            container = BeautifulSoup(archive.read("META-INF/container.xml"), "html.parser")
+            name = container.find("rootfile")["full-path"]
+            package = BeautifulSoup(archive.read(name), "html.parser")
+            items = {item.get("id"): item.get("href") for item in package.find_all("item")}
+            chapters = [items[one.get("idref")] for one in package.find_all("itemref") if one.get("idref") in items]
+            for number, chapter in enumerate(chapters, 1):
+                yield len(chapters)
+                page = _of_html(archive.read(os.path.normpath(Path(name).parent / unquote(chapter))))
+                yield page._replace(place=number)
+
+
+class OpenDocument(_BySuffix):
+    """Texts of LibreOffice."""
+
+    suffixes = (".odt",)
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the one page."""
+        from xml.etree.ElementTree import fromstring
+
+        with zipfile.ZipFile(path) as archive:
+            body = next(one for one in fromstring(archive.read("content.xml")).iter() if one.tag.endswith("}body"))
+        yield Page(0, "\n\n".join(_of_open_document(body)), form="markdown")
+
+
+class Mail(_BySuffix):
+    """Mails: the subject is the title."""
+
+    suffixes = (".eml",)
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the one mail."""
+        from email import policy
+        from email.parser import BytesParser
+
+        with path.open("rb") as file:
+            yield _of_mail(BytesParser(policy=policy.default).parse(file), 0)
+
+
+class Mailbox(_BySuffix):
+    """Boxes of mails: a mail a page."""
+
+    suffixes = (".mbox",)
+    unit = "mail"
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the mails."""
+        import mailbox
+        from email import message_from_bytes, policy
+
+        box = mailbox.mbox(path, create=False)
+        for number, key in enumerate(keys := box.keys(), 1):
+            yield len(keys)
+            yield _of_mail(message_from_bytes(box.get_bytes(key), policy=policy.default), number)
+
+
+CONVERTERS: tuple[Converter, ...] = (
+    WebPage(), Word(), Slides(), Pdf(), Sheets(), Book(), OpenDocument(), Mail(), Mailbox(),
+)  # fmt: skip
+"""The formats that are converted."""
+
+
+def converter_of(suffix: str) -> Converter:
+    """Return the converter of an ending."""
+    return next(one for one in CONVERTERS if one.accepts(suffix))
+
+
+def _info(suffix: str) -> Any:
+    from markitdown import StreamInfo
+
+    return StreamInfo(extension=suffix, charset="utf-8")
+
+
+def _of_html(content: bytes | str) -> Page:
+    """Return the text of HTML."""
+    from bs4 import BeautifulSoup
+
+    from likewise.corpus.encodings import AUTO, named_encoding
+
+    named = None
+    if isinstance(content, bytes) and b"charset" not in content[:2048].lower():
+        named = named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16) or None
+    soup = BeautifulSoup(content, "html.parser", from_encoding=named)
+    for tag in soup(_NO_TEXT):
+        tag.decompose()
+    for tag in soup("u"):
+        tag.unwrap()
+    title = soup.title.get_text(" ", strip=True) if soup.title else ""
+    around = [tag.extract() for tag in soup(_AROUND)]
+    text = _markdown(soup)
+    if not text and around:
+        text = "\n\n".join(map(_markdown, around))
+    return Page(0, text, title, "markdown")
+
+
+def _markdown(soup: Any) -> str:
+    from markitdown.converters import HtmlConverter
+
+    content = io.BytesIO(str(soup).encode("utf-8", "replace"))
+    how = {"escape_misc": True, "sup_symbol": "^", "strong_em_symbol": ""}
+    return str(HtmlConverter().convert(content, _info(".html"), **how).markdown)
+
+
+def _of_mail(message: Any, number: int) -> Page:
+    """Return a mail, with the names of what is attached to it."""
+    body = message.get_body(preferencelist=("plain", "html"))
+    content = body.get_content() if body is not None else ""
+    attached = [part.get_filename() for part in message.iter_attachments() if part.get_filename()]
+    fields = {name: str(message[name]) for name in ("from", "to", "date") if message[name]}
+    subject = str(message["subject"] or "")
+    if body is not None and body.get_content_type() == "text/html":
+        text, form = _of_html(content).text, "markdown"
+        more = [re.sub(_MARKS, r"\\\1", name) for name in attached]
+    else:
+        text, form, more = content.replace("\r\n", "\n"), "plain", attached
+    if more:
+        text += f"\n\nAttached: {', '.join(more)}"
+    return Page(number, text, subject, form, fields)  # type: ignore[arg-type]
+
+
+def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the blocks of an element of an OpenDocument text as Markdown."""
+    for child in element:
+        name = child.tag.rpartition("}")[2]
+        if name in ("h", "p"):
+            level = next((value for key, value in child.attrib.items() if key.endswith("}outline-level")), "1")
+            text = re.sub(_MARKS, r"\\\1", _inline(child)).strip()
+            if text:
+                yield f"{'#' * min(6, int(level))} {text}" if name == "h" else text
+        elif name == "list":
+            for item in child:
+                yield from ("- " + block.replace("\n", "\n  ") for block in _of_open_document(item, depth + 1))
+        elif name == "table":
+            rows = [
+                "| " + " | ".join(" ".join(_of_open_document(cell)) for cell in row if "cell" in cell.tag) + " |"
+                for row in child.iter()
+                if row.tag.endswith("}table-row")
+            ]
+            rule = ["|" + " --- |" * (rows[0].count(" | ") + 1)] if rows else []
+            yield "\n".join([*rows[:1], *rule, *rows[1:]])
+        elif not name.endswith("changes"):
+            yield from _of_open_document(child, depth)
+
+
+def _inline(element: Any) -> str:
+    parts = [element.text or ""]
+    for child in element:
+        name = child.tag.rpartition("}")[2]
+        if name in ("s", "tab", "line-break"):
+            parts.append(" ")
+        elif name == "note":
+            parts.append(f" ({' '.join(''.join(child.itertext()).split())})")
+        elif name != "annotation":
+            parts.append(_inline(child))
+        parts.append(child.tail or "")
+    return "".join(parts)
 
 
 def main() -> None:
@@ -54,9 +364,14 @@ def main() -> None:
         task = json.loads(line)
         try:
             with Path(task["out"]).open("w", encoding="utf-8") as out:
-                for number, text, pages in _pages(Path(task["path"]), task["suffix"]):
-                    out.write(json.dumps({"place": number, "text": text}) + "\n")
-                    answer(done=number, of=pages)
+                pages = 1
+                for page in converter_of(task["suffix"]).convert(Path(task["path"])):
+                    if isinstance(page, int):
+                        pages = page
+                    else:
+                        out.write(json.dumps(page._asdict(), default=str) + "\n")
+                    if isinstance(page, int) or page.place % _ROWS_TOLD == 0 or not page.cells:
+                        answer(of=pages)
             answer(written=True)
         except MemoryError:
             answer(error=f"it takes more than {MEMORY >> 30} GiB of memory to read")
@@ -92,73 +407,6 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {line}"[:200] if line else type(error).__name__
 
 
-def _pages(path: Path, suffix: str) -> Iterator[tuple[int, str, int]]:
-    """Yield the number of each page, its Markdown, and how many there are."""
-    if suffix == ".pdf":
-        yield from _pdf(path)
-        return
-    found = _slides(path) if suffix == ".pptx" else [(0, _word(path) if suffix == ".docx" else _web(path))]
-    for number, text in found:
-        yield number, text, len(found)
-
-
-def _info(suffix: str) -> Any:
-    from markitdown import StreamInfo
-
-    return StreamInfo(extension=suffix, charset="utf-8")
-
-
-def _word(path: Path) -> str:
-    from markitdown.converters import DocxConverter
-
-    with path.open("rb") as file:
-        return str(DocxConverter().convert(file, _info(".docx")).markdown)
-
-
-def _slides(path: Path) -> list[Page]:
-    from markitdown.converters import PptxConverter
-
-    with path.open("rb") as file:
-        parts = _SLIDE.split(PptxConverter().convert(file, _info(".pptx")).markdown)
-    return [(int(number), text.strip()) for number, text in zip(parts[1::2], parts[2::2], strict=True)]
-
-
-def _web(path: Path) -> str:
-    """Return the text of a web page without what is around it on each page of a site."""
-    from bs4 import BeautifulSoup
-    from markitdown.converters import HtmlConverter
-
-    soup = BeautifulSoup(path.read_bytes(), "html.parser")
-    for tag in soup(_NO_TEXT):
-        tag.decompose()
-    title = soup.title.get_text(" ", strip=True) if soup.title else ""
-    text = HtmlConverter().convert(io.BytesIO(str(soup).encode("utf-8", "replace")), _info(".html")).markdown
-    return f"---\ntitle: {title}\n---\n{text}" if title else str(text)
-
-
-def _pdf(path: Path) -> Iterator[tuple[int, str, int]]:
-    """Yield the pages of a PDF, without the lines that stand above or below the text of most of them."""
-    import pypdfium2
-    from markitdown.converters import PdfConverter
-
-    with path.open("rb") as file:
-        whole = pypdfium2.PdfDocument(file)
-        pages: list[list[str]] = []
-        for number in range(count := len(whole)):
-            page = io.BytesIO()
-            one = pypdfium2.PdfDocument.new()
-            one.import_pages(whole, [number])
-            one.save(page)
-            one.close()
-            page.seek(0)
-            text = PdfConverter().convert(page, _info(".pdf")).markdown
-            pages.append(blocks_of(text))
-            yield 0, "", count  # it goes on
-        whole.close()
-    for number, text in enumerate(without_edges(pages), 1):
-        yield number, text, count
-
-
 def blocks_of(text: str) -> list[str]:
     r"""Return the blocks of a page: what blank lines divide.
 
@@ -174,7 +422,7 @@ def without_edges(pages: list[list[str]]) -> list[str]:
 
     A header or footer is a short block among the first or last two of a page that is, but for its numbers, on more than
     half of the pages, and on three at least. A word that a hyphen divides at a line's end is joined if it is elsewhere
-    joined in the text.
+    joined in the text, or if the hyphen is a soft one.
 
     >>> texts = ["Open the valve.", "Turn the valve-\nwheel.", "Then close the val-\nve."]
     >>> without_edges([["Manual", text, f"{i}/3"] for i, text in enumerate(texts)])
@@ -195,7 +443,8 @@ def without_edges(pages: list[list[str]]) -> list[str]:
     words = set(re.findall(r"\w+", " ".join(block for page in kept for block in page)))
 
     def joined(found: re.Match[str]) -> str:
-        return found[1] + ("" if found[1] + found[2] in words else "-") + found[2]
+        is_one = found[2] == "\u00ad" or found[1] + found[3] in words
+        return found[1] + ("" if is_one else found[2]) + found[3]
 
     return [_HYPHEN.sub(joined, "\n\n".join(page)) for page in kept]
 

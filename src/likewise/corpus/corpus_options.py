@@ -3,6 +3,7 @@
 import codecs
 from typing import Literal
 
+from likewise.corpus.encodings import AUTO
 from likewise.errors import LikewiseError
 from likewise.runs.options import OptionError, Options, option
 
@@ -16,7 +17,7 @@ class CorpusError(LikewiseError):
 class CorpusOptions(Options):
     """The rules by which files become sentences.
 
-    Words are counted by white space. For a language that writes without blanks set `min_words=1`.
+    Words are counted by white space, and as two letters each in languages that are written without blanks.
 
     >>> CorpusOptions(min_words=5).max_words
     100
@@ -36,7 +37,23 @@ class CorpusOptions(Options):
     min_words: int = option(3, "Minimum number of words; shorter sentences are dropped.", ge=1)
     # Longer ones are mostly lists that no full stop divides, and encoders cut at 32 to 128 tokens anyway.
     max_words: int | None = option(100, "Maximum number of words; longer sentences are dropped.")
-    encoding: str = option("utf-8", "Encoding of the files, by Python's name for it.")
+    encoding: str = option(
+        AUTO, "Encoding of the files, by Python's name for it; auto is UTF-8, or what a file that is not looks like."
+    )
+    exclude: list[str] = option(
+        [],
+        "Files and folders of a folder that are left out, as patterns of a .gitignore; beside those of .gitignore and "
+        ".likewiseignore files.",
+    )
+    separator: str | None = option(
+        None,
+        "Separator of the cells of CSV files; by default the one that fits their rows.",
+        min_length=1,
+        max_length=1,
+    )
+    decimal: Literal["auto", ".", ","] = option(
+        "auto", "Decimal sign of numbers in CSV files; auto takes a comma only where the separator is another sign."
+    )
     deduplicate: bool = option(True, "Drop repeated sentences; differences in white space do not count.")
     # Text shrinks to a tenth to a third; a thousandth is a damaged or hostile file, which would fill the disk.
     max_expansion: int = option(
@@ -52,19 +69,11 @@ class CorpusOptions(Options):
             raise OptionError(
                 f"min_words {self.min_words} is more than max_words {self.max_words}: no sentence could be kept"
             )
+        if self.encoding == AUTO:
+            return
         try:
             is_text = codecs.lookup(self.encoding)._is_text_encoding
         except LookupError:
             raise OptionError(f"unknown encoding {self.encoding!r}: try utf-8, latin-1 or utf-16") from None
         if not is_text:
             raise OptionError(f"encoding {self.encoding!r} is not a text encoding: try utf-8 or latin-1")
-
-    @property
-    def is_wide(self) -> bool:
-        """True for UTF-16 and UTF-32; such files are converted to UTF-8 before they are split into lines."""
-        return codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
-
-    @property
-    def codec(self) -> str:
-        """The encoding of the lines from `numbered_lines`."""
-        return "utf-8" if self.is_wide else self.encoding

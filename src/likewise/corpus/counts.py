@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-Reason = Literal["empty", "too short", "too long", "undecodable", "markup", "duplicate"]
+Reason = Literal["empty", "too short", "too long", "undecodable", "markup", "bad row", "duplicate"]
 
 EXAMPLES = 5
 """Places remembered for each reason."""
@@ -18,16 +18,22 @@ class CorpusReport:
         kept: sentences kept.
         dropped: how many were dropped, by reason: "empty" (nothing but blanks and signs), "too short" and
             "too long" (in words), "undecodable" (bytes that are not text in the encoding), "markup" (tables,
-            headings, list entries and captions of a wiki page; code and tables of Markdown), "duplicate".
+            headings, list entries and captions of a wiki page; code, tables and lone headings of Markdown), "bad row"
+            (what is no row of its file), "duplicate".
         examples: for each reason the first 5 different places, as "file:line".
         files: how each file was read: path to "line", "prose", "markdown", "document", "jsonl", "csv", "parquet",
-            "articles" or "wiki".
+            "json", "xlsx", "articles" or "wiki".
+        notes: sentences that name what was not read, or not as it stands: an encoding, and of each file the first 5
+            rows that are none.
+        odd_rows: how many of these each file has.
     """
 
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    odd_rows: dict[str, int] = field(default_factory=dict)
 
     @property
     def read(self) -> int:
@@ -41,6 +47,23 @@ class CorpusReport:
         place = f"{file}:{line}"
         if len(places) < EXAMPLES and place not in places:  # a long line may lose many sentences
             places.append(place)
+
+    def note(self, sentence: str) -> None:
+        """Keep a sentence on a file, once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def tell(self, file: object, line: int, reason: str) -> None:
+        """Keep what is the matter with a row, for the first rows of a file, and count them all."""
+        count = self.odd_rows[str(file)] = self.odd_rows.get(str(file), 0) + 1
+        if count <= EXAMPLES:
+            self.note(f"{file}:{line}: {reason}")
+
+    @property
+    def told(self) -> list[str]:
+        """The notes, and a line for each file with more odd rows than are named."""
+        more = {file: count - EXAMPLES for file, count in self.odd_rows.items() if count > EXAMPLES}
+        return [*self.notes, *(f"{file}: {count:,} more rows like these" for file, count in more.items())]
 
     def __str__(self) -> str:
         """Return a short text: counts, and the first places, without the file name if there is only one.

@@ -9,10 +9,13 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.encodings import BINARY, LineDecoder, named_encoding
 
 Tick = Callable[[int], None]
 """Called with the bytes of the file on disk that are done."""
@@ -37,6 +40,7 @@ _SUFFIX = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _TICK_LINES = 4096
 _PIECE = 1 << 16
 _BUFFER = 1 << 17
+_KEEP = "surrogateescape"
 _DEFAULTS = CorpusOptions()
 
 
@@ -71,9 +75,12 @@ def _decompressed(raw: io.BufferedReader, compression: str | None) -> Any:
 
 
 def _pieces(stream: Any, path: Path, compression: str | None, options: CorpusOptions) -> Iterator[bytes]:
-    """Yield the bytes of a stream, UTF-16 and UTF-32, where a line end is not the byte 10, as UTF-8."""
+    """Yield the decompressed bytes of a stream.
+
+    Raises:
+        CorpusError: there are more of them than a text expands to.
+    """
     read = stream.read if compression == "zstd" else stream.read1
-    decoder = codecs.getincrementaldecoder(options.encoding)() if options.is_wide else None
     times = options.max_expansion
     left = max(FREE_EXPANSION, times * path.stat().st_size)
     while piece := read(_PIECE):
@@ -83,12 +90,16 @@ def _pieces(stream: Any, path: Path, compression: str | None, options: CorpusOpt
                 f"{path}: it expands to more than {times} times its size, which text does not: it is damaged, or made "
                 "to fill a disk. If it is right, raise the option max_expansion"
             )
-        if decoder is not None:
-            piece = decoder.decode(piece).encode("utf-8", "replace")
-        if piece:  # one may be too few bytes for a character
-            yield piece
-    if decoder is not None:
-        yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+        yield piece
+
+
+def _transcoded(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield bytes as UTF-8; those that are no text in the encoding stay as they are, so that their line is known."""
+    decoder = codecs.getincrementaldecoder(encoding)("strict" if "16" in encoding or "32" in encoding else _KEEP)
+    for piece in chain(pieces, [b""]):
+        text = decoder.decode(piece, final=not piece)
+        if text:  # a piece may be too short for a character
+            yield text.encode("utf-8", _KEEP)
 
 
 def check_ends(path: Path) -> None:
@@ -110,12 +121,27 @@ def _compression(path: Path, head: bytes) -> str | None:
     return named or next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
 
 
-@contextmanager
-def reading(path: Path, options: CorpusOptions = _DEFAULTS) -> Iterator[tuple[io.BufferedReader, Callable[[], int]]]:
-    """Open a file, decompressed by its content; UTF-16 and UTF-32 are converted to UTF-8.
+@dataclass(frozen=True)
+class Opened:
+    """A file that is open for reading.
 
-    Yields:
-        A buffered binary stream, and a function that returns how many bytes on disk are read.
+    Attributes:
+        stream: its text, decompressed and in UTF-8.
+        position: gives how many of its bytes on disk are read.
+        encoding: in which it is written; `BINARY` if it does not look like text.
+    """
+
+    stream: io.BufferedReader
+    position: Callable[[], int]
+    encoding: str
+
+
+@contextmanager
+def reading(path: Path, options: CorpusOptions = _DEFAULTS, *, mend_ends: bool = False) -> Iterator[Opened]:
+    """Open a file, decompressed by its content, as UTF-8.
+
+    Args:
+        mend_ends: also a carriage return alone ends a line, if the file has no other ends, as of an old Macintosh.
     """
     try:
         raw = path.open("rb")
@@ -123,19 +149,52 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS) -> Iterator[tuple[io
         raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its permissions") from None
     with raw:
         compression = _compression(path, raw.peek(_MAGIC_BYTES)[:_MAGIC_BYTES])
-        if not compression and not options.is_wide:
-            yield raw, raw.tell
-            return
         stream = _decompressed(raw, compression)  # held here: pyarrow's closes the file where it is given up
-        yield io.BufferedReader(_Pieces(_pieces(stream, path, compression, options)), _BUFFER), raw.tell
+        pieces = _pieces(stream, path, compression, options)
+        head, rest = _first(pieces)
+        encoding = named_encoding(options.encoding, head, len(head) < HEAD)
+        text: Iterator[bytes] = chain([head], rest)
+        if encoding not in ("utf-8", BINARY):
+            text = _transcoded(text, encoding)
+        if mend_ends and b"\r" in head and b"\n" not in head:
+            text = (piece.replace(b"\r", b"\n") for piece in text)
+        yield Opened(io.BufferedReader(_Pieces(text), _BUFFER), raw.tell, encoding)
+
+
+def as_utf8(stream: Any, options: CorpusOptions) -> io.BufferedReader:
+    """Return a stream of text as UTF-8; it is not decompressed."""
+    pieces = iter(lambda: stream.read1(_PIECE), b"")
+    head, rest = _first(pieces)
+    encoding = named_encoding(options.encoding, head, len(head) < HEAD)
+    text: Iterator[bytes] = chain([head], rest)
+    text = text if encoding in ("utf-8", BINARY) else _transcoded(text, encoding)
+    return io.BufferedReader(_Pieces(text), _BUFFER)
+
+
+def _first(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the bytes that decide the encoding, and what follows them: also a fault that was met."""
+    held = b""
+    try:
+        while len(held) < HEAD and (piece := next(pieces, b"")):
+            held += piece
+    except (EOFError, OSError, zlib.error) as error:
+        if not held:
+            raise
+        return held, _raised(error)
+    return held, pieces
+
+
+def _raised(error: Exception) -> Iterator[bytes]:
+    raise error
+    yield b""
 
 
 def read_head(path: Path, options: CorpusOptions = _DEFAULTS) -> bytes:
     """Return the first decompressed bytes of a file, fewer if it is shorter or damaged."""
     head = b""
-    with reading(path, options) as (stream, _), _faults(path, lambda: 1):
+    with _faults(path, lambda: 1), reading(path, options) as opened:
         try:
-            while len(head) < HEAD and (piece := stream.read1(HEAD - len(head))):
+            while len(head) < HEAD and (piece := opened.stream.read1(HEAD - len(head))):
                 head += piece
         except (EOFError, OSError, zlib.error, UnicodeError):
             if not head:  # otherwise reading on will find it, and its line
@@ -144,16 +203,24 @@ def read_head(path: Path, options: CorpusOptions = _DEFAULTS) -> bytes:
 
 
 def numbered_lines(
-    path: Path, options: CorpusOptions = _DEFAULTS, tick: Tick | None = None, limit: int = LINE_LIMIT
+    path: Path,
+    options: CorpusOptions = _DEFAULTS,
+    tick: Tick | None = None,
+    limit: int = LINE_LIMIT,
+    told: Callable[[str], None] = lambda encoding: None,
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (line number from 1, bytes with the line end) of a file.
+    """Yield (line number from 1, bytes of UTF-8 with the line end) of a file.
 
     A line longer than `limit` bytes comes in pieces with the same number, cut at a blank where there is one.
+
+    Args:
+        told: called with the encoding of the file before its first line.
     """
     number = 1
     rest = b""
-    with reading(path, options) as (stream, position), _faults(path, lambda: number):
-        while raw := stream.readline(limit):
+    with _faults(path, lambda: number), reading(path, options, mend_ends=True) as opened:
+        told(opened.encoding)
+        while raw := opened.stream.readline(limit):
             if number == 1 and not rest and raw.startswith(codecs.BOM_UTF8):
                 raw = raw[3:]
             raw, rest = rest + raw, b""
@@ -161,7 +228,7 @@ def numbered_lines(
                 yield number, raw
                 number += 1
                 if tick is not None and number % _TICK_LINES == 0:
-                    tick(position())
+                    tick(opened.position())
             else:
                 if len(raw) >= limit:
                     # A cut at a blank, or before the last byte that begins a character of UTF-8, divides none.
@@ -175,9 +242,10 @@ def numbered_lines(
 
 def strict_lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
     """Yield the lines of a file with their line ends; one that cannot be decoded is a CorpusError."""
-    for number, raw in numbered_lines(path, limit=sys.maxsize):
+    decode = LineDecoder(encoding)
+    for number, raw in numbered_lines(path, CorpusOptions(encoding=encoding), limit=sys.maxsize):
         try:
-            yield raw.decode(encoding)
+            yield decode(raw)
         except UnicodeDecodeError as error:
             raise CorpusError(
                 f"{path}:{number}: not {encoding.upper()} ({error.reason}): copy it again or convert it with iconv"

@@ -1,7 +1,7 @@
-"""Web pages, notebooks, Word, PowerPoint and PDF files, read as Markdown by page.
+"""Documents read by page: web pages, notebooks, mails, office files, e-books and PDF files.
 
-Notebooks are read here. The others are converted by markitdown (the extra `files`) in a process of its own, with limits
-on its memory and time, and kept in the cache by their content.
+Notebooks are read here. The others are converted (`likewise.corpus.converter`, with the extra `files`) in a process of
+its own, with limits on its memory and time, and kept in the cache by their content.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from likewise.corpus.converter import CONVERTERS, Page
 from likewise.corpus.converter_process import ConverterProcess
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import FREE_EXPANSION, Tick
@@ -22,23 +24,26 @@ from likewise.runs.parts import checksum
 from likewise.runs.whole_files import parse_json
 
 NOTEBOOK = ".ipynb"
-CONVERTED = (".html", ".htm", ".docx", ".pptx", ".pdf")
+CONVERTED = tuple(suffix for converter in CONVERTERS for suffix in converter.suffixes)
 DOCUMENTS = (*CONVERTED, NOTEBOOK)
 """Endings of the files that are read here."""
 
-UNITS = {".pdf": "page", ".pptx": "slide", NOTEBOOK: "cell"}
+UNITS = {suffix: one.unit for one in CONVERTERS for suffix in one.suffixes if one.unit} | {
+    NOTEBOOK: "cell",
+    ".parquet": "row",
+}
 """What the place in a file is called, if it is no line."""
 
 INSTALL = "pip install 'likewise[files]'"
 
 _PAGES = "pages.jsonl"
-_FORMAT = 1  # raise it when the same file gives another text
-_ZIPPED = (".docx", ".pptx")
+_FORMAT = 2  # raise it when the same file gives another text
+_ZIPPED = (".docx", ".pptx", ".xlsx", ".xlsm", ".epub", ".odt")
 
 
 def can_convert() -> bool:
     """Return whether the extra `files` is installed."""
-    return all(find_spec(name) is not None for name in ("markitdown", "pypdfium2"))
+    return all(find_spec(name) is not None for name in ("markitdown", "pypdfium2", "openpyxl"))
 
 
 def place_in(file: str, line: int) -> str:
@@ -52,8 +57,8 @@ def place_in(file: str, line: int) -> str:
     return f"{file}:{line}" if line else file
 
 
-def pages_of(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[int, str]]:
-    """Yield (number, Markdown) of each page, slide or cell of a file; 0 is the number where there are none.
+def pages_of(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None = None) -> Iterator[Page]:
+    """Yield the pages, slides, cells, chapters, mails or rows of a file.
 
     Args:
         suffix: the ending that says how it is read.
@@ -67,8 +72,19 @@ def pages_of(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None 
         return
     with converted(path, suffix, options, tick).open(encoding="utf-8") as lines:
         for line in lines:
-            page = json.loads(line)
-            yield page["place"], page["text"]
+            yield Page(**json.loads(line))
+
+
+def rows_of_sheets(
+    path: Path, options: CorpusOptions, tick: Tick | None = None
+) -> Iterator[tuple[int, list[Any], list[Any]]]:
+    """Yield (number, cells of its sheet's header, cells) of each row of the sheets of a file."""
+    sheet, header = None, []
+    for page in pages_of(path, path.suffix.lower(), options, tick):
+        if page.title != sheet:
+            sheet, header = page.title, list(page.cells)
+        else:
+            yield page.place, header, [cell if cell is None else str(cell) for cell in page.cells]
 
 
 def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None = None) -> Path:
@@ -95,7 +111,7 @@ def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None
 
 def _keep_text(path: Path, suffix: str, out: Path) -> None:
     """Check that there is text in what was converted, and remove the marks of progress."""
-    pages = [line for line in out.read_text(encoding="utf-8").splitlines() if json.loads(line)["text"].strip()]
+    pages = [line for line in out.read_text(encoding="utf-8").splitlines() if _has_text(json.loads(line))]
     if not pages:
         if suffix == ".pdf":
             raise CorpusError(
@@ -105,6 +121,10 @@ def _keep_text(path: Path, suffix: str, out: Path) -> None:
             )
         raise CorpusError(f"{path}: there is no text in this file")
     out.write_text("\n".join(pages) + "\n", encoding="utf-8")
+
+
+def _has_text(page: dict[str, Any]) -> bool:
+    return bool(page["text"].strip() or page["title"].strip())
 
 
 def _check_zipped(path: Path, options: CorpusOptions) -> None:
@@ -123,23 +143,19 @@ def _check_zipped(path: Path, options: CorpusOptions) -> None:
         )
 
 
-def _cells(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the Markdown of each cell of a notebook; outputs are left out."""
+def _cells(path: Path) -> Iterator[Page]:
+    """Yield the cells of a notebook, numbered from 1; outputs are left out."""
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
-        cells = (
-            content["cells"]
-            if "cells" in content
-            else [one for sheet in content["worksheets"] for one in sheet["cells"]]
-        )
+        content = parse_json(path.read_text(encoding="utf-8-sig"))
+        cells = content.get("cells") or [cell for sheet in content.get("worksheets", ()) for cell in sheet["cells"]]
         language = content.get("metadata", {}).get("kernelspec", {}).get("language", "")
         for number, cell in enumerate(cells, 1):
-            found = cell.get("source", cell.get("input", ""))
-            text = found if isinstance(found, str) else "".join(found)
+            source = cell.get("source", cell.get("input", ""))
+            text = source if isinstance(source, str) else "".join(source)
             if cell["cell_type"] == "code" and text.strip():
                 fence = "````" if "```" in text else "```"
                 text = f"{fence}{language}\n{text}\n{fence}"
-            yield number, text
+            yield Page(number, text, form="markdown")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorpusError(
             f"{path}: this is not a whole notebook ({type(error).__name__}: {error}): save it again"

@@ -1,30 +1,38 @@
-"""Decoding of lines to text, and of files of rows (JSONL, CSV, TSV, Parquet), one field of which holds the text."""
+"""Decoding of lines to text, and the one reader of rows: JSONL, JSON, CSV, TSV, Parquet and .xlsx."""
 
 import csv
+import json
 import re
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
+from unicodedata import normalize
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, Reason
-from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines
-from likewise.corpus.foreign import DOCUMENTS
+from likewise.corpus.encodings import AUTO, LineDecoder
+from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines, read_head
+from likewise.corpus.foreign import DOCUMENTS, rows_of_sheets
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 
 _T = TypeVar("_T")
-SourceKind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki", "document"]
-MARKDOWN = (".md", ".markdown")
+SourceKind = Literal["text", "jsonl", "json", "csv", "parquet", "xlsx", "articles", "wiki", "document"]
+MARKED = (".md", ".markdown", ".org", ".adoc", ".asciidoc")
+"""Endings of text with marks of headings, lists and code."""
+
 JSON_LIMIT = 1 << 26
-"""Longest JSON line read, in bytes: a row must be held whole."""
+"""Longest row read, in bytes or characters: it must be held whole."""
+_BAD_ROWS = 1000
+"""Rows without a good one among them after which a file is given up."""
 
 NumberedRow = tuple[int, dict[str, Any]]
-"""The line where a row begins, from 1 (in a Parquet file its number), and its values by field."""
+"""The line where a row begins, from 1 (in Parquet and .xlsx its number), and its values by field."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +40,12 @@ class Source:
     """One file of a corpus, and how it is read.
 
     Attributes:
-        kind: what it holds: plain "text"; rows with a text field ("jsonl", "csv" for TSV too, "parquet"); "articles"
-            (rows of id, title, sections); a MediaWiki dump ("wiki"); or a web page, a notebook, a Word, PowerPoint or
-            PDF file ("document").
-        report: counts what is left out while the file is read.
+        kind: what it holds: plain "text"; rows with a text field ("jsonl", "json" for a list of objects, "csv" for TSV
+            too, "parquet", "xlsx"); "articles" (rows of id, title, sections); a MediaWiki dump ("wiki"); or a
+            "document": what a converter reads.
+        report: counts and names what is left out while the file is read.
         tick: called with the bytes read so far.
+        strict: a row that cannot be read is an error; otherwise the report names it.
     """
 
     path: Path
@@ -44,6 +53,7 @@ class Source:
     kind: SourceKind = "text"
     report: CorpusReport = field(default_factory=CorpusReport, compare=False)
     tick: Tick | None = field(default=None, compare=False)
+    strict: bool = False
 
     @property
     def size(self) -> int:
@@ -60,13 +70,24 @@ class Source:
         return ""
 
     @property
-    def is_markdown(self) -> bool:
-        """True for Markdown that is read as such, and not as a list of lines."""
-        return self.kind == "text" and self.options.split != "line" and format_suffix(self.path) in MARKDOWN
+    def is_marked(self) -> bool:
+        """True for Markdown, Org and AsciiDoc that is read as such, and not as a list of lines."""
+        return self.kind == "text" and self.options.split != "line" and format_suffix(self.path) in MARKED
 
     def drop(self, reason: Reason, line: int, count: int = 1) -> None:
         """Count sentences that begin at a line and are left out."""
         self.report.drop(reason, self.path, line, count)
+
+    def drop_row(self, line: int, reason: str) -> None:
+        """Count a row that cannot be read, and keep the reason.
+
+        Raises:
+            CorpusError: the source is strict.
+        """
+        if self.strict:
+            raise CorpusError(f"{self.path}:{line}: {reason}")
+        self.drop("bad row", line)
+        self.report.tell(self.path, line, reason)
 
 
 _JSON_TYPES = {
@@ -83,11 +104,15 @@ _INVISIBLE = re.compile("[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u20
 
 
 def without_invisible(text: str) -> str:
-    """Remove control characters, soft hyphens, direction and byte order marks, and lone surrogates.
+    """Return a text in Unicode's composed form (NFC), without signs that no one sees.
 
-    Joiners stay: they spell.
+    Control characters, soft hyphens, direction and byte order marks and lone surrogates go. Joiners stay: they spell.
+
+    >>> without_invisible("Zu\u0308rich\u200b") == "Zürich"
+    True
     """
-    return _INVISIBLE.sub("", text)
+    text = _INVISIBLE.sub("", text)
+    return text if text.isascii() else normalize("NFC", text)
 
 
 def without_surrogates(text: str) -> str:
@@ -119,51 +144,63 @@ def text_lines(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str]]:
-    options = source.options
+    options, path = source.options, source.path
     good = bad = first_bad = 0
     check_at = 1000  # a big file is refused early
 
     def check() -> None:
         if bad and bad >= good:
-            is_default = options.encoding.lower().replace("-", "") in ("utf8", "ascii")
+            others = "latin-1" if options.encoding.lower().replace("-", "") in ("utf8", "ascii") else "utf-8"
             raise CorpusError(
-                f"{source.path}:{first_bad}: unreadable encoding: {bad} of {good + bad} lines are not "
-                f"{options.encoding}: give the right one, for example --encoding {'latin-1' if is_default else 'utf-8'}"
+                f"{path}:{first_bad}: unreadable encoding: {bad} of {good + bad} lines are not {options.encoding}: "
+                f"leave --encoding out, or give the right one, for example --encoding {others}"
             )
 
-    codec = options.codec
-    for number, raw in numbered_lines(source.path, options, source.tick, limit):
+    decode = LineDecoder(options.encoding)
+    odd: list[int] = []
+
+    def opened(encoding: str) -> None:
+        if options.encoding == AUTO and encoding != "utf-8":
+            source.report.note(f"{path}: read as {encoding}, since it is not UTF-8")
+
+    for number, raw in numbered_lines(path, options, source.tick, limit, opened):
+        text = None
         try:
-            text = raw.decode(codec)
-            good += not text.isspace()
-            yield number, text
+            text = raw.decode("utf-8")
         except UnicodeDecodeError:
+            with suppress(UnicodeDecodeError):
+                text = decode(raw)
+                odd.append(number)
+        if text is None:
             bad += 1
             first_bad = first_bad or number
             source.drop("undecodable", number)
+        else:
+            good += not text.isspace()
+            yield number, text
         if good + bad == check_at:
             check_at *= 10
             check()
     check()
-
-
-def read_rows(source: Source) -> Iterator[NumberedRow]:
-    """Yield (line number, object) of each line of a JSONL file that is not blank; undecodable ones as `text_lines`."""
-    for number, text in _decoded(source, JSON_LIMIT):
-        if text.strip():
-            yield number, json_object(text, f"{source.path}:{number}")
+    if odd:
+        source.report.note(f"{path}:{odd[0]}: {len(odd)} of its lines not UTF-8, and read as {decode.encoding}")
+    if bad:
+        source.report.note(f"{path}:{first_bad}: {bad} of its lines left out: they are not {options.encoding}")
 
 
 def json_object(text: str, where: str, fault: type[LikewiseError] = CorpusError) -> dict[str, Any]:
     """Return the object that a line of a JSONL file holds; the error of one that holds none names its place."""
     try:
-        found = parse_json(text)
-        if isinstance(found, dict):
-            return found
-        reason = f"it is {_json_type(found)}"
+        value = parse_json(text)
     except ValueError as error:
-        reason = str(error)
-    raise fault(f"{where}: not a JSON object ({reason}): a JSONL file has one object on each line and nothing else")
+        raise fault(f"{where}: {_no_object(str(error))}") from None
+    if isinstance(value, dict):
+        return value
+    raise fault(f"{where}: {_no_object(f'it is {_json_type(value)}')}")
+
+
+def _no_object(reason: str) -> str:
+    return f"not a JSON object ({reason}): a JSONL file has one object on each line and nothing else"
 
 
 def _json_type(value: Any) -> str:
@@ -173,30 +210,264 @@ def _json_type(value: Any) -> str:
 
 def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
     """Return the text of a row's field, "" if it is null; raise a CorpusError if it is missing."""
+    if reason := _no_text(row, field):
+        raise CorpusError(f"{path}:{number}: {reason}")
+    return without_invisible(row[field] or "")
+
+
+def _no_text(row: dict[str, Any], field: str) -> str:
+    """Return why a row has no text in a field, "" if it has one."""
     if field not in row:
-        raise CorpusError(
-            f"{path}:{number}: no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; give --field NAME"
-        )
-    value = row[field]
-    if not isinstance(value, str | None):
-        raise CorpusError(f"{path}:{number}: field {field!r} is {_json_type(value)}, not a text; give --field NAME")
-    return without_invisible(value or "")
+        return f"no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; give --field NAME"
+    if not isinstance(row[field], str | None):
+        return f"field {field!r} is {_json_type(row[field])}, not a text; give --field NAME"
+    return ""
+
+
+def read_rows(source: Source) -> Iterator[NumberedRow]:
+    """Yield the rows of a file of any kind that has rows; the report names those that cannot be read."""
+    yield from READERS.get(source.kind, _jsonl)(source)
+
+
+def texts_of_rows(source: Source) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """Yield the line, the row and the text of each row of a file.
+
+    Raises:
+        CorpusError: no row of the first 1,000 has a text, which is the fault of the file or the field; or the source is
+            strict.
+    """
+    name = source.options.field or ""
+    good, first, before = False, "", source.report.dropped.get("bad row", 0)
+    for line, row in read_rows(source):
+        if reason := _no_text(row, name):
+            first = first or f"{source.path}:{line}: {reason}"
+            source.drop_row(line, reason)
+            if not good and source.report.dropped["bad row"] - before >= _BAD_ROWS:
+                raise CorpusError(first)
+            continue
+        good = True
+        yield line, row, without_invisible(row[name] or "")
+    if not good and source.report.dropped.get("bad row", 0) > before:
+        raise CorpusError(first or source.report.notes[-1])
+
+
+def _jsonl(source: Source) -> Iterator[NumberedRow]:
+    for number, text in _decoded(source, JSON_LIMIT):
+        if text.strip():
+            try:
+                row = json_object(text, "")
+            except CorpusError as error:
+                source.drop_row(number, str(error).removeprefix(": "))
+            else:
+                yield number, row
+
+
+_GAP = re.compile(r"[\s,]*")
+
+
+def _json(source: Source) -> Iterator[NumberedRow]:
+    """Yield the objects of a list, or of a file in which they follow each other on any number of lines."""
+    lines = _decoded(source, LINE_LIMIT)
+    decoder, held, at, line, ended = json.JSONDecoder(), "", 0, 1, False
+
+    def more() -> bool:
+        """Read on, as much again as is held, and return whether there was anything."""
+        nonlocal held, at, ended
+        parts, size = [held[at:]], 0
+        wanted = max(1 << 16, len(parts[0]))
+        while size < wanted and not ended:
+            _, text = next(lines, (0, ""))
+            ended = not text
+            parts.append(text)
+            size += len(text)
+        held, at = "".join(parts), 0
+        return size > 0
+
+    more()
+    is_list, begun = held.lstrip().startswith("["), False
+    while True:
+        gap = _GAP.match(held, at)
+        assert gap is not None
+        line += held.count("\n", at, gap.end())
+        at = gap.end()
+        if at == len(held):
+            if more():
+                continue
+            if is_list:
+                source.drop_row(line, "the list does not end: the file is cut short, or is being written")
+            return
+        if is_list and held[at] == ("]" if begun else "["):
+            if begun:
+                return
+            begun, at = True, at + 1
+            continue
+        try:
+            value, end = decoder.raw_decode(held, at)
+        except (json.JSONDecodeError, RecursionError) as error:
+            nested = isinstance(error, RecursionError)
+            reason = "it is nested too deeply" if nested else str(error)
+            unfinished = not nested and (error.pos > len(held) - 64 or error.msg.startswith("Unterminated"))  # type: ignore[union-attr]
+            if unfinished and len(held) - at < JSON_LIMIT and more():
+                continue
+            source.drop_row(line, f"not a JSON object ({reason}): it and what follows is left out")
+            return
+        if isinstance(value, dict):
+            yield line, value
+        else:
+            source.drop_row(line, _no_object(f"it is {_json_type(value)}"))
+        line += held.count("\n", at, end)
+        at = end
+
+
+class CsvForm(NamedTuple):
+    """The form of a file of separated values.
+
+    Attributes:
+        separator: between cells.
+        quoted: a quotation mark protects what is in a cell; otherwise it is a sign as any other.
+        is_named: a line above the header names the separator, such as Excel's 'sep=;'.
+    """
+
+    separator: str
+    quoted: bool
+    is_named: bool = False
+
+    def rows(self, lines: Iterable[str], *, strict: bool = False) -> Any:
+        """Return a reader of rows."""
+        quoting = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
+        csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be longer than the module's own 128 KiB
+        return csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=strict)
+
+
+def decimal_of(source: Source) -> str | None:
+    """Return the decimal sign of the cells of a file, None if its values have kinds of their own."""
+    if source.kind != "csv" or source.options.decimal != "auto":
+        return source.options.decimal if source.kind == "csv" else None
+    return "." if csv_form(source).separator == "," else ","
+
+
+_SEPARATORS = (",", ";", "\t", "|")
+_TRIED = 100  # rows
+_NAMED = re.compile(r"sep=(.)\s*$", re.IGNORECASE)
+
+
+def csv_form(source: Source) -> CsvForm:
+    """Return the form of a file, by its first lines: the separator at which most rows have as many cells as the header.
+
+    Between tabs, a quotation mark is a sign unless the rows fit their header only if it protects.
+    """
+    head = read_head(source.path, source.options).decode("utf-8", "replace").removeprefix("\ufeff")
+    lines = [line for line in head.splitlines(keepends=True) if line.strip()][: 2 * _TRIED]
+    first = _NAMED.match(lines[0]) if lines else None
+    named = source.options.separator or (first and first[1])
+    sample = lines[1:] if first else lines
+    candidates = [named] if named else list(_SEPARATORS)
+    if not named and format_suffix(source.path) == ".tsv" and sample and "\t" in sample[0]:
+        candidates = ["\t"]
+    quoted = {"\t": (False, True)}
+    forms = [CsvForm(one, quotes, bool(first)) for one in candidates for quotes in quoted.get(one, (True,))]
+    return max(forms, key=lambda form: _fit(form, sample)) if sample else forms[0]
+
+
+def _fit(form: CsvForm, lines: list[str]) -> tuple[float, int]:
+    """Return the share of rows with as many cells as the header, and how many these are."""
+    try:
+        rows = [row for row, _ in zip(form.rows(lines), range(_TRIED), strict=False) if row]
+    except csv.Error:
+        return 0, 0
+    width = len(rows[0])
+    if width == 1:
+        return 0, 0
+    return sum(len(row) == width for row in rows) / len(rows), width
+
+
+class _RowLines:
+    """The lines of a file of separated values; those of a row that cannot be read can be given again."""
+
+    def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
+        self._lines = lines
+        self._again: deque[tuple[int, str]] = deque()
+        self.row: list[tuple[int, str]] = []
+        self._size = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._again.popleft() if self._again else next(self._lines)
+        self.row.append(line)
+        self._size += len(line[1])
+        if self._size > JSON_LIMIT:
+            raise csv.Error("a quotation mark is missing")
+        return line[1]
+
+    def done(self, *, first_alone: bool = False) -> int:
+        """Forget the lines of a row, or its first one alone, and return the number of that one."""
+        number = self.row[0][0]
+        if first_alone:
+            self._again.extendleft(reversed(self.row[1:]))
+        self.row, self._size = [], 0
+        return number
+
+
+def _cells(source: Source, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line and the cells of each row that is not blank; of one that is not whole the first line is named."""
+    texts = ((number, f"{text.rstrip(chr(13) + chr(10))}\n".replace("\r", " ")) for number, text in text_lines(source))
+    lines = _RowLines(texts)
+    while form.is_named and not _NAMED.match(next(lines)):
+        lines.done()
+    lines.row = []
+    while True:
+        try:
+            for cells in form.rows(lines, strict=True):
+                number = lines.done()
+                if any(cell.strip() for cell in cells):
+                    yield number, cells if form.quoted else [_unquoted(cell) for cell in cells]
+            return
+        except csv.Error as error:
+            number = lines.done(first_alone=True)
+            source.drop_row(number, f"this row is not valid CSV ({error}): mend its quotes")
+
+
+def _unquoted(cell: str) -> str:
+    """Return a cell without quotation marks that a program has put around it, and so has doubled those inside."""
+    if len(cell) > 3 and cell[0] == cell[-1] == '"' and '""' in cell[1:-1]:
+        inside = cell[1:-1].replace('""', "")
+        return cell if '"' in inside else cell[1:-1].replace('""', '"')
+    return cell
+
+
+def csv_header(source: Source) -> list[str]:
+    """Return the names of the columns of a file of separated values."""
+    return field_names(next(_cells(source, csv_form(source)), (0, []))[1])
 
 
 def _csv(source: Source) -> Iterator[NumberedRow]:
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be longer than the module's own 128 KiB
-    lines = (text for _, text in text_lines(source))
-    rows = csv.DictReader(lines, delimiter="\t" if format_suffix(source.path) == ".tsv" else ",", strict=True)
-    begin = 1
-    try:
-        _ = rows.fieldnames
-        begin = rows.line_num + 1
-        for row in rows:
-            row.pop(None, None)  # more cells than the header names
-            yield begin, dict(row)
-            begin = rows.line_num + 1
-    except csv.Error as error:
-        raise CorpusError(f"{source.path}:{begin}: this row is not valid CSV ({error}): mend its quotes") from None
+    form = csv_form(source)
+    rows = _cells(source, form)
+    _, header = next(rows, (0, []))
+    names = field_names(header)
+    for number, cells in rows:
+        if others := [cell for cell in cells[len(names) :] if cell.strip()]:
+            if len(names) == 1:  # the separator is one of the text
+                cells = [form.separator.join(cells)]
+            else:
+                reason = f"{len(cells)} cells, and the header names {len(names)}: {' '.join(others)[:60]!r} is left out"
+                source.report.tell(source.path, number, reason)
+        yield number, dict(zip(names, cells, strict=False))
+
+
+def field_names(header: Iterable[Any]) -> list[str]:
+    """Return the names of columns; one without a name, or with that of another, gets its number.
+
+    >>> field_names(["id", " text", "", "id"])
+    ['id', 'text', 'column 3', 'id 4']
+    """
+    names: list[str] = []
+    for number, cell in enumerate(header, 1):
+        name = without_invisible("" if cell is None else str(cell)).strip() or "column"
+        names.append(f"{name} {number}" if name in names or name == "column" else name)
+    return names
 
 
 def _parquet(source: Source) -> Iterator[NumberedRow]:
@@ -216,5 +487,16 @@ def _parquet(source: Source) -> Iterator[NumberedRow]:
         ) from None
 
 
-READERS: dict[str, Callable[[Source], Iterator[NumberedRow]]] = {"jsonl": read_rows, "csv": _csv, "parquet": _parquet}
+def _sheets(source: Source) -> Iterator[NumberedRow]:
+    for number, names, cells in rows_of_sheets(source.path, source.options, source.tick):
+        yield number, dict(zip(field_names(names), cells, strict=False))
+
+
+READERS: dict[str, Callable[[Source], Iterator[NumberedRow]]] = {
+    "jsonl": _jsonl,
+    "json": _json,
+    "csv": _csv,
+    "parquet": _parquet,
+    "xlsx": _sheets,
+}
 """Kind of a file to the function that reads its rows."""

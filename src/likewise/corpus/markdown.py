@@ -1,30 +1,29 @@
-"""The blocks of Markdown, line by line: prose, code and tables, each with the headings above it."""
+"""The blocks of Markdown, by markdown-it-py: prose, code and tables, each with the headings above it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
 
-BlockKind = Literal["prose", "code", "table"]
+BlockKind = Literal["prose", "code", "table", "heading"]
 
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:\s|$)")
-_UNDERLINE = re.compile(r" {0,3}(?:(=+)|-+)\s*$")
-_FENCE = re.compile(r"[\s>]*(`{3,}|~{3,})([^`]*)$")
-_DELIMITER = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
-_COMMENT = re.compile(r"\s*<!--.*-->\s*$")
-_INDENTED = re.compile(r"(?: {4}|\t)\s*\S")
+_PIECE = 1 << 16
+"""Characters that are parsed at a time."""
+_LONGEST_LINE = 1 << 12
+"""Characters of a line beyond which it is prose, whatever it begins with."""
+_LONGEST_HEADING = 300
+_FRONT_LINES, _FRONT_CHARACTERS = 200, 1 << 15
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\](?:\([^()\s]{0,2000}(?:\s\"[^\"]{0,500}\")?\)|\[[^\[\]]{0,500}\])")
-_ATTRIBUTES = re.compile(r"\s*\{[#.:][^}]*\}\s*$")
-_FRONT_LINES = 200
-_LONGEST_HEADING = 300  # characters; a longer line is none
-_TITLE = re.compile(r"title:\s*(.+?)\s*$")
+_ATTRIBUTES = re.compile(r"(?<!\s)\s{0,9}\{[#.:][^{}]{0,300}\}$")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_STRONG = re.compile(r"\*\*?([^*]{1,300})\*\*?")
 
-ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,9}[.)])\s+\S")
+ITEM = re.compile(r"\s{0,200}(?:[-*+•]|\d{1,9}[.)])\s+\S")
 """The beginning of an entry of a list."""
 
 
@@ -33,8 +32,9 @@ class Block:
     """A part of a Markdown text.
 
     Attributes:
-        kind: what it is.
-        lines: as they stand, each with its number.
+        kind: what it is; a heading is a block of its own only if nothing stands below it.
+        lines: as they stand, each with its number. Those of prose are without the marks of quotations; an entry of a
+            list has its own.
         headings: above it, the outermost first.
     """
 
@@ -43,121 +43,305 @@ class Block:
     headings: tuple[str, ...] = ()
 
 
-def markdown_blocks(lines: Iterable[Placed]) -> Iterator[Block]:
+def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), escaped: bool = False) -> Iterator[Block]:
     """Yield the blocks of Markdown in order.
 
-    Fenced and indented code and tables are one block each, a paragraph or a list another; a block past
-    `PARAGRAPH_LIMIT` characters is given in several. The title in a file's front matter is the outermost heading.
+    Code and tables are one block each, a paragraph or a list another; a block past `PARAGRAPH_LIMIT` characters is
+    given in several. Comments are left out.
 
-    >>> text = ["# Pumps", "Open the valve.", "```sh", "# not a heading", "```"]
+    Args:
+        titles: headings above the whole text.
+        escaped: the text was made by a program, which has written a backslash before each sign that Markdown might take
+            for a mark; these go.
+
+    >>> text = ["# Pumps", "Open if > 5 bar.", "```sh", "# not a heading", "```"]
     >>> for block in markdown_blocks(enumerate(text, 1)):
     ...     print(block)
-    Block(kind='prose', lines=[(2, 'Open the valve.')], headings=('Pumps',))
+    Block(kind='prose', lines=[(2, 'Open if > 5 bar.')], headings=('Pumps',))
     Block(kind='code', lines=[(3, '```sh'), (4, '# not a heading'), (5, '```')], headings=('Pumps',))
     """
-    return _Blocks().of((number, line.rstrip()) for number, line in lines)
+    outline = _Outline([(0, title) for title in titles if title])
+    held: list[Placed] = []
+    size = 0
+    opened: list[Placed] = []  # the lines that opened the code or the table which goes on in the next piece
+    for placed in lines:
+        held.append((placed[0], placed[1].rstrip()))
+        size += len(placed[1]) + 1
+        if size >= _PIECE:
+            blocks, held, opened = _parsed(held, opened, escaped, whole=False)
+            size = sum(len(line) + 1 for _, line in held)
+            yield from outline.of(blocks)
+    blocks, _, _ = _parsed(held, opened, escaped, whole=True)
+    yield from outline.of(blocks)
+    yield from outline.end()
 
 
-class _Blocks:
-    """The state between two lines: what is open, and the headings above."""
+@dataclass
+class _Heading:
+    level: int
+    lines: list[Placed]
 
-    def __init__(self) -> None:
-        self.headings: list[tuple[int, str]] = []
-        self.kind: BlockKind = "prose"
-        self.held: list[Placed] = []
-        self.size = 0
-        self.fence = ""  # the signs that opened it
-        self.in_list = False
-        self.after_blank = True
 
-    def of(self, lines: Iterator[Placed]) -> Iterator[Block]:
-        for number, line in self._front(lines):
-            yield from self._next(number, line)
-            self.after_blank = not line.strip()
-        yield from self._done()
+class _Outline:
+    """The headings above the present line; those that nothing stands below are given as blocks."""
 
-    def _front(self, lines: Iterator[Placed]) -> Iterator[Placed]:
-        """Yield the lines after the front matter, whose title becomes a heading."""
-        held: list[Placed] = []
-        for number, line in lines:
-            held.append((number, line))
-            if len(held) == 1 and line != "---":
-                break
-            if len(held) > 1 and line in ("---", "..."):
-                found = next((found for _, one in held if (found := _TITLE.match(one))), None)
-                if found:
-                    self.headings = [(0, plain(found[1].strip("\"'")))]
-                held = []
-                break
-            if len(held) > _FRONT_LINES:
-                break
-        yield from chain(held, lines)
+    def __init__(self, titles: list[tuple[int, str]]) -> None:
+        self._above = titles
+        self._alone: list[tuple[int, int, str]] = []  # level, line and text of headings that are still without text
 
-    def _next(self, number: int, line: str) -> Iterator[Block]:
-        if self.fence:
-            self._hold(number, line)
-            close = line.strip(" \t>")
-            if len(close) >= len(self.fence) and set(close) == {self.fence[0]}:
-                self.fence = ""
-                yield from self._done()
-            elif self.size > PARAGRAPH_LIMIT:
-                yield from self._done("code")
-            return
-        if (fence := _FENCE.match(line)) and not (fence[1][0] == "`" and "`" in fence[2]):
-            yield from self._done("code")
-            self.fence = fence[1]
-            self._hold(number, line)
-        elif len(line) <= _LONGEST_HEADING and (heading := _HEADING.match(line)):
-            yield from self._done()
-            text = line[heading.end() :].strip()
-            self._head(len(heading[1]), text.rstrip("#") if text.endswith((" #", "##")) or text == "#" else text)
-        elif not line.strip() or _COMMENT.match(line):
-            if self.kind != "code" or not self.held:  # a blank line does not end indented code
-                yield from self._done()
+    def of(self, blocks: Iterable[Block | _Heading]) -> Iterator[Block]:
+        for block in blocks:
+            if isinstance(block, _Heading):
+                yield from self._heading(block)
+            elif block.kind == "prose" and not any(line.strip() for _, line in block.lines):
+                continue
             else:
-                self._hold(number, "")
-        elif self.kind == "code" and self.held and not _INDENTED.match(line):
-            yield from self._done()
-            yield from self._next(number, line)
-        elif self.kind == "prose" and not self.held and self.after_blank and not self.in_list and _INDENTED.match(line):
-            self.kind = "code"
-            self._hold(number, line)
-        elif self.kind == "prose" and self.held and is_delimiter(line) and "|" in self.held[-1][1]:
-            header = self.held.pop()
-            yield from self._done("table")
-            self._hold(*header)
-            self._hold(number, line)
-        elif self.kind == "prose" and len(self.held) == 1 and not self.in_list and (under := _UNDERLINE.match(line)):
-            text = self.held.pop()[1]
-            yield from self._done()
-            self._head(1 if under[1] else 2, text)
+                self._alone = []
+                yield Block(block.kind, block.lines, tuple(text for _, text in self._above))
+
+    def _heading(self, heading: _Heading) -> Iterator[Block]:
+        text = plain(" ".join(line for _, line in heading.lines))
+        yield from self.end(heading.level)
+        self._above = [one for one in self._above if one[0] < heading.level]
+        if text and text.lower() not in [one.lower() for _, one in self._above]:
+            self._above.append((heading.level, text[:_LONGEST_HEADING]))
+            self._alone.append((heading.level, heading.lines[0][0], text))
+
+    def end(self, level: int = 0) -> Iterator[Block]:
+        """Yield the headings that end, at a heading of a level, without anything below them."""
+        while self._alone and self._alone[-1][0] >= level:
+            above, number, text = self._alone[-1]
+            yield Block("heading", [(number, text)], tuple(one for depth, one in self._above if depth < above))
+            self._alone = []  # those above it have this one below them
+
+
+@cache
+def _parser() -> Any:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"maxNesting": 40}).enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])  # what is within a line stays as it is written
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph"]})
+    return parser.disable("reference")  # which would be taken out
+
+
+def _table(state: Any, begin: int, end: int, silent: bool) -> bool:
+    """Parse a table as markdown-it does, without its cells, which take most of the time."""
+    from markdown_it.rules_block.table import table
+
+    if (
+        begin + 1 >= end
+        or "-" not in state.getLines(begin + 1, begin + 2, 0, False)
+        or not table(state, begin, end, True)
+    ):
+        return False
+    if not silent:
+        others = state.md.block.ruler.getRules("blockquote")
+        line = begin + 2
+        while line < end and not (
+            state.isEmpty(line)
+            or state.sCount[line] < state.blkIndent
+            or state.is_code_block(line)
+            or any(rule(state, line, end, True) for rule in others)
+        ):
+            line += 1
+        state.push("table", "table", 0).map = [begin, line]
+        state.line = line
+    return True
+
+
+def _parsed(
+    held: list[Placed], opened: list[Placed], escaped: bool, *, whole: bool
+) -> tuple[list[Block | _Heading], list[Placed], list[Placed]]:
+    """Return the blocks of lines, the lines of the last one if it may go on, and those that opened it if it is long."""
+    first, lines = len(opened), opened + held
+    # A line that is longer than any mark's is taken for prose, since a parser may look at each of its signs often.
+    source = "\n".join("x" if len(line) > _LONGEST_LINE else line for _, line in lines)
+    tokens = _parser().parse(source)
+    tops = [place for place, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0 and token.map]
+    cut, goes_on = len(lines), []
+    if not whole and tops:
+        last = tokens[tops[-1]]
+        if last.map[0] > first:
+            cut, tokens = last.map[0], tokens[: tops[-1]]
+        elif last.type == "fence" and not _closes(last, lines):
+            goes_on = lines[last.map[0] : last.map[0] + 1]
+        elif last.type == "table" and last.map[1] == len(lines):
+            goes_on = lines[last.map[0] : last.map[0] + 2]
+    return _Builder(lines, first, escaped).of(tokens, cut), lines[cut:], goes_on
+
+
+def _closes(fence: Any, lines: list[Placed]) -> bool:
+    last = lines[fence.map[1] - 1][1].strip(" \t>")
+    return fence.map[1] - fence.map[0] > 1 and len(last) >= len(fence.markup) and set(last) == {fence.markup[0]}
+
+
+class _Builder:
+    """The blocks of tokens; lines that no token holds are prose."""
+
+    def __init__(self, lines: list[Placed], first: int, escaped: bool) -> None:
+        self._lines = lines
+        self._done = self._first = first  # lines before it are not of the text
+        self._escaped = escaped
+        self._blocks: list[Block | _Heading] = []
+        self._held: list[Placed] = []
+        self._item = -1  # the line of the last entry of a list
+
+    def of(self, tokens: list[Any], end: int) -> list[Block | _Heading]:
+        marks: list[str] = []  # of entries of lists whose text has not come
+        tight = False
+        for token, after in zip(tokens, [*tokens[1:], None], strict=False):
+            kind = token.type
+            if kind == "list_item_open":
+                outer = marks if token.map[0] == self._item else []  # "- - two at once"; others have no text
+                marks = [*outer, f"{token.info}{token.markup} "]
+                self._item = token.map[0]
+            elif kind in ("bullet_list_open", "ordered_list_open"):
+                tight = False
+            elif kind == "paragraph_open":
+                if not (tight and token.hidden):
+                    self._flush()
+                self._skip_to(token.map[0])
+                tight = token.hidden
+                self._held += self._inline(after, token.map, marks)
+                marks, self._done = [], token.map[1]
+            elif kind in ("heading_open", "fence", "code_block", "table", "html_block", "hr"):
+                self._flush()
+                self._skip_to(token.map[0])
+                self._block(token, after)
+                marks, self._done = [], token.map[1]
+        self._skip_to(end)
+        self._flush()
+        return self._blocks
+
+    def _block(self, token: Any, after: Any) -> None:
+        """Add the block of a token that is no paragraph."""
+        begin, end = token.map
+        lines = self._lines[max(begin, self._first) : end]
+        if token.type == "heading_open":
+            self._blocks.append(_Heading(int(token.tag[1]), self._inline(after, token.map, [])))
+        elif token.type in ("html_block", "hr"):
+            self._held = without_comments(lines) if token.type == "html_block" else lines
+            self._flush()
         else:
-            if self.kind == "prose":
-                self.in_list = bool(ITEM.match(line)) or (self.in_list and (line[0].isspace() or bool(self.held)))
-            self._hold(number, line)
-            if self.size > PARAGRAPH_LIMIT:
-                yield from self._done(self.kind)
+            while lines and not lines[-1][1].strip():
+                lines.pop()
+            is_table = token.type == "table"
+            self._limited(
+                "table" if is_table else "code", self._unescaped(lines) if is_table and self._escaped else lines
+            )
 
-    def _hold(self, number: int, line: str) -> None:
-        self.held.append((number, line))
-        self.size += len(line) + 1
+    def _skip_to(self, line: int) -> None:
+        """Take the lines before one for prose that no token has: entries without text, and what is nested too deep."""
+        rest = [placed for placed in self._lines[self._done : line] if placed[1].strip(" \t>")]
+        self._held += self._unescaped(rest) if self._escaped else rest
+        self._done = max(self._done, line)
 
-    def _head(self, level: int, text: str) -> None:
-        self.headings = [one for one in self.headings if one[0] < level]
-        text = text[:_LONGEST_HEADING]
-        text = plain(text)
-        if text and text.lower() not in [one.lower() for _, one in self.headings]:
-            self.headings.append((level, text))
-        self.in_list = False
+    def _inline(self, inline: Any, lines: Sequence[int], marks: list[str]) -> list[Placed]:
+        """Return the lines of a paragraph without what encloses them, with the marks of the entry that it begins."""
+        texts = inline.content.split("\n")
+        placed = self._lines[lines[0] : lines[0] + len(texts)]
+        found = [
+            (number, full if len(full) > _LONGEST_LINE else text)
+            for (number, full), text in zip(placed, texts, strict=False)
+        ]
+        if marks and found:
+            found[0] = (found[0][0], "".join(marks) + found[0][1])
+        return self._unescaped(found) if self._escaped else found
 
-    def _done(self, following: BlockKind = "prose") -> Iterator[Block]:
-        """Yield what is held, if it is anything, and begin a block of another kind."""
-        held = self.held
-        while held and not held[-1][1].strip():
-            held.pop()
-        if held:
-            yield Block(self.kind, held, tuple(text for _, text in self.headings))
-        self.kind, self.held, self.size = following, [], 0
+    def _unescaped(self, lines: list[Placed]) -> list[Placed]:
+        return [(number, _ESCAPED.sub(r"\1", without_links(line))) for number, line in lines]
+
+    def _flush(self) -> None:
+        if any(line.strip() for _, line in self._held):
+            self._limited("prose", self._held)
+        self._held = []
+
+    def _limited(self, kind: BlockKind, lines: list[Placed]) -> None:
+        """Add a block, or several if it is longer than the limit."""
+        part: list[Placed] = []
+        size = 0
+        for line in lines:
+            if part and size + len(line[1]) + 1 > PARAGRAPH_LIMIT:
+                self._blocks.append(Block(kind, part))
+                part, size = [], 0
+            part.append(line)
+            size += len(line[1]) + 1
+        if part:
+            self._blocks.append(Block(kind, part))
+
+
+def without_comments(lines: Sequence[Placed]) -> list[Placed]:
+    """Return lines without the comments of HTML, which may go over several of them.
+
+    >>> without_comments([(1, "a <!-- b"), (2, "c --> d")])
+    [(1, 'a '), (2, ' d')]
+    """
+    inside = False
+    kept = []
+    for number, line in lines:
+        parts = []
+        at = 0
+        while at < len(line):
+            mark = "-->" if inside else "<!--"
+            end = line.find(mark, at)
+            if not inside:
+                parts.append(line[at : end if end >= 0 else len(line)])
+            if end < 0:
+                break
+            at, inside = end + len(mark), not inside
+        if text := "".join(parts):
+            kept.append((number, text))
+    return kept
+
+
+def front_matter(lines: Iterable[Placed]) -> tuple[dict[str, Any], list[Placed]]:
+    """Return the values in the front matter of a text, and the lines that were read for it and do not belong to it.
+
+    Front matter is YAML between a first line of '---' and a line of '---' or '...'. What is no mapping is text.
+
+    >>> front_matter(enumerate(["---", "title: Pumps", "tags: [oil, seal]", "---", "Text."], 1))
+    ({'title': 'Pumps', 'tags': 'oil, seal'}, [])
+    """
+    held: list[Placed] = []
+    size = 0
+    for number, line in lines:
+        held.append((number, line))
+        size += len(line)
+        text = line.rstrip()
+        if len(held) == 1 and text != "---":
+            break
+        if len(held) > 1 and text in ("---", "..."):
+            values = _yaml("\n".join(one for _, one in held[1:-1]))
+            return (values, []) if values is not None else ({}, held)
+        if len(held) > _FRONT_LINES or size > _FRONT_CHARACTERS:
+            break
+    return {}, held
+
+
+def _yaml(text: str) -> dict[str, Any] | None:
+    """Return the values of a mapping in YAML, lists as one text; None if it is none."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):  # a few lines of them may stand for gigabytes
+                raise yaml.YAMLError("an alias")
+            return super().compose_node(parent, index)
+
+    try:
+        values = yaml.load(text, Loader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    if not isinstance(values, Mapping):
+        return None
+    return {str(name): _value(value) for name, value in values.items()}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value)
+    return str(value) if isinstance(value, Mapping) else value
 
 
 def is_delimiter(line: str) -> bool:
@@ -166,7 +350,7 @@ def is_delimiter(line: str) -> bool:
     >>> is_delimiter("| --- | ---: |"), is_delimiter("| a - b |")
     (True, False)
     """
-    return "|" in line and "-" in line and _DELIMITER.match(line) is not None
+    return "|" in line and "-" in line and not line.strip(" \t|:-")
 
 
 def plain(text: str) -> str:
@@ -175,8 +359,8 @@ def plain(text: str) -> str:
     >>> plain("Run `make` on **[two machines](many.md)** {#many}")
     'Run make on two machines'
     """
-    text = _ATTRIBUTES.sub("", without_links(text)).replace("`", "")
-    return " ".join(re.sub(r"\*\*?(.+?)\*\*?", r"\1", text).split())
+    text = _ATTRIBUTES.sub("", without_links(text).rstrip()).replace("`", "")
+    return " ".join(_STRONG.sub(r"\1", text).split())
 
 
 def without_links(text: str) -> str:

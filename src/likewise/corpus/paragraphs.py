@@ -1,16 +1,19 @@
 """Paragraphs of any file, with their sentences and the headings above them."""
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any, Literal
 
-from likewise.corpus.files import HEAD, read_head
-from likewise.corpus.foreign import pages_of
-from likewise.corpus.lines_and_rows import READERS, Source, field_text, text_lines, without_invisible
-from likewise.corpus.markdown import ITEM, Block, BlockKind, markdown_blocks, without_links
+from likewise.corpus.converter import Page
+from likewise.corpus.files import HEAD, format_suffix, read_head
+from likewise.corpus.foreign import NOTEBOOK, pages_of
+from likewise.corpus.lines_and_rows import READERS, Source, read_rows, text_lines, texts_of_rows, without_invisible
+from likewise.corpus.markdown import ITEM, Block, BlockKind, front_matter, markdown_blocks, without_links
+from likewise.corpus.marked import MARKED
 from likewise.corpus.sentence_splitter import (
+    PARAGRAPH_LIMIT,
     Placed,
     is_prose,
     is_wrapped,
@@ -18,10 +21,9 @@ from likewise.corpus.sentence_splitter import (
     sentences_in_lines,
     sentences_of,
 )
-from likewise.corpus.wiki import is_markup, is_sentence_like, read_articles
+from likewise.corpus.wiki import is_sentence_like, read_articles
 
 Layout = Literal["line", "prose", "wrapped"]
-_QUOTED = re.compile(r"(?:\s*>)+\s?")
 SAMPLE_LINES = 500
 """Lines of a file that decide how it is split."""
 
@@ -37,6 +39,7 @@ class Paragraph:
         row: the fields of its row.
         headings: those above it in Markdown or a document, the outermost first; `title` is the last of them.
         kind: what it is.
+        fields: what its document says of itself: the front matter of Markdown, or the sender and date of a mail.
     """
 
     sentences: list[Placed]
@@ -44,6 +47,7 @@ class Paragraph:
     row: Mapping[str, Any] | None = None
     headings: tuple[str, ...] = ()
     kind: BlockKind = "prose"
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_paragraphs(
@@ -52,17 +56,18 @@ def read_paragraphs(
     """Yield the paragraphs of a file in order, without what is no sentence in a wiki, which the report counts.
 
     Args:
-        blocks: give the code and the tables of Markdown, too, which otherwise the report counts.
+        blocks: give what is no prose in Markdown and documents, too: code, tables, and headings that nothing stands
+            below. Otherwise the report counts them.
         split_lines: divide a line that holds several sentences also where lines are sentences.
         join_rows: give the paragraphs of a row as one.
     """
-    if source.is_markdown or source.kind == "document":
-        for block in _blocks(source):
+    if source.is_marked or source.kind == "document":
+        for block, fields in _blocks(source):
             title = block.headings[-1] if block.headings else ""
             if block.kind == "prose":
-                yield Paragraph(_sentences(block), title, headings=block.headings)
+                yield Paragraph(_sentences(block), title, headings=block.headings, fields=fields)
             elif blocks:
-                yield Paragraph(block.lines, title, headings=block.headings, kind=block.kind)
+                yield Paragraph(block.lines, title, headings=block.headings, kind=block.kind, fields=fields)
             else:
                 source.drop("markup", block.lines[0][0], len(block.lines))
     elif source.kind == "text":
@@ -74,8 +79,8 @@ def read_paragraphs(
             text = " ".join(text.split())
             yield Paragraph([(line, one) for one in sentences_of(text)] if split_lines else [(line, text)])
     elif source.kind in READERS:
-        for line, row in READERS[source.kind](source):
-            texts = paragraphs_of(field_text(source.path, line, row, source.options.field or "")) or [""]
+        for line, row, text in texts_of_rows(source):
+            texts = paragraphs_of(text) or [""]
             parts = [[(line, one) for one in sentences_of(text) or [""]] for text in texts]
             for sentences in [list(chain(*parts))] if join_rows else parts:
                 yield Paragraph(sentences, row=row)
@@ -91,11 +96,21 @@ def read_paragraphs(
                     yield Paragraph(kept, above)
 
 
+def read_fields(source: Source) -> Iterator[Mapping[str, Any]]:
+    """Yield the fields of each row of a file, or those of a document: its front matter, or of each mail."""
+    if source.kind in READERS:
+        yield from (row for _, row in read_rows(source))
+    elif source.is_marked:
+        yield front_matter(text_lines(source))[0]
+    elif source.kind == "document" and source.document != NOTEBOOK:
+        yield from (page.fields for page in pages_of(source.path, source.document, source.options))
+
+
 def text_layout(source: Source) -> Layout:
     """Return how a file of text is written, from its first lines and `options.split`."""
     options = source.options
     head = read_head(source.path, options)
-    lines = [" ".join(line.split()) for line in head.decode(options.codec, "replace").split("\n")]
+    lines = [" ".join(line.split()) for line in head.decode("utf-8", "replace").split("\n")]
     if len(head) == HEAD and len(lines) > 1:
         lines.pop()  # it is cut
     lines = lines[:SAMPLE_LINES]
@@ -111,40 +126,103 @@ def prose_paragraphs(source: Source, layout: Layout) -> Iterator[list[Placed]]:
     def with_ends() -> Iterator[Placed]:
         last = 0
         for number, text in text_lines(source):
-            text = " ".join(text.split())
-            if is_markup(text):
-                source.drop("markup", number)
-                text = ""
             if layout == "prose" and number != last:
                 yield number, ""
-            yield number, text
+            yield number, " ".join(text.split())
             last = number
 
     return sentences_in_lines(with_ends())
 
 
-def _blocks(source: Source) -> Iterator[Block]:
-    """Yield the blocks of a Markdown file, or of a document, with the number of a page in place of a line's."""
-    if source.is_markdown:
-        yield from markdown_blocks(text_lines(source))
-    elif source.document == ".pdf":  # it has no headings, and a line that begins with # is none
-        for number, text in pages_of(source.path, ".pdf", source.options):
-            for paragraph in without_invisible(text).split("\n\n"):
-                lines = [(number, line) for line in paragraph.split("\n")]
-                kind: BlockKind = "table" if all(line.startswith("|") for _, line in lines) else "prose"
-                yield Block(kind, lines)
-    else:
-        pages = pages_of(source.path, source.document, source.options)
-        yield from markdown_blocks(  # a page's end is a block's
-            (number, line) for number, text in pages for line in [*without_invisible(text).split("\n"), ""]
-        )
+def _blocks(source: Source) -> Iterator[tuple[Block, Mapping[str, Any]]]:
+    """Yield the blocks of a marked text, or of a document with the number of a page in place of a line's.
+
+    Each comes with what its document says of itself.
+    """
+    if source.kind == "text":
+        lines = text_lines(source)
+        fields, first = front_matter(lines)
+        title = str(fields.get("title") or "")
+        text, mark = chain(first, lines), MARKED.get(format_suffix(source.path))
+        blocks = markdown_blocks(mark(text) if mark else text, titles=[title], escaped=mark is not None)
+        yield from ((_without_links(block) if mark is None else block, fields) for block in _or_title(blocks, 1, title))
+        return
+    pages = pages_of(source.path, source.document, source.options)
+    if source.document == NOTEBOOK:
+        cells = ((page.place, line) for page in pages for line in [*without_invisible(page.text).split("\n"), ""])
+        yield from ((_without_links(block), {}) for block in markdown_blocks(cells))
+        return
+    for title, group in groupby(pages, attrgetter("title")):
+        title = " ".join(without_invisible(title).split())
+        first = next(group)
+        if first.cells:
+            yield from ((block, {}) for block in _table(chain([first], group), title))
+            continue
+        for page in chain([first], group):
+            text = [(page.place, line) for line in without_invisible(page.text).split("\n")]
+            if page.form == "markdown":
+                blocks = markdown_blocks(text, titles=[title], escaped=True)
+            else:
+                blocks = _plain(text, title)
+            yield from ((block, page.fields) for block in _or_title(blocks, page.place, title))
+
+
+def _or_title(blocks: Iterator[Block], place: int, title: str) -> Iterator[Block]:
+    """Yield blocks, or the title where there are none below it."""
+    first = next(blocks, None)
+    if first is not None:
+        yield first
+        yield from blocks
+    elif title:
+        yield Block("heading", [(place, title)])
+
+
+def _plain(lines: Iterable[Placed], title: str) -> Iterator[Block]:
+    """Yield the paragraphs of lines between blank ones, and their tables, whose rows begin with a bar."""
+    headings = (title,) if title else ()
+
+    def kind_of(placed: Placed) -> BlockKind | None:
+        return None if not placed[1].strip() else "table" if placed[1].startswith("|") else "prose"
+
+    for kind, group in groupby(lines, kind_of):
+        if kind is not None:
+            held = list(group)
+            yield Block("prose" if len(held) == 1 else kind, held, headings)
+
+
+def _table(rows: Iterable[Page], sheet: str) -> Iterator[Block]:
+    """Yield the rows of a sheet as tables, each below the header."""
+    headings = (sheet,) if sheet else ()
+    header: list[Placed] = []
+    held: list[Placed] = []
+    size = 0
+    for page in rows:
+        line = without_invisible(page.text)
+        if not header:
+            header = [(page.place, line), (page.place, "|" + " --- |" * len(page.cells))]
+            continue
+        held.append((page.place, line))
+        size += len(line)
+        if size > PARAGRAPH_LIMIT:
+            yield Block("table", [*header, *held], headings)
+            held, size = [], 0
+    if held:
+        yield Block("table", [*header, *held], headings)
+    elif header:
+        yield Block("prose", header[:1], headings)
+
+
+def _without_links(block: Block) -> Block:
+    """Return a block of Markdown that someone has written with the words of links in their place."""
+    if block.kind != "prose" or not any("](" in line or "][" in line for _, line in block.lines):
+        return block
+    return Block("prose", [(number, without_links(line)) for number, line in block.lines], block.headings)
 
 
 def _sentences(block: Block) -> list[Placed]:
     """Return the sentences of prose; an entry of a list begins a new one."""
-    lines = ((number, " ".join(_QUOTED.sub("", without_links(line), count=1).split())) for number, line in block.lines)
+    lines = ((number, " ".join(line.split())) for number, line in block.lines)
     divided = chain.from_iterable(
         [(number, ""), (number, line)] if ITEM.match(line) else [(number, line)] for number, line in lines
     )
-    found = chain.from_iterable(sentences_in_lines(divided))
-    return [(number, without_links(text)) for number, text in found]  # of a link over two lines
+    return list(chain.from_iterable(sentences_in_lines(divided)))

@@ -30,16 +30,56 @@ _STOP = re.compile(r"\w[.!?…。！？][\"'’”»)\]]*(?:\s|$)")
 _ENDS = re.compile(r"[.!?…:;。！？][\"'’”»)\]]*$")
 
 
+_OTHER_STOPS = re.compile(
+    "[。！？｡؟۔।॥։።။។]+[\"'”’»）)」』】〉》\\]]*"  # of Chinese, Arabic, Urdu, Hindi, Armenian, Amharic, Burmese, Khmer
+    r"|(?<=[.!?…])\s+(?=[¿¡])"
+)
+_THAI_GAP = re.compile("(?<=[\u0e00-\u0eff]) +(?=[\u0e00-\u0eff])")
+_THAI_CLAUSE = 40  # characters; Thai and Lao have a blank between sentences, and between some clauses
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+
+def word_count(text: str) -> int:
+    """Return the number of words of a text, by white space; two letters of a script without blanks count as one.
+
+    >>> word_count("The pump leaks."), word_count("地下室的水泵坏了。")
+    (3, 5)
+    """
+    words = len(text.split())
+    return words if text.isascii() else words + len(_UNSPACED.findall(text)) // 2
+
+
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return (begin, end) of each sentence of a paragraph, by nupunkt; spans may include the white space between.
+    """Return (begin, end) of each sentence of a paragraph; spans may include the white space between.
+
+    They are those of nupunkt, divided further at the stops of other scripts.
 
     >>> text = "Dr. Smith went. He left!"
     >>> [text[a:b].strip() for a, b in sentence_spans(text)]
     ['Dr. Smith went.', 'He left!']
+    >>> [(a, b) for a, b in sentence_spans("水泵坏了。漏油吗？")]
+    [(0, 5), (5, 9)]
     """
     import nupunkt  # loads its model at the first call
 
-    return nupunkt.sent_spans(text)
+    spans = nupunkt.sent_spans(text)
+    if text.isascii():
+        return spans
+    return [part for begin, end in spans for part in _divided(text, begin, end)]
+
+
+def _divided(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of a span at the stops of scripts that nupunkt does not know."""
+    stops = [stop.end() for stop in _OTHER_STOPS.finditer(text, begin, end)]
+    gaps = [gap.end() for gap in _THAI_GAP.finditer(text, begin, end)]
+    for stop in sorted([*stops, *gaps]):
+        is_gap = bool(gaps) and stop not in stops
+        if text[begin:stop].strip() and not (is_gap and stop - begin < _THAI_CLAUSE) and text[stop:end].strip():
+            yield begin, stop
+            begin = stop
+    yield begin, end
 
 
 def sentences_of(text: str) -> list[str]:
@@ -73,7 +113,7 @@ def is_prose(lines: Sequence[str]) -> bool:
         return True
     filled = [line for line in lines if line]
     several = sum(
-        any(not line[begin].islower() and len(line[begin:end].split()) >= 3 for begin, end in sentence_spans(line)[1:])
+        any(not line[begin].islower() and word_count(line[begin:end]) >= 3 for begin, end in sentence_spans(line)[1:])
         for line in filled
     )
     return several >= max(1, 0.15 * len(filled))

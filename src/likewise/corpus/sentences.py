@@ -12,7 +12,7 @@ from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick
 from likewise.corpus.lines_and_rows import Source, text_lines
 from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs, text_layout
-from likewise.corpus.sentence_splitter import Placed
+from likewise.corpus.sentence_splitter import Placed, word_count
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
 
@@ -54,16 +54,16 @@ def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | Non
         source = replace(source, report=report, tick=moved)
         shortest, longest = source.options.min_words, source.options.max_words
         for line, text in _candidates(source):
-            words = text.split()
+            words, count = text.split(), word_count(text)
             if not _SIGN.search(text):
                 source.drop("empty", line)
-            elif len(words) < shortest:
+            elif count < shortest:
                 source.drop("too short", line)
-            elif longest is not None and len(words) > longest:
+            elif longest is not None and count > longest:
                 source.drop("too long", line)
             else:
                 report.kept += 1
-                yield Sentence(" ".join(words), len(words), index, line)
+                yield Sentence(" ".join(words), count, index, line)
         before += source.size
     if not report.kept:
         raise CorpusError(
@@ -74,8 +74,8 @@ def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | Non
 
 def _candidates(source: Source) -> Iterator[Placed]:
     """Yield the sentences of a file before the length limits."""
-    layout = text_layout(source) if source.kind == "text" and not source.is_markdown else None
-    kind = "markdown" if source.is_markdown else source.kind
+    layout = text_layout(source) if source.kind == "text" and not source.is_marked else None
+    kind = "markdown" if source.is_marked else source.kind
     source.report.files[str(source.path)] = kind if layout is None else "line" if layout == "line" else "prose"
     if layout is None:
         for paragraph in read_paragraphs(source):

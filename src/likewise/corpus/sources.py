@@ -2,21 +2,22 @@
 
 import glob
 import hashlib
-import os
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 
 from likewise.corpus.bundled import wiki_sample_path
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick, check_ends, format_suffix, read_head
-from likewise.corpus.foreign import CONVERTED, DOCUMENTS, can_convert, converted, uninstalled
-from likewise.corpus.lines_and_rows import MARKDOWN, READERS, Source, SourceKind
+from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
+from likewise.corpus.foreign import CONVERTED, DOCUMENTS, converted
+from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, read_rows
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, cached, made_in_cache
 from likewise.runs.progress import Progress
@@ -25,15 +26,10 @@ Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_FOLDER_SUFFIXES = (".txt", *MARKDOWN, ".text", ".rst", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
-"""Formats that are read of a folder, beside `DOCUMENTS`; code is text too, but not prose."""
-
-_NO_PROSE = ("makefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile", "gemfile", "procfile")
-_CODE_BEGINS = (b"#!", b"<", b"{", b"[")
-_TOLD = 3  # files that are left out, by name
-_KINDS = 5  # endings of files that are left out
-_READ = "plain text, Markdown, JSONL, CSV, Parquet, MediaWiki XML, HTML, a notebook, .docx, .pptx or .pdf"
+_TOLD = 3  # lines on files that are left out
+_READ = "plain text, Markdown, JSONL, CSV, Parquet, MediaWiki XML, or a document such as .html, .docx or .pdf"
 _PARQUET = b"PAR1"
+_CONTROL = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1b\b"})
 _BINARY = {
     b"PK\x03\x04": "a zip file",
     b"ARROW1": "an Arrow file",
@@ -43,81 +39,28 @@ _BINARY = {
 }
 
 
-def find_files(spec: Spec) -> list[Path]:
-    """Return the files that a spec names, sorted by path and without duplicates."""
+def find_files(spec: Spec, exclude: Sequence[str] = ()) -> list[Path]:
+    """Return the files that a spec names, sorted by path and without duplicates.
+
+    Args:
+        exclude: patterns of files of folders that are left out.
+    """
     found: dict[Path, Path] = {}
     for entry in _entries(spec):
-        for path in _expand(entry):
+        for path in _expand(entry, exclude):
             found.setdefault(path.resolve(), path)
     return sorted(found.values())
 
 
-def files_in(folder: Path, leave_out: Path | None = None) -> list[Path]:
-    """Return the files in a folder and its subfolders, except hidden ones and those in the folder `leave_out`."""
-    found: list[Path] = []
-    for place, folders, names in os.walk(folder):
-        here = Path(place)
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".") and (leave_out is None or (here / name).resolve() != leave_out.resolve())
-        )
-        found += (here / name for name in sorted(names) if not name.startswith("."))
-    return found
+def nothing_in(folder: str | PathLike[str], listing: Listing) -> str:
+    """Return the error of a folder without files that are read."""
+    there = "; ".join([*listing.unread.values(), *listing.left_out]) or "name its files"
+    return f"{folder}: no file in this folder ends in {', '.join((*FOLDER_SUFFIXES, *DOCUMENTS))}: {there}"
 
 
-def prose_of(files: Iterable[Path]) -> tuple[list[Path], str]:
-    """Divide the files of a folder: those that are read, and a line that counts the others, "" if there are none.
-
-    Text, Markdown, JSONL, CSV, TSV, Parquet and MediaWiki dumps are read, compressed or not, and text without an
-    ending, such as README; notebooks, and with the extra `files` web pages, Word, PowerPoint and PDF files. JSON and
-    code must be named to be read.
-    """
-    read: list[Path] = []
-    others: Counter[str] = Counter()
-    lacking: Counter[str] = Counter()
-    converts = can_convert()
-    for path in files:
-        if not _is_prose(path):
-            others[format_suffix(path) or path.name] += 1
-        elif not converts and path.suffix.lower() in CONVERTED:
-            lacking[path.suffix.lower()] += 1
-        else:
-            read.append(path)
-    return read, "; ".join(filter(None, (uninstalled(lacking) if lacking else "", _counted(others))))
-
-
-def _counted(others: Counter[str]) -> str:
-    """Return the line that counts files in other formats, by their endings."""
-    if not others:
-        return ""
-    most = sorted(others.items(), key=lambda item: (-item[1], item[0]))[:_KINDS]
-    kinds = [f"{count:,} {ending}" for ending, count in most]
-    more = others.total() - sum(count for _, count in most)
-    listed = ", ".join([*kinds, *([f"{more:,} more"] if more else [])])
-    return f"{counted(others.total(), 'file')} in other formats ({listed}); a text file that is named is read"
-
-
-def nothing_in(folder: str | PathLike[str], others: str) -> str:
-    """Return the error of a folder without files that are read; `others` is the line of `prose_of`."""
-    there = f": there {'is' if others.startswith('1 file ') else 'are'} {others}" if others else ": name its files"
-    return f"{folder}: no file in this folder ends in {', '.join((*_FOLDER_SUFFIXES, *DOCUMENTS))}{there}"
-
-
-def _is_prose(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    if suffix := format_suffix(path):
-        if path.suffix.lower() in DOCUMENTS:
-            return True
-        return suffix in _FOLDER_SUFFIXES or suffix.startswith(".xml-p")  # a part of a dump, of pages
-    if path.name.lower() in _NO_PROSE:
-        return False
-    try:
-        head = read_head(path)
-    except CorpusError:
-        return False
-    return b"\0" not in head and not head.lstrip().startswith(_CODE_BEGINS)
+def _folder(entry: str) -> Path | None:
+    path = Path(entry).expanduser()
+    return path if path.is_dir() else None
 
 
 def _entries(spec: Spec) -> list[str]:
@@ -127,17 +70,17 @@ def _entries(spec: Spec) -> list[str]:
     return [str(entry) for entry in entries]
 
 
-def _expand(entry: str) -> list[Path]:
+def _expand(entry: str, exclude: Sequence[str] = ()) -> list[Path]:
     if entry.startswith("bundled:"):
         if entry != "bundled:wiki-sample":
             raise CorpusError(f"unknown corpus {entry!r}: the one that is bundled is bundled:wiki-sample")
         return [wiki_sample_path()]
     path = Path(entry).expanduser()
     if path.is_dir():
-        files, others = prose_of(files_in(path))
-        if not files:
-            raise CorpusError(nothing_in(path, others))
-        return files
+        listing = list_folder(path, exclude)
+        if not listing.files:
+            raise CorpusError(nothing_in(path, listing))
+        return listing.files
     if path.is_fifo():
         return [_read_pipe(path)]
     if path.exists():
@@ -173,16 +116,20 @@ def _read_pipe(path: Path) -> Path:
     return _PIPES[key]
 
 
-def find_sources(spec: Spec, options: CorpusOptions, progress: Progress | None = None) -> list[Source]:
+def find_sources(
+    spec: Spec, options: CorpusOptions, progress: Progress | None = None, report: CorpusReport | None = None
+) -> list[Source]:
     """Return the files of a spec with their formats, detected from the beginning of each file.
 
     Args:
         progress: shows the documents that are converted, and a line about files of a folder that cannot be read as
             asked, and are left out. Without it they are an error, as is any file that was named.
+        report: keeps these lines, and what is told of the files while they are read.
     """
-    folders = [path for entry in _entries(spec) if (path := Path(entry).expanduser()).is_dir()]
-    sources, left_out = [], []
-    files = find_files(spec)
+    report = report if report is not None else CorpusReport()
+    listings = [list_folder(path, options.exclude) for path in map(_folder, _entries(spec)) if path]
+    sources, errors = [], []
+    files = find_files(spec, options.exclude)
     sizes = {path: path.stat().st_size for path in files if path.suffix.lower() in CONVERTED}
     with ExitStack() as stack:
         shown = progress if progress is not None and sizes else Progress(quiet=True)
@@ -194,22 +141,18 @@ def find_sources(spec: Spec, options: CorpusOptions, progress: Progress | None =
 
         for path in files:
             try:
-                sources.append(open_source(path, options, partial(advance, before)))
+                sources.append(open_source(path, options, partial(advance, before), report))
             except CorpusError as reason:
-                if progress is None or not any(path.is_relative_to(folder) for folder in folders):
+                if progress is None or not any(path.is_relative_to(listing.folder) for listing in listings):
                     raise
-                left_out.append(reason)
+                errors.append(str(reason))
             bar.update(before := before + sizes.get(path, 0))
     if not sources:
-        raise left_out[0]
+        raise CorpusError(errors[0])
+    for sentence in [*errors, *(one for listing in listings for one in (*listing.unread.values(), *listing.left_out))]:
+        report.note(sentence)
     if progress is not None:
-        for folder in folders:
-            if others := prose_of(files_in(folder))[1]:
-                progress.tell(f"left out: {others}")
-        for error in left_out[:_TOLD]:
-            progress.tell(f"left out: {error}")
-        if len(left_out) > _TOLD:
-            progress.tell(f"left out: {counted(len(left_out) - _TOLD, 'more file')}")
+        tell(report, progress)
     if options.field is not None and not any(source.kind in READERS for source in sources):
         raise CorpusError(
             f"{sources[0].path}: field {options.field!r} was given, but no file here is JSONL, CSV or Parquet: leave "
@@ -218,13 +161,29 @@ def find_sources(spec: Spec, options: CorpusOptions, progress: Progress | None =
     return sources
 
 
-def open_source(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Source:
+def tell(report: CorpusReport, progress: Progress, since: int = 0) -> None:
+    """Show the first notes of a report, and how many more there are.
+
+    Args:
+        since: notes that have been shown before.
+    """
+    told = report.told[since:]
+    for sentence in told[:_TOLD]:
+        progress.tell(f"left out: {sentence}")
+    if len(told) > _TOLD:
+        progress.tell(f"left out: {counted(len(told) - _TOLD, 'more line')} of this kind")
+
+
+def open_source(
+    path: Path, options: CorpusOptions, tick: Tick | None = None, report: CorpusReport | None = None
+) -> Source:
     """Return a file with its format, detected from its beginning; a document is converted, if the cache has no text.
 
     Args:
         tick: called with the bytes that are converted.
+        report: that of the source.
     """
-    source = Source(path, options, _kind(Source(path, options)))
+    source = Source(path, options, _kind(Source(path, options)), report if report is not None else CorpusReport())
     if source.kind == "document" and source.document in CONVERTED:
         converted(path, source.document, options, tick)
     return source
@@ -235,53 +194,65 @@ def _kind(source: Source) -> SourceKind:
     if source.document:
         if source.options.split == "line":
             raise CorpusError(f"{path}: split 'line' is for plain text, and this file is a {source.document} file")
+        if source.document == ".xlsx" and source.options.field is not None:
+            return _kind_of_rows(source, "xlsx")
         return "document"
     head = read_head(path, source.options)
     if not head.startswith(_PARQUET):
-        _refuse_binary(path, head, source.options)
+        _refuse_binary(path, head)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     suffix = format_suffix(path)
     kind: SourceKind = "text"
     if head.startswith(_PARQUET):
-        kind = _kind_of_rows(source, "parquet", named=True)
+        kind = _kind_of_rows(source, "parquet")
     elif suffix in (".csv", ".tsv"):
-        kind = _kind_of_rows(source, "csv", named=True)
+        kind = _kind_of_rows(source, "csv")
     elif text.startswith(b"<mediawiki") or (text.startswith(b"<?xml") and b"<mediawiki" in text):
         kind = "wiki"
     elif suffix == ".xml":
         raise CorpusError(f"{path}:1: this XML is not a MediaWiki dump (no <mediawiki> at the top): convert it to text")
-    elif text.startswith(b"{") or (text and suffix in _JSON_SUFFIXES):
-        kind = _kind_of_rows(source, "jsonl", named=suffix in _JSON_SUFFIXES)
+    elif text and (text.startswith(b"{") or suffix in _JSON_SUFFIXES):
+        kind = _json_kind(source, text, named=suffix in _JSON_SUFFIXES)
     if source.options.split == "line" and kind != "text":
         raise CorpusError(f"{path}: split 'line' is for plain text, and this file is {kind}, which is always prose")
     return kind
 
 
-def _refuse_binary(path: Path, head: bytes, options: CorpusOptions) -> None:
+def _refuse_binary(path: Path, head: bytes) -> None:
     for magic, what in _BINARY.items():
         if head.startswith(magic):
             raise CorpusError(f"{path}:1: unreadable encoding: this is {what}: give {_READ}")
-    if options.is_wide:
-        return
-    nulls = head.count(0)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or nulls > 0.2 * len(head):
-        raise CorpusError(
-            f"{path}:1: unreadable encoding: this looks like UTF-16, not {options.encoding}: give --encoding utf-16"
-        )
-    if nulls:
-        line = head[: head.index(0)].count(b"\n") + 1
-        raise CorpusError(f"{path}:{line}: unreadable encoding: a zero byte, so this is binary: give {_READ}")
+    control = len(head) - len(head.translate(None, _CONTROL))
+    if b"\0" in head or control > 0.1 * len(head):
+        line = head[: max(0, head.find(0))].count(b"\n") + 1
+        what = "a zero byte" if b"\0" in head else "control characters"
+        raise CorpusError(f"{path}:{line}: unreadable encoding: {what}, so this is binary: give {_READ}")
 
 
-def _kind_of_rows(source: Source, kind: SourceKind, named: bool) -> SourceKind:
+def _json_kind(source: Source, text: bytes, named: bool) -> SourceKind:
+    """Return the kind of a file that begins as JSON does: an object a line, a list of them, or other text."""
+    strict = replace(source, kind="jsonl", strict=True)
     try:
-        number, row = next(READERS[kind](source))
-    except StopIteration:
-        return "text" if kind == "jsonl" else kind
+        next(read_rows(strict), None)
     except CorpusError:
-        if named:
-            raise
-        return "text"  # a text may well begin with a brace
+        if not named:
+            return "text"  # a text may well begin with a brace
+        if text.startswith((b"[", b"{")) and b"\n" in (text[1:] if text.startswith(b"{") else b"\n"):
+            try:
+                next(read_rows(replace(strict, kind="json")), None)
+                return _kind_of_rows(source, "json")
+            except CorpusError:  # neither: as a file of lines it may have others that are whole
+                pass
+    return _kind_of_rows(source, "jsonl")
+
+
+def _kind_of_rows(source: Source, kind: SourceKind) -> SourceKind:
+    source = replace(source, kind=kind)
+    number, row = next(read_rows(source), (0, None))
+    if row is None:
+        if source.report.notes:
+            raise CorpusError(source.report.notes[0])
+        return "text" if kind == "jsonl" else kind
     if source.options.field is not None:
         return kind
     if kind == "jsonl" and isinstance(row.get("sections"), list):

@@ -1,13 +1,12 @@
-"""Tables with named columns: comma or tab separated with a header, or JSONL."""
+"""Tables with named columns: any file of rows."""
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.files import format_suffix, strict_lines
-from likewise.corpus.lines_and_rows import json_object
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.files import format_suffix
+from likewise.corpus.lines_and_rows import Source, SourceKind, csv_header, read_rows, without_invisible
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""
@@ -15,7 +14,13 @@ Columns = Mapping[str, Sequence[str]]
 TableRow = tuple[str, Sequence[Any]]
 """Its place, 'file:line', and its cells."""
 
-_CELL = 1 << 20  # characters of a cell; a missing quote makes one of all that follows
+_KINDS: dict[str, SourceKind] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".xlsx": "xlsx",
+}
 
 
 class LabelledDataError(CorpusError):
@@ -25,49 +30,39 @@ class LabelledDataError(CorpusError):
 def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> Iterator[TableRow]:
     """Read the rows of a file: the texts of the wanted columns in the order of `columns`.
 
-    A file ending in .jsonl or .json (or .jsonl.gz, ...) has an object a line. Any other has a header; where the header
-    holds a tab, tabs separate and quotes are plain characters, else commas separate and quotes protect (as Excel and
-    Python write CSV). Blank lines are skipped; white space around a text is taken off.
+    A file ending in .jsonl, .json, .parquet or .xlsx is read as such; any other has cells between tabs, commas or
+    semicolons below a header. Blank lines are skipped; white space around a text is taken off.
 
     Args:
         optional: further columns; where there is none of that name, the text is empty.
+
+    Raises:
+        LabelledDataError: the file, or a row, cannot be read.
     """
-    if format_suffix(path) in (".jsonl", ".json", ".ndjson"):
-        for number, text in enumerate(strict_lines(path), 1):
-            if text.strip():
-                found = json_object(text, f"{path}:{number}", LabelledDataError)
-                cells = [*found.values(), None]
-                texts = [cells[place] for place in _places(list(found), columns, optional, f"{path}:{number}")]
-                yield f"{path}:{number}", ["" if cell is None else str(cell).strip() for cell in texts]
-        return
-    lines = strict_lines(path)
-    header = next(lines, "").rstrip("\r\n")
-    if not header.strip():
-        raise LabelledDataError(f"{path}:1: a header with the names of the columns is expected, and the line is empty")
-    csv.field_size_limit(_CELL)
-    if "\t" in header:
-        reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        names = header.split("\t")
-    else:
-        reader = csv.reader(lines, strict=True)
-        names = next(csv.reader([header]))
-    places = _places(names, columns, optional, f"{path}:1")
-    start = 2
+    source = Source(path, CorpusOptions(), _KINDS.get(format_suffix(path), "csv"), strict=True)
     try:
-        for row in reader:
-            line, start = start, reader.line_num + 2
-            if not any(cell.strip() for cell in row):
-                continue
+        header = csv_header(source) if source.kind == "csv" else []
+        if source.kind == "csv":
+            if not any(header):
+                raise LabelledDataError(
+                    f"{path}:1: a header with the names of the columns is expected, and the line is empty"
+                )
+            _places(header, columns, optional, f"{path}:1")
+        for number, row in read_rows(source):
+            names = header or list(row)
+            places = _places(names, columns, optional, f"{path}:{number}")
             if len(row) <= max(places):
                 raise LabelledDataError(
-                    f"{path}:{line}: {len(row)} columns, and the header names {len(names)}. A quote or a separator is "
-                    "missing there; mend the line or copy the file again."
+                    f"{path}:{number}: {len(row)} columns, and the header names {len(names)}. A quote or a separator "
+                    "is missing there; mend the line or copy the file again."
                 )
-            yield f"{path}:{line}", [row[place].strip() if place >= 0 else "" for place in places]
-    except csv.Error as error:
-        raise LabelledDataError(
-            f"{path}:{start}: the row that begins here cannot be read ({error}): a quote is missing"
-        ) from None
+            cells = [*row.values()]
+            texts = [None if place < 0 else cells[place] for place in places]
+            yield f"{path}:{number}", ["" if text is None else without_invisible(str(text)).strip() for text in texts]
+    except LabelledDataError:
+        raise
+    except CorpusError as error:
+        raise LabelledDataError(str(error)) from None
 
 
 def _places(names: Sequence[str], columns: Columns, optional: Sequence[str], where: str) -> list[int]:

@@ -84,7 +84,7 @@ def read_pages(source: Source) -> Iterator[tuple[int, str]]:
 
     Read by lines and not by an XML parser of the whole file: memory stays at one page, and the line is known.
     """
-    path, codec = source.path, source.options.codec
+    path = source.path
     page: list[str] | None = None
     began = number = 0
     seen = False
@@ -93,7 +93,7 @@ def read_pages(source: Source) -> Iterator[tuple[int, str]]:
         if tag == b"<page>":
             page, began, seen = [f'<page xmlns="{_NAMESPACE}">'], number, True
         elif page is not None:
-            page.append(raw.decode(codec, "replace"))
+            page.append(raw.decode("utf-8", "replace"))
             if tag == b"</page>":
                 yield began, "".join(page)
                 page = None
@@ -139,6 +139,7 @@ def read_articles(source: Source) -> Iterator[Article]:
     if source.kind == "wiki":
         yield from _read_dump(source)
         return
+    good, reason = False, ('not an article: each of its sections must be {"heading": text, "paragraphs": [text]}')
     for line, row in read_rows(source):
         sections: Sections = []
         try:
@@ -147,8 +148,9 @@ def read_articles(source: Source) -> Iterator[Article]:
                 heading = clean_markup(without_invisible(section.get("heading") or ""))
                 sections.append((heading, [text for text in paragraphs if text]))
         except (KeyError, TypeError, AttributeError):
-            raise CorpusError(
-                f"{source.path}:{line}: not an article: each of its sections must be "
-                '{"heading": text, "paragraphs": [text]}'
-            ) from None
+            source.drop_row(line, reason)
+            continue
+        good = True
         yield line, str(row.get("id", line)), str(row.get("title", "")), sections
+    if not good and source.report.notes:
+        raise CorpusError(source.report.notes[0])

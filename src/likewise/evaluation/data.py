@@ -124,11 +124,8 @@ def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[st
 
 def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place ("file, line 3") and the object of each line that is not blank."""
-    source = Source(path)
-    for number, row in read_rows(source):
+    for number, row in read_rows(Source(path, kind="jsonl", strict=True)):
         yield f"{path}, line {number}", row
-    if bad := source.report.examples.get("undecodable"):
-        raise DataError(f"{bad[0]}: not UTF-8. Copy the file again, or convert it by iconv.")
 
 
 def is_number(text: str) -> bool:

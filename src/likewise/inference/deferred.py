@@ -15,6 +15,7 @@ from likewise.corpus.bundled import resolve_model
 from likewise.encoder.location import check_loadable
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
+from likewise.inference.engines.store import Store
 from likewise.inference.exported import ExportedEncoder, Facts, Role
 from likewise.inference.text_encoder import TextEncoder
 from likewise.runs.cache import CacheError, cached, found_in_cache
@@ -23,6 +24,7 @@ from likewise.version import __version__
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
 
     from likewise.inference.vectors import LoadedEncoder
 
@@ -124,6 +126,26 @@ class DeferredEncoder:
             facts, prompt = self.facts, self.facts.prompt(role)
             self._exports[role] = ExportedEncoder(facts.fingerprint, facts.tokenizer, facts.truncate_dim, prompt)
         return self._exports[role]
+
+    def tokenizer(self) -> Tokenizer | None:
+        """Return the model's tokenizer without a limit or padding, None if it is not one of the library `tokenizers`.
+
+        The model is loaded only if its tokenizer was not kept.
+        """
+        from tokenizers import Tokenizer
+
+        kept = Store(self.facts.fingerprint).tokenizer(self.facts.tokenizer) if self.facts.tokenizer else None
+        if kept is not None:
+            own = Tokenizer.from_file(str(kept[0]))
+        else:
+            whole = getattr(self.model, "tokenizer", None)
+            whole = getattr(whole, "backend_tokenizer", whole)
+            if not isinstance(whole, Tokenizer):
+                return None
+            own = Tokenizer.from_str(whole.to_str())
+        own.no_truncation()
+        own.no_padding()
+        return own
 
     def make_export(self, texts: Sequence[str]) -> None:
         """Make the export that `export` finds next time, where it is fast and its parts are installed.

@@ -18,7 +18,8 @@ from typing import IO, Any
 import numpy as np
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.files import check_ends, reading
+from likewise.corpus.encodings import LineDecoder, named_encoding
+from likewise.corpus.files import HEAD, as_utf8, check_ends, reading
 from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.on_ray import Piece
@@ -79,14 +80,12 @@ def open_lines(path: str, options: CorpusOptions | None = None) -> Iterator[Line
     """
     options = options or CorpusOptions()
     if path == STREAM:
-        if options.is_wide:
-            raise LikewiseError(f"standard input is not read as {options.encoding}: convert it with iconv")
-        yield Lines(decoded(sys.stdin.buffer, Path("standard input"), options), None, lambda: 0)
+        yield Lines(decoded(as_utf8(sys.stdin.buffer, options), Path("standard input"), options), None, lambda: 0)
         return
     check_lines(path)
-    with reading(Path(path), options) as (stream, position):
+    with reading(Path(path), options) as opened:
         size = Path(path).stat().st_size if Path(path).is_file() else None
-        yield Lines(decoded(stream, Path(path), options), size, position)
+        yield Lines(decoded(opened.stream, Path(path), options), size, opened.position)
 
 
 def check_lines(path: str) -> None:
@@ -100,9 +99,10 @@ def check_lines(path: str) -> None:
 def decoded(raw: IO[bytes], path: Path, options: CorpusOptions, first: int = 1) -> Iterator[str]:
     """Yield the texts of the lines of a stream, as `open_lines`; `first` is the number of its first line."""
     number = first - 1
+    decode = LineDecoder(options.encoding)
     try:
         for number, line in enumerate(raw, start=first):
-            text = line.removeprefix(BOM_UTF8 if number == 1 else b"").decode(options.codec)
+            text = decode(line.removeprefix(BOM_UTF8 if number == 1 else b""))
             text = text.removesuffix("\n").removesuffix("\r")
             if options.field and text:
                 row = json_object(text, f"{path}, line {number}")
@@ -171,7 +171,7 @@ def _texts(piece: Piece, options: CorpusOptions) -> Iterator[str]:
     else:
         files, inside = _files(path)
         with files.open_input_stream(inside, compression="detect") as stream:
-            yield from decoded(io.BufferedReader(stream), Path(path), options)
+            yield from decoded(as_utf8(io.BufferedReader(stream), options), Path(path), options)
 
 
 def _paths(source: str) -> list[str]:
@@ -226,10 +226,12 @@ def _row_groups(path: str, options: CorpusOptions) -> Iterator[dict[str, Any]]:
 
 def _ranges(path: str, options: CorpusOptions) -> Iterator[dict[str, Any]]:
     """Yield ranges of bytes that hold a window of lines each, or the whole of a file that cannot be cut."""
-    if path.endswith(_COMPRESSED) or options.is_wide:
+    files, inside = _files(path)
+    with files.open_input_stream(inside) as stream:
+        head = b"" if path.endswith(_COMPRESSED) else stream.read(HEAD)
+    if not head or named_encoding(options.encoding, head, len(head) < HEAD) != "utf-8":
         yield {"start": 0, "rows": None}
         return
-    files, inside = _files(path)
     begin = position = lines = start = 0
     with files.open_input_stream(inside) as stream:
         while block := stream.read(_BLOCK):

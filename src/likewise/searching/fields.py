@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import ID, plain_value
-from likewise.corpus.lines_and_rows import READERS, without_invisible
+from likewise.corpus.lines_and_rows import decimal_of, without_invisible
+from likewise.corpus.paragraphs import read_fields
 from likewise.corpus.sources import open_source
 
 Kind = Literal["text", "int", "float", "bool"]
@@ -72,11 +73,10 @@ def kinds_of(
     seen: dict[str, _Seen] = defaultdict(_Seen)
     for path in paths:
         source = open_source(path, options)
-        if source.kind not in READERS or wanted == ():
-            continue
-        for _, row in READERS[source.kind](source):
+        decimal = decimal_of(source)
+        for row in read_fields(source) if wanted != () else ():
             for name, value in row.items():
-                value = _value(value, source.kind == "csv")
+                value = _value(value, decimal)
                 if value is not None and (name in wanted if wanted is not None else name != options.field):
                     seen[name].add(value)
     if wanted is not None:
@@ -95,18 +95,23 @@ def merged(one: Kind, other: Kind) -> Kind:
     return one if one == other else "float" if {one, other} == {"int", "float"} else "text"
 
 
-def _value(value: Any, is_csv: bool) -> Any:
-    """Return a value of a row as it is kept; a cell of a CSV file as the number that it shows, if it is one."""
+def _value(value: Any, decimal: str | None) -> Any:
+    """Return a value of a row as it is kept; a cell of a CSV file as the number that it shows, if it is one.
+
+    Args:
+        decimal: the decimal sign of cells; None for values that have kinds of their own.
+    """
     value = plain_value(value)
     if not isinstance(value, str):
         return value
-    if is_csv:
-        if _INT.fullmatch(value):
-            return int(value)
-        if _FLOAT.fullmatch(value):
-            return float(value)
-        if value.lower() in _BOOL:
-            return _BOOL[value.lower()]
+    if decimal:
+        shown = value.strip()
+        if _INT.fullmatch(shown):
+            return int(shown)
+        if _FLOAT.fullmatch(number := shown.translate({ord(decimal): ".", ord("."): decimal})):
+            return float(number)
+        if shown.lower() in _BOOL:
+            return _BOOL[shown.lower()]
     return without_invisible(value) or None
 
 
@@ -118,28 +123,36 @@ def _kind_of(value: Any) -> str:
     return "float" if isinstance(value, float) else "text" if isinstance(value, str) else ""
 
 
-def kept_values(row: Mapping[str, Any], kinds: Mapping[str, Kind], place: str, is_csv: bool) -> tuple[Any, ...]:
-    """Return the values of a row's fields, in the order of `kinds`; None for one that is not there.
+def kept_values(
+    row: Mapping[str, Any], kinds: Mapping[str, Kind], decimal: str | None = None
+) -> tuple[tuple[Any, ...], list[str]]:
+    """Return the values of a row's fields, in the order of `kinds`, and sentences on those that are of another kind.
 
-    Raises:
-        CorpusError: a value is not of its kind, which an earlier update has fixed.
+    A value is None if it is not there, or is of another kind than the index holds, which an earlier update has fixed.
     """
-    return tuple(_fitted(row.get(name), name, kind, place, is_csv) for name, kind in kinds.items())
+    values, misfits = [], []
+    for name, kind in kinds.items():
+        value, fits = _fitted(row.get(name), kind, decimal)
+        values.append(value)
+        if not fits:
+            misfits.append(
+                f"{name} is {row[name]!r}, and the index holds {CALLED[kind]} in this field: it is left out; "
+                "change the value, or make the index again with overwrite"
+            )
+    return tuple(values), misfits
 
 
-def _fitted(value: Any, name: str, kind: Kind, place: str, is_csv: bool) -> Any:
+def _fitted(value: Any, kind: Kind, decimal: str | None) -> tuple[Any, bool]:
+    """Return a value as one of a kind, and whether it fits."""
     if kind == "text":
         value = plain_value(value)
         if isinstance(value, bool):
             value = str(value).lower()
-        return None if value is None else without_invisible(str(value)) or None
-    value = _value(value, is_csv)
+        return None if value is None else without_invisible(str(value)) or None, True
+    value = _value(value, decimal)
     found = "bool" if isinstance(value, bool) else _kind_of(value)
     if value is None or found == kind:
-        return value
+        return value, True
     if kind == "float" and found == "int":
-        return float(value)
-    raise CorpusError(
-        f"{place}: {name} is {value!r}, and the index holds {CALLED[kind]} in this field: change the value or leave it "
-        "out, or make the index again with overwrite"
-    )
+        return float(value), True
+    return None, False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -18,51 +17,39 @@ from uuid import uuid4
 import numpy as np
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.counts import CorpusReport
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.inference.exported import Facts
-from likewise.inference.text_encoder import Item, TextEncoder
-from likewise.inference.tokens import FEW
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
-from likewise.runs.on_ray import RayExecutor, cluster, loadable
+from likewise.runs.on_ray import cluster, loadable
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.overlap import finished_behind, in_order, read_ahead
-from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.searching.fields import kinds_of, merged
 from likewise.searching.geometry import Geometry, build, new_name
+from likewise.searching.index_plan import Change, FilePlan, settings_of, state_of
 from likewise.searching.leftovers import GRACE, left_in
-from likewise.searching.maxsim import TokenCodec, token_weights
-from likewise.searching.passages import IndexedPassage, Splitting, files_of
-from likewise.searching.search_index import Index, check_version, encoder_of, finished_record, precision_of
-from likewise.searching.table import SHOWN, Encoded, SearchError, Table, check_fields, number_of
+from likewise.searching.maxsim import TokenCodec
+from likewise.searching.passage_encoder import Entry, PassageEncoder, Shared
+from likewise.searching.passages import IndexedPassage, Splitting, TokenLimit
+from likewise.searching.search_index import Index, check_version, encoder_of, precision_of
+from likewise.searching.table import SHOWN, SearchError, Table, check_fields, number_of
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 WINDOW = 1024
 """Passages that are encoded and written at a time: a stop waits for one of these."""
-WORDS = 180
-"""Of a passage at most, if the model reads that much."""
-_TOKENS_A_WORD = 1.4
 APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
 _TRIED = 100
-_FITTED = 256
-"""Passages whose tokens say in which form those of all are stored."""
-_UNWEIGHED = 0.01
-"""Share of passages, texts and files that may change before the weights of tokens are found anew."""
-_COUNTED = 10_000
-"""Passages by which the weights of tokens are found, all of a smaller index: 2 s."""
-Entry = tuple[str, str, bool, IndexedPassage]
-"""Source, file, whether it is the last of its source, and the passage."""
 
 
 class Changed(NamedTuple):
@@ -72,6 +59,7 @@ class Changed(NamedTuple):
     added: int = 0
     removed: int = 0
     skipped: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 class Indexed(Index):
@@ -80,15 +68,32 @@ class Indexed(Index):
     Attributes:
         encoded: passages that were encoded by this call; the others were there.
         added, removed: files, or texts, that were new or changed, and those that changed or are gone.
-        skipped: files of folders that were left out: a line that counts those that are not prose, and one for each that
-            cannot be read, with the reason; also one for each file that changed while it was read.
+        skipped: sentences on all that was left out, or read in another way than it stands: files in other formats and
+            excluded ones, counted; files in another encoding than UTF-8; files that changed while they were read; rows
+            without text; and `unread`.
+        unread: sentences on what should have been read and could not be: a folder, a file, rows that are none. The
+            passages that the index has of such a folder or file stay in it.
         recall: of the approximate index, if there is one: the share of the 10 exact nearest that it finds.
     """
 
     def __init__(self, path: Path, model: Any, found: Changed, recall: float | None) -> None:
         super().__init__(path, model)
-        self.encoded, self.added, self.removed, self.skipped = found
+        self.encoded, self.added, self.removed, self.skipped, self.unread = found
         self.recall = recall
+
+
+@dataclass(frozen=True)
+class _Manner:
+    """How an update is made: see `index`."""
+
+    approximate: int = APPROXIMATE
+    pipeline: Given | None = None
+    vectors_from: str | os.PathLike[str] | None = None
+    precision: EnginePrecision | None = None
+    on: str | None = None
+    workers: int | None = None
+    resume: Resume = "auto"
+    overwrite: bool = False
 
 
 @checked
@@ -124,8 +129,9 @@ def index(
         found.search("leaking valve", where="year >= 2020")
 
     Args:
-        texts: files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki dumps. Of a folder,
-            hidden files and other formats are left out. In Python also texts, a list, a column or any other iterable,
+        texts: files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki dumps, and with the
+            extra `files` documents such as .html, .docx and .pdf. Of a folder, hidden files, other formats and what its
+            .gitignore names are left out. In Python also texts, a list, a column or any other iterable,
             or rows with a text each, mappings or a DataFrame; a row's field `id`, or the place of a text from 0, names
             it.
         model: the encoder, or what `load` takes; None for that of the index.
@@ -163,28 +169,14 @@ def index(
     check_target(target)
     with ExitStack() as stack:
         given = given_texts(texts, corpus_options, stack=stack)
-        change = _Change.of(given, target, keep)
+        change = Change.of(given, target, keep)
         precision = precision or precision_of({} if overwrite else read_record(target))
         encoder = encoder_of(target, model, engine=engine, precision=precision)
         settings: dict[str, Any] = {"words": words, "metadata": metadata, "language": language}
         if not given.in_memory:
-            read = given.options
-            settings |= {"split": read.split, "field": read.field, "encoding": read.encoding}
-        found, recall = _updated(
-            target,
-            encoder,
-            change,
-            settings,
-            progress,
-            approximate=approximate,
-            pipeline=pipeline,
-            vectors_from=vectors_from,
-            precision=precision,
-            on=on,
-            workers=workers,
-            resume=resume,
-            overwrite=overwrite,
-        )
+            settings |= {"split": given.options.split, "field": given.options.field}
+        manner = _Manner(approximate, pipeline, vectors_from, precision, on, workers, resume, overwrite)
+        found, recall = _updated(target, encoder, change, settings, progress, manner)
     return Indexed(target, model, found, recall)
 
 
@@ -194,145 +186,102 @@ def add(
     """Add texts, rows or files to an index; those of an id, or a file, that is there take the place of the old ones."""
     with ExitStack() as stack:
         given = given_texts(texts, options, first=opened.table.next_id(), stack=stack)
-        return _updated(opened.path, encoder, _Change.of(given, opened.path, keep=True), {}, progress)[0]
+        return _updated(opened.path, encoder, Change.of(given, opened.path, keep=True), {}, progress)[0]
 
 
 def delete(opened: Index, encoder: DeferredEncoder, ids: Sequence[str], progress: Progress) -> int:
     """Delete the texts and rows of ids, and return how many there were."""
-    return _updated(opened.path, encoder, _Change(deleted=ids), {}, progress)[0].removed
-
-
-@dataclass(frozen=True)
-class _Change:
-    """The change of an index.
-
-    Attributes:
-        given: what is indexed; None if nothing is.
-        named, walked, others: as `files_of` returns them.
-        keep: what is not named stays.
-        deleted: ids that are deleted.
-    """
-
-    given: TextSource | None = None
-    named: Sequence[Path] = ()
-    walked: Sequence[Path] = ()
-    others: str = ""
-    keep: bool = False
-    deleted: Sequence[str] = ()
-
-    @classmethod
-    def of(cls, given: TextSource, target: Path, keep: bool) -> _Change:
-        """Return the change by what is given."""
-        if given.in_memory:
-            return cls(given, keep=keep)
-        named, walked, others = files_of(given.entries, target)
-        return cls(given, named, walked, others, keep)
+    return _updated(opened.path, encoder, Change(deleted=ids), {}, progress)[0].removed
 
 
 def _updated(
     target: Path,
     encoder: DeferredEncoder,
-    change: _Change,
+    change: Change,
     asked: Mapping[str, Any],
     progress: Progress,
-    *,
-    approximate: int = APPROXIMATE,
-    pipeline: Given | None = None,
-    vectors_from: str | os.PathLike[str] | None = None,
-    precision: EnginePrecision | None = None,
-    on: str | None = None,
-    workers: int | None = None,
-    resume: Resume = "auto",
-    overwrite: bool = False,
+    manner: _Manner = _Manner(),
 ) -> tuple[Changed, float | None]:
     """Change an index, and return what was done, and `recall` of `Indexed`.
 
     Args:
         asked: settings of the plan; those that are missing are those of the index.
     """
-    if on:
+    if manner.on:
         loadable(encoder.name)
-    record = {} if overwrite else read_record(target)
+    record = {} if manner.overwrite else read_record(target)
     check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
-    left = left_in(target)
-    facts = encoder.facts
+    left, facts = left_in(target), encoder.facts
     usual = None if facts.tokens else WITHOUT_TOKENS
-    steps = pipeline_of(pipeline, Pipeline(**record["pipeline"]) if record else usual)
+    steps = pipeline_of(manner.pipeline, Pipeline(**record["pipeline"]) if record else usual)
     if steps.reranker:
         check_cross_encoder(steps.reranker)
-    settings = _settings(asked, record, facts)
-    metadata = settings["metadata"]
-    if metadata is not None:
-        check_fields(metadata)
-    language = settings["language"]
+    settings = settings_of(asked, record, facts)
+    if settings["metadata"] is not None:
+        check_fields(settings["metadata"])
     plan = Plan("index", settings, inputs={"model": facts.fingerprint})
-    shared = Shared.open(Path(vectors_from), plan) if vectors_from is not None else None
+    shared = Shared.open(Path(manner.vectors_from), plan) if manner.vectors_from is not None else None
     with ExitStack() as stack:
-        number = stack.enter_context(cluster(on, workers))
-        job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
+        workers = stack.enter_context(cluster(manner.on, manner.workers))
+        job = stack.enter_context(open_job(target, plan, resume=manner.resume, overwrite=manner.overwrite, grows=True))
         stop = stack.enter_context(orderly_stop(progress))
         table = _table(job, facts.dimension, record, bool(steps.tokens and facts.tokens))
         job.note(table=table.name, left=left)
         if steps.tokens and not table.has_tokens:
             steps = steps.updated(tokens=0)
             progress.tell(f"the tokens of passages are not compared: {_no_tokens(target, facts.tokens)}")
-        reading = change.given.options if change.given else CorpusOptions()
-        splitting = Splitting(settings["words"], reading)
         codec = _codec(job, table, record)
-        update = _Update(table, encoder, number, splitting, stop, job, metadata, change.others, codec, shared)
+        passages = PassageEncoder(table, encoder, job, progress, workers=workers, codec=codec, shared=shared)
+        update = _Update(table, passages, _splitting(change, settings, encoder), stop, settings["metadata"])
         update.id_kind = record.get("ids", "")
-        found = update.run(change)
-        table.index_words(language)
-        if table.rows >= approximate:
-            progress.tell("building the approximate index of the vectors")
-            table.index_vectors()
-        table.optimize()
-        recall = recall_of(table) if table.is_approximate else None
-        codec = update.codec
-        unweighed = record.get("unweighed", 0) + sum(found[:3])
-        if codec is not None and table.rows and (unweighed > _UNWEIGHED * table.rows or len(codec.weights) == 1):
-            unweighed = 0
-            if not (update.counted and len(update.ids) == table.rows <= _COUNTED):
-                reader = update.vectors or encoder.opened("document", few=True)
-                update.ids = reader.items(table.texts(_COUNTED))
-            codec = replace(codec, weights=token_weights(update.ids))
+        changed = update.run(change)
+        recall = _index_columns(table, settings["language"], manner.approximate, progress)
+        codec, unweighed = passages.weighed(record.get("unweighed", 0) + sum(changed[:3]))
         geometry = _geometry(job, table, steps, stop, record, codec)
         table.finish()
-        query = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
-        known = {"table": table.name, "version": table.version, "geometry": geometry, "pipeline": steps.to_dict()}
         now = time.time()
         before = {name: since for name, since in left.items() if name not in (f"{table.name}.lance", geometry)}
-        known["left"] = {name: since for name, since in before.items() if now - since <= GRACE}
-        known |= {
-            "ids": update.id_kind,
-            "unweighed": unweighed,
-            "model": encoder.name,
-            "precision": precision or precision_of(record),
-            "engine": update.vectors.engine if update.vectors is not None else record.get("engine", ""),
-            "passages": table.rows,
-            "query": query,
-        }
-        job.finish(known)
+        job.finish(
+            {
+                "table": table.name,
+                "version": table.version,
+                "geometry": geometry,
+                "pipeline": steps.to_dict(),
+                "left": {name: since for name, since in before.items() if now - since <= GRACE},
+                "ids": update.id_kind,
+                "unweighed": unweighed,
+                "model": encoder.name,
+                "precision": manner.precision or precision_of(record),
+                "engine": passages.engine or record.get("engine", ""),
+                "passages": table.rows,
+                "query": {
+                    "prompt": facts.prompt("query"),
+                    "tokenizer": facts.tokenizer,
+                    "truncate_dim": facts.truncate_dim,
+                },
+            }
+        )
         table.clean({name: since for name, since in before.items() if now - since > GRACE})
-    return found, recall
+    return changed, recall
 
 
-def _settings(asked: Mapping[str, Any], record: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
-    """Return the settings of the plan: those that are asked for, of the index, or the default ones."""
-    most = int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
-    usual = {"words": most, "metadata": None, "language": "English", "split": "auto", "field": None}
-    usual["encoding"] = "utf-8"
-    before = record.get("plan", {}).get("options", {})
-    found = {name: asked.get(name, before.get(name, value)) for name, value in usual.items()}
-    found["words"] = found["words"] or most
-    if found["metadata"] is None:
-        found["metadata"] = before.get("metadata")
-    return {
-        **found,
-        "metadata": None if found["metadata"] is None else list(found["metadata"]),
-        "prompt": facts.prompt("document"),
-        "truncate_dim": facts.truncate_dim,
-    }
+def _splitting(change: Change, settings: Mapping[str, Any], encoder: DeferredEncoder) -> Splitting:
+    """Return the rules by which the text of a change becomes passages."""
+    longest = encoder.facts.longest
+    limit = TokenLimit(longest, encoder.tokenizer, settings["prompt"]) if longest else None
+    options = change.given.options if change.given else CorpusOptions()
+    strict = change.given is not None and change.given.in_memory
+    return Splitting(settings["words"], options, limit=limit, strict=strict)
+
+
+def _index_columns(table: Table, language: str, approximate: int, progress: Progress) -> float | None:
+    """Index the words, and the vectors if there are many; return the recall of that index, None if there is none."""
+    table.index_words(language)
+    if table.rows >= approximate:
+        progress.tell("building the approximate index of the vectors")
+        table.index_vectors()
+    table.optimize()
+    return recall_of(table) if table.is_approximate else None
 
 
 def recall_of(table: Table, count: int = 10) -> float:
@@ -344,105 +293,53 @@ def recall_of(table: Table, count: int = 10) -> float:
     return found / max(1, wanted)
 
 
-class Shared(NamedTuple):
-    """An index whose vectors another one takes, where it has the same text.
-
-    Attributes:
-        table: its passages.
-        codec: the form of their tokens; None if none are stored.
-    """
-
-    table: Table
-    codec: TokenCodec | None
-
-    @classmethod
-    def open(cls, path: Path, plan: Plan) -> Shared:
-        """Open an index that is finished.
-
-        Raises:
-            SearchError: there is no such index, or its vectors are not those that the plan would make.
-        """
-        record = finished_record(path)
-        before = record["plan"]
-        deciding = [(before.get("options", {}).get(name), plan.options[name]) for name in ("prompt", "truncate_dim")]
-        if before["inputs"].get("model") != plan.inputs["model"] or any(old != new for old, new in deciding):
-            raise SearchError(
-                f"{path} was made with another model: its vectors cannot be used. Leave out --vectors-from"
-            )
-        return cls(Table(path, record["table"], record["version"]), TokenCodec.open(path / record["geometry"]))
-
-    def stores_as(self, codec: TokenCodec | None) -> bool:
-        """Return whether tokens are stored, in the same form."""
-        if codec is None or self.codec is None:
-            return False
-        parts = ("directions", "mean", "step")
-        return all(np.array_equal(getattr(codec, one), getattr(self.codec, one)) for one in parts)
-
-    def known(self, keys: Sequence[str], tokens: bool) -> dict[str, Encoded]:
-        """Return the vectors, and the tokens if they are wanted, of texts by key."""
-        found = self.table.known(keys)
-        return found if tokens else {key: (vector, b"") for key, (vector, _) in found.items()}
-
-
 @dataclass
 class _Update:
-    """The update of a table by what has changed; `workers` of a cluster encode, or 0 for none."""
+    """The update of a table by what has changed."""
 
     table: Table
-    encoder: DeferredEncoder
-    workers: int
+    passages: PassageEncoder
     splitting: Splitting
     stop: StopRequest
-    job: Job  # whose work holds what a run that is resumed must know
     metadata: Sequence[str] | None = ()  # fields that are kept; None for all
-    others: str = ""  # files of folders that are not prose
-    codec: TokenCodec | None = None  # of the tokens, fitted when there is something to encode
-    shared: Shared | None = None  # whose vectors are taken where it has the same text
-    skipped: dict[str, str] = field(default_factory=dict)  # source to the reason
-    changed: dict[str, str] = field(default_factory=dict)  # and those that are in, but as they were for a moment
-    states: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of the files, before they were read
-    encoded: int = 0
     added: int = 0
-    bar: Any = None
-    pending: deque[dict[str, Encoded]] = field(default_factory=deque)  # by key, what may not be in the table yet
-    vectors: Any = None  # a TextEncoder, opened when there is something to encode
     id_kind: str = ""  # "int" as long as all ids are whole numbers, "text" otherwise
-    stale: dict[str, None] = field(default_factory=dict)  # sources whose ids were given anew
-    wanted: array[int] = field(default_factory=lambda: array("Q"))  # the numbers of sources that were given
-
-    seen: set[int] | None = None  # the beginnings of the keys of this run, if the table was empty before it
-    ids: list[Item] = field(default_factory=list)  # of the tokens of all passages, if these are few and encoded here
+    skipped: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    stale: dict[str, None] = field(default_factory=dict)  # sources of texts whose ids were given anew
+    wanted: array[int] = field(default_factory=lambda: array("Q"))  # the numbers of sources of texts
+    changed: list[str] = field(default_factory=list)  # sources of files that changed while they were read
+    failed: list[str] = field(default_factory=list)  # sources of files that could not be read to their end
 
     def __post_init__(self) -> None:
-        self.counted = not (self.workers or self.table.rows)
-        self.seen = None if self.table.rows else set()
         self.there = self.table.sources()
-        if self.shared is not None and self.table.has_tokens:
-            if self.codec is None and self.shared.codec is not None:
-                self.codec = replace(self.shared.codec, weights=np.ones(1, dtype=np.float32))  # those of its own text
-                self.codec.save(self.job.work)
-            if not self.shared.stores_as(self.codec):
-                self.shared = None
 
-    def run(self, change: _Change) -> Changed:
+    def run(self, change: Change) -> Changed:
         """Change the table."""
         if change.given is None:
             return Changed(removed=self.table.remove_ids(change.deleted))
         if change.given.in_memory:
             return self._texts(change.given, change.keep)
-        return self._files(list(change.named), list(change.walked), change.keep)
+        return self._files(change)
+
+    def _done(self, removed: int) -> Changed:
+        skipped = (*self.skipped, *self.unread)
+        return Changed(self.passages.encoded, self.added, removed, skipped, tuple(self.unread))
 
     def _texts(self, given: TextSource, keep: bool) -> Changed:
         """Bring the table in line with texts, or add them."""
         self._fields([given.path])
         self.id_kind = self.id_kind if keep else ""
-        self._written(lambda: self._windows_of_texts(given.path, keep), given.path.stat().st_size)
+        report = CorpusReport()
+        self._written(lambda: self._windows_of_texts(given.path, keep, report), given.path.stat().st_size)
         wanted = np.sort(np.frombuffer(self.wanted, dtype=np.uint64))
         stale = list(self.stale) if keep else self.table.all_but(wanted)
-        if not self.table.rows or len(wanted) == 0:
+        if not self.table.rows or (len(wanted) == 0 and not (keep and stale)):
             raise CorpusError(f"no text to index in {' '.join(given.names)}: give texts with words")
         self.table.remove(stale)
-        return Changed(self.encoded, self.added, len(stale))
+        name = "row" if given.rows else "text"
+        self.skipped += [note.replace(f"{given.path}:", f"{name} ", 1) for note in report.told]
+        return self._done(len(stale))
 
     def _fields(self, paths: Iterable[Path]) -> None:
         """Make columns for the fields of rows that are kept."""
@@ -454,13 +351,17 @@ class _Update:
         self.table.extend(kinds)
         self.splitting = replace(self.splitting, metadata=self.table.metadata)
 
-    def _windows_of_texts(self, path: Path, keep: bool) -> Iterator[list[Entry]]:
+    def _windows_of_texts(self, path: Path, keep: bool, report: CorpusReport) -> Iterator[list[Entry]]:
         """Yield the passages of texts that are not in the table yet, in pieces of about `WINDOW`."""
         rows: dict[str, list[IndexedPassage]] = {}
         held = 0
-        for _, group in groupby(self.splitting.read(path), attrgetter("line")):
+        for _, group in groupby(self.splitting.read(path, report), attrgetter("line")):
             passages = list(group)
             first = passages[0]
+            if not first.text:
+                if keep:  # what was known by its id has no text any more
+                    self.stale |= dict.fromkeys(self.table.others([str(first.id)], [""]))
+                continue
             values = {
                 name: one for name, one in zip(self.splitting.metadata, first.metadata, strict=True) if one is not None
             }
@@ -500,8 +401,9 @@ class _Update:
 
         While a window is encoded, the next one is read in a thread, and the one before is written in another.
         """
+        workers = self.passages.workers
         with self.stop.progress.bar("indexing") as bar:
-            self.bar = bar
+            self.passages.bar = bar
 
             def begun() -> Iterator[Callable[[], int]]:
                 before = 0
@@ -513,64 +415,42 @@ class _Update:
                         bytes_of_window = sum(len(one.text.encode("utf-8", "replace")) for *_, one in window)
                         bar.update(total=max(len(window), size * len(window) // bytes_of_window))
                     before += len(window)
-                    yield self._begun(window, bar.total or 0)
+                    yield self.passages.begin(window, bar.total or 0)
 
             done = 0
-            for written in in_order(begun(), 2 * self.workers) if self.workers else finished_behind(begun()):
+            for written in in_order(begun(), 2 * workers) if workers else finished_behind(begun()):
                 done += written
-                self.pending.popleft()
-                if self.workers:
+                self.passages.finish_first()
+                if workers:
                     bar.update(done=done)
                 self.stop.check(f"after {counted(done, 'passage')}")
 
-    def _files(self, named: list[Path], walked: list[Path], keep: bool) -> Changed:
+    def _files(self, change: Change) -> Changed:
         """Bring the table in line with the files."""
-        for path in [*named, *walked]:
-            if not _is_text(str(path)):
-                shown = os.fsencode(path).decode("utf-8", "replace")
-                reason = f"{shown}: this name is not UTF-8: rename the file"
-                if path in named:
-                    raise CorpusError(reason)
-                self.skipped[os.fsencode(path).hex()] = reason
-        walked = [path for path in walked if _is_text(str(path))]
-        wanted: dict[str, Path] = {}
-        for path in [*walked, *named]:
-            try:
-                state = _state(path)
-                # A source is a path with its content.
-                source = digest_of(f"{path.resolve()}\0{checksum(path)}").hex()
-            except OSError as error:
-                reason = f"{path}: it cannot be read ({error.strerror}): check its rights, or leave it out"
-                if path in named:
-                    raise CorpusError(reason) from None
-                self.skipped[os.fsencode(path).hex()] = reason
-            else:
-                wanted[source], self.states[source] = path, state
-        fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
-        self._fields(fresh.values())
-        size = sum(sum(self.states[one][:1]) for one in fresh)
-        self._written(lambda: self._windows(fresh, set(named)), size)
-        files = {str(path.resolve()) for path in wanted.values()}
-        stale = [
-            one for one, (file, *_) in self.there.items() if one not in wanted and not (keep and file not in files)
-        ]
-        if not keep:
+        plan = FilePlan.of(change, self.there)
+        self._fields(plan.fresh.values())
+        self._written(lambda: self._windows(plan), plan.size)
+        stale = plan.stale(self.there, change.keep)
+        if not change.keep:
             stale += self.table.sources_of_texts()
-        reasons = [*([self.others] if self.others else []), *self.skipped.values(), *self.changed.values()]
-        if not set(self.table.sources()) - {*stale, *self.skipped} and not (keep and self.table.rows):
-            first = f"{next(iter(wanted.values()))}: " if wanted else ""
-            raise CorpusError(f"{first}no text to index in {counted(len(wanted), 'file')}{_because(reasons)}")
-        self.table.remove([*stale, *self.skipped])
+        self.unread = [*plan.unread.values(), *self.unread]
+        self.skipped = [*plan.left_out, *self.skipped]
+        if not set(self.table.sources()) - {*stale, *self.failed} and not (change.keep and self.table.rows):
+            first = f"{next(iter(plan.wanted.values()))}: " if plan.wanted else ""
+            reason = next(iter([*self.unread, *self.skipped]), "give files with text")
+            raise CorpusError(f"{first}no text to index in {counted(len(plan.wanted), 'file')}: {reason}")
+        self.table.remove([*stale, *self.failed])
         for source in self.changed:
             self.table.rename(source, uuid4().hex)  # is that of no file, and so the next run reads it again
-        return Changed(self.encoded, self.added, len(stale), tuple(reasons))
+        return self._done(len(stale))
 
-    def _windows(self, fresh: Mapping[str, Path], named: set[Path]) -> Iterator[list[Entry]]:
+    def _windows(self, plan: FilePlan) -> Iterator[list[Entry]]:
         """Yield the passages of files that are not in the table yet, in pieces of `WINDOW`."""
         window: list[Entry] = []
-        for source, path in fresh.items():
+        for source, path in plan.fresh.items():
             before = self.there[source][1] if source in self.there else 0  # written before a stop
-            passages = pairwise(chain(self.splitting.read(path), [None]))
+            report = CorpusReport()
+            passages = pairwise(chain((one for one in self.splitting.read(path, report) if one.text), [None]))
             try:
                 for number, (passage, following) in enumerate(passages):
                     self.added += not number
@@ -581,125 +461,17 @@ class _Update:
                     if len(window) == WINDOW:
                         yield window
                         window = []
-                if _state(path) != self.states[source]:
-                    change = f"{path}: it changed while it was read: index again to have it as it is now"
-                    self.changed[source] = change
+                if state_of(path) != plan.states[source]:
+                    self.skipped.append(f"{path}: it changed while it was read: index again to have it as it is now")
+                    self.changed.append(source)
             except CorpusError as reason:
-                if path in named:
-                    raise
-                self.skipped[source] = str(reason)
+                plan.fail(path, str(reason))
+                self.failed.append(source)
+            else:
+                faults = {"bad row", "undecodable"} & set(report.dropped)
+                (self.unread if faults else self.skipped).extend(report.told)
         if window:
             yield window
-
-    def _begun(self, window: list[Entry], total: int) -> Callable[[], int]:
-        """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
-        keys = [digest_of(passage.encoded).hex() for *_, passage in window]
-        known = self._in_table(keys)
-        for before in self.pending:
-            known |= {key: before[key] for key in keys if key in before}
-        if self.shared is not None and (missing := [key for key in keys if key not in known]):
-            known |= self.shared.known(missing, self.table.has_tokens)
-        new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in known}
-        rows = self._encode(list(new.values()), total) if new else tuple
-        self.encoded += len(new)
-        self.pending.append(known)
-        if not self.workers:
-            known.update(zip(new, rows(), strict=True))
-            self.bar.advance(len(window) - len(new))
-
-        def write() -> int:
-            if self.workers:
-                known.update(zip(new, rows(), strict=True))
-            self.table.add(window, keys, [known[key] for key in keys])
-            return len(window)
-
-        return write
-
-    def _in_table(self, keys: Sequence[str]) -> dict[str, Encoded]:
-        """Look up the texts, by key, whose vectors are in the table already.
-
-        Where all of the table went through this run, it is asked only for texts that come again: a look at the whole
-        table for each window would take longer than a light encoder.
-        """
-        if self.seen is None:
-            return self.table.known(keys)
-        numbers = [int(key[:16], 16) for key in keys]
-        again = [key for key, number in zip(keys, numbers, strict=True) if number in self.seen]
-        self.seen.update(numbers)
-        return self.table.known(again) if again else {}
-
-    def _encode(self, texts: list[str], total: int) -> Callable[[], Iterable[Encoded]]:
-        """Return a function that gives the vectors and the tokens of texts, which a cluster encodes meanwhile."""
-        if self.vectors is None:
-            own, notes = self.encoder, self.job.notes
-            before = notes.get("engine", "") if notes.get("asked") == own.asked else ""
-            if self.workers:
-                self.vectors = own.loaded("document")
-            else:
-                few = max(total, len(texts)) < FEW
-                self.vectors = own.opened("document", self.table.has_tokens, few=few, before=before)
-            self.vectors.choose(texts, total, self.stop.progress, before)
-            self.job.note(engine=self.vectors.engine, asked=own.asked)
-        if self.table.has_tokens and self.codec is None:
-            return self._fitted(texts)
-        if self.workers:
-            return RayExecutor().submit(_encoded, self.vectors.elsewhere(), texts, self.codec).result
-        rows = self._here(texts)
-        return lambda: rows
-
-    def _here(self, texts: list[str]) -> list[Encoded]:
-        """Return the vectors and the tokens of texts, encoded by this process."""
-        if self.codec is None:
-            return [(vector, b"") for vector in self.vectors(texts, self.bar.advance)]
-        items = self._counted(self.vectors.items(texts))
-        return list(zip(*self.vectors.with_tokens(items, self.codec.pack, self.bar.advance), strict=True))
-
-    def _counted(self, items: list[Item]) -> list[Item]:
-        """Return items, which are kept if they may be all that the weights of tokens are found by."""
-        if self.counted and len(self.ids) <= _COUNTED:
-            self.ids += items
-        return items
-
-    def _fitted(self, texts: list[str]) -> Callable[[], Iterable[Encoded]]:
-        """Return the same, after the form of the tokens is found by some of the texts, which are encoded once too."""
-        some = dict.fromkeys(np.linspace(0, len(texts) - 1, num=min(_FITTED, len(texts))).astype(int).tolist())
-        items = self._counted(self.vectors.items([texts[i] for i in some]))
-        vectors, tokens = self.vectors.with_tokens(items, lambda rows: rows.astype(np.float32))
-        self.bar.advance(0 if self.workers else len(some))
-        self.codec = TokenCodec.fit(tokens)
-        self.codec.save(self.job.work)
-        first = dict(zip(some, zip(vectors, map(self.codec.pack, tokens), strict=True), strict=True))
-        if not (rest := [i for i in range(len(texts)) if i not in first]):
-            return lambda: first.values()
-        others = self._encode([texts[i] for i in rest], len(texts))
-        return lambda: [row for _, row in sorted((first | dict(zip(rest, others(), strict=True))).items())]
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    """Return values that change with the content of a file, its size first; an empty list if it is gone."""
-    try:
-        found = path.stat()
-        return found.st_size, found.st_mtime_ns, found.st_ino
-    except OSError:
-        return ()
-
-
-def _because(reasons: Sequence[str]) -> str:
-    """Return the first reason for which files were left out, to end a sentence with."""
-    return f": {reasons[0]}" if reasons else ": give files with text"
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a name can be written as UTF-8."""
-    return not any("\ud800" <= character <= "\udfff" for character in name)
-
-
-def _encoded(opens: Callable[[], TextEncoder], texts: list[str], codec: TokenCodec | None) -> list[Encoded]:
-    """Return the vectors and the tokens of texts; called by a worker of a cluster."""
-    encoder = opens()
-    if codec is None:
-        return [(vector, b"") for vector in encoder(texts)]
-    return list(zip(*encoder.with_tokens(encoder.items(texts), codec.pack), strict=True))
 
 
 def _no_tokens(target: Path, length: int) -> str:

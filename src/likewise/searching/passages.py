@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.counts import CorpusReport
 from likewise.corpus.given import ID
-from likewise.corpus.lines_and_rows import without_invisible
+from likewise.corpus.lines_and_rows import decimal_of, without_invisible, without_surrogates
 from likewise.corpus.markdown import ITEM, is_delimiter
-from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sentence_splitter import Placed
-from likewise.corpus.sources import files_in, find_files, nothing_in, open_source, prose_of
+from likewise.corpus.paragraphs import Paragraph, read_paragraphs
+from likewise.corpus.sentence_splitter import Placed, word_count
+from likewise.corpus.sources import open_source
 from likewise.searching.fields import Kind, kept_values
 
 _SIGN = re.compile(r"\w")
+_SYMBOL = re.compile("[\u00a2-\u00b6\u2100-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]")
+_SLICE = 1 << 14
+"""Characters of a sentence that are looked at together; a tokenizer may take long for a word of a million signs."""
+_SPARE = 2  # tokens: a part of a word may be another token where it is cut
 
 
 def passage_text(title: str, text: str) -> str:
     """Return the text that a model reads of a passage: the title, if there is one, and the text."""
     return f"{title}: {text}" if title else text
+
+
+def has_text(text: str) -> bool:
+    """Return whether there is anything to search for: a letter, a digit, or a symbol such as an emoji.
+
+    >>> has_text("👍"), has_text("---")
+    (True, False)
+    """
+    return _SIGN.search(text) is not None or _SYMBOL.search(text) is not None
 
 
 @dataclass(frozen=True)
@@ -32,12 +46,12 @@ class IndexedPassage:
 
     Attributes:
         text: its sentences.
-        line: where it begins, from 1; in a Parquet file the row, in a PDF the page, in a .pptx file the slide, in a
-            notebook the cell; 0 in a web page or a Word file.
+        line: where it begins, from 1; in a Parquet or .xlsx file the row, in a PDF the page, in a .pptx file the slide,
+            in a notebook the cell, in an e-book the chapter, in a box the mail; 0 in a web page or a Word file.
         title: the headings above it, or the title of its article.
         metadata: the values of the metadata fields, in their order; None if a row has none.
-        id: that of its row; None if it has none.
         prose: whether it is sentences, and not code or a table.
+        id: that of its row; None if it has none.
     """
 
     text: str
@@ -53,104 +67,214 @@ class IndexedPassage:
         return passage_text(self.title, self.text)
 
 
+class TokenLimit:
+    """The room of a text that a model reads, in its own tokens.
+
+    Args:
+        longest: the most tokens that it reads.
+        tokenizer: gives the tokenizer, without a limit, or None, with which no text is taken for too long; it is called
+            when a text may be.
+        prompt: the text before each text.
+    """
+
+    def __init__(self, longest: int, tokenizer: Callable[[], Any], prompt: str = "") -> None:
+        self._longest, self._open, self._prompt = longest, tokenizer, prompt
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return self._open()
+
+    @cached_property
+    def room(self) -> int:
+        """The tokens that a title and its text may have together."""
+        special = int(self._tokenizer.num_special_tokens_to_add(False))
+        return max(8, self._longest - special - self.counts([self._prompt])[0] - _SPARE)
+
+    def room_below(self, title: str) -> int:
+        """Return the tokens that a text may have below a title, which takes half of all at most."""
+        return self.room - min(self.room // 2, self.counts([f"{title}:"])[0] if title else 0)
+
+    def may_be_long(self, texts: Sequence[str]) -> bool:
+        """Return whether texts may have more tokens than there is room, since each has a byte or more."""
+        size = sum(len(text.encode("utf-8", "replace")) + 1 for text in texts)
+        return size > self._longest // 2 and self._tokenizer is not None
+
+    def counts(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, where it follows another one."""
+        return [len(one.ids) for one in self._encoded([f" {text}" for text in texts])]
+
+    def pieces(self, text: str, room: int) -> Iterator[str]:
+        """Yield a text in pieces of so many tokens at most, cut at a blank where there is one."""
+        (encoding,) = self._encoded([text])
+        begins = [begin for begin, _ in encoding.offsets]
+        start, token = 0, 0
+        while len(begins) - token > room:
+            end = begins[token + room]
+            blank = text.rfind(" ", start + (end - start) // 2, end)
+            end = blank + 1 if blank >= 0 else max(end, start + 1)
+            yield text[start:end]
+            start = end
+            while token < len(begins) and begins[token] < start:
+                token += 1
+        yield text[start:]
+
+    def _encoded(self, texts: list[str]) -> Any:
+        return self._tokenizer.encode_batch([without_surrogates(text) for text in texts], add_special_tokens=False)
+
+
 @dataclass(frozen=True)
 class Splitting:
     """The rules by which files become passages.
 
     Attributes:
-        words: of a passage at most.
+        words: the most words in a passage.
         options: how the files are read.
         metadata: the fields of rows that are kept with their passages, each with the kind of its values.
+        limit: the most tokens in a passage; None for no limit.
+        strict: a value of another kind than its field is an error, and not told to the report.
     """
 
     words: int
     options: CorpusOptions
     metadata: Mapping[str, Kind] = field(default_factory=dict)
+    limit: TokenLimit | None = None
+    strict: bool = False
 
-    def read(self, path: Path) -> Iterator[IndexedPassage]:
-        """Yield the passages of a file, in order.
+    def read(self, path: Path, report: CorpusReport | None = None) -> Iterator[IndexedPassage]:
+        """Yield the passages of a file, in order; a row without text gives one that is empty.
+
+        Args:
+            report: is told what cannot be read, and is left out.
 
         Raises:
-            CorpusError: it cannot be read; the message names the line and the cure.
+            CorpusError: nothing of it can be read; the message names the line and the cure.
         """
-        options = self.options
-        source = open_source(path, options)
+        report = report if report is not None else CorpusReport()
+        source = open_source(path, self.options, report=report)
+        decimal = decimal_of(source) if self.metadata else None
         for paragraph in read_paragraphs(source, blocks=True, join_rows=True):
-            title, row = " > ".join(paragraph.headings) or paragraph.title, paragraph.row or {}
-            if paragraph.row is not None and options.field != "title" and isinstance(found := row.get("title"), str):
-                title = without_invisible(found).strip()
-            place = f"{path}:{paragraph.sentences[0][0]}" if paragraph.sentences else str(path)
-            metadata = kept_values(row, self.metadata, place, source.kind == "csv") if self.metadata else ()
-            own = next((row[key] for key in (ID, "id") if row.get(key) not in (None, "")), None)
-            name = own if own is None or isinstance(own, int) else without_invisible(str(own))
-            prose = paragraph.kind == "prose"
-            packed = self._passages if prose else self._lines
-            for line, text in packed(paragraph.sentences):
-                if _SIGN.search(text):
+            title, name, line = self._title(paragraph), _name(paragraph), 0
+            if paragraph.sentences:
+                line = paragraph.sentences[0][0]
+            fields = paragraph.fields if paragraph.row is None else paragraph.row
+            metadata, misfits = kept_values(fields, self.metadata, decimal)
+            for misfit in misfits:
+                if self.strict:
+                    raise CorpusError(f"{path}:{line}: {misfit}")
+                report.tell(path, line, misfit)
+            packed = self._passages if paragraph.kind in ("prose", "heading") else self._lines
+            prose, some = paragraph.kind == "prose", False
+            for line, text in packed(paragraph.sentences, title):
+                if has_text(text):
+                    some = True
                     yield IndexedPassage(text, line, title, metadata, prose, name)
+            if not some and title and paragraph.row is not None:
+                some = True
+                yield IndexedPassage(title, line, "", metadata, False, name)
+            if not some and paragraph.row is not None:
+                report.tell(path, line, "this row has no text")
+                yield IndexedPassage("", line, "", metadata, False, name)
 
-    def _passages(self, placed: Sequence[Placed]) -> Iterator[Placed]:
+    def _title(self, paragraph: Paragraph) -> str:
+        row = paragraph.row or {}
+        if paragraph.row is not None and self.options.field != "title" and isinstance(row.get("title"), str):
+            return " ".join(without_invisible(row["title"]).split())
+        return " > ".join(paragraph.headings) or paragraph.title
+
+    def _passages(self, placed: Sequence[Placed], title: str) -> Iterator[Placed]:
         """Join consecutive sentences to passages; a sentence that is longer than a passage is cut.
 
         An entry of a list begins a line.
         """
-        held: list[str] = []
-        begin = 0
-        for line, sentence in placed:
-            words = sentence.split()
-            if held and ITEM.match(sentence):
-                words[0] = f"\n{words[0]}"
-            while words:
-                if held and len(held) + len(words) > self.words:
-                    yield begin, _joined(held)
-                    held = []
-                begin = begin if held else line
-                held, words = held + words[: self.words], words[self.words :]
-        yield begin, _joined(held)
+        held, begin, words, tokens = "", 0, 0, 0
+        sentences = [(line, " ".join(text.split())) for line, text in placed]
+        room = self._room([text for _, text in sentences], title)
+        for line, sentence, size, length in self._sized(sentences, room):
+            if held and (words + size > self.words or tokens + length > room):
+                yield begin, held
+                held, words, tokens = "", 0, 0
+            begin = begin if held else line
+            held += ("\n" if ITEM.match(sentence) else " ") + sentence if held else sentence
+            words, tokens = words + size, tokens + length
+        yield begin, held
 
-    def _lines(self, placed: Sequence[Placed]) -> Iterator[Placed]:
+    def _room(self, texts: Sequence[str], title: str) -> int:
+        """Return the tokens that a passage may have below a title; 0 if none of these texts can be too long."""
+        if self.limit is None or not self.limit.may_be_long([title, *texts]):
+            return 0
+        return self.limit.room_below(title)
+
+    def _sized(self, sentences: Sequence[Placed], room: int) -> Iterator[tuple[int, str, int, int]]:
+        """Yield the line, the text, the words and the tokens of sentences, in pieces where they are too long."""
+        parts = [(line, part) for line, text in sentences for part in _slices(text)]
+        counts = self.limit.counts([text for _, text in parts]) if self.limit and room else [0] * len(parts)
+        for (line, text), tokens in zip(parts, counts, strict=True):
+            words = word_count(text)
+            if words <= self.words and tokens <= room:
+                yield line, text, words, tokens
+                continue
+            for piece in self._cut(text):
+                if not self.limit or not room or self.limit.counts([piece])[0] <= room:
+                    yield line, piece, word_count(piece), self.limit.counts([piece])[0] if self.limit and room else 0
+                    continue
+                for short in self.limit.pieces(piece, room - _SPARE):
+                    yield line, short.strip(), word_count(short), self.limit.counts([short])[0]
+
+    def _cut(self, text: str) -> Iterator[str]:
+        """Yield a text in pieces that are no longer than a passage in words."""
+        words = text.split()
+        for begin in range(0, len(words), self.words):
+            piece = " ".join(words[begin : begin + self.words])
+            step = max(1, len(piece) * self.words // max(1, word_count(piece)))
+            if word_count(piece) <= self.words:
+                yield piece
+            else:  # of a script without blanks
+                yield from (piece[start : start + step] for start in range(0, len(piece), step))
+
+    def _lines(self, placed: Sequence[Placed], title: str) -> Iterator[Placed]:
         """Join the lines of code or of a table, as they stand, to passages.
 
         Each passage of a divided table begins with its header.
         """
-        header = [text for _, text in placed[:2]] if len(placed) > 2 and is_delimiter(placed[1][1]) else []
+        texts = [text for _, text in placed]
+        room = self._room(texts, title)
+        tokens = self.limit.counts(texts) if self.limit and room else [0] * len(texts)
+        sizes = [(word_count(text), count) for text, count in zip(texts, tokens, strict=True)]
+        first = 2 if len(placed) > 2 and is_delimiter(texts[1]) else 0
+        above = (sum(words for words, _ in sizes[:first]), sum(count for _, count in sizes[:first]))
+        if above[0] > self.words // 2 or (room and above[1] > room // 2):  # a header that leaves no room is given once
+            first, above = 0, (0, 0)
+        header = texts[:first]
         held: list[str] = []
-        begin = size = 0
-        for line, text in placed:
-            words = len(text.split())
-            if held and size + words > self.words and len(held) > len(header):
+        begin = words = count = 0
+        for (line, text), (own_words, own_count) in zip(placed, sizes, strict=True):
+            is_full = words + own_words > self.words or bool(room and count + own_count > room)
+            if is_full and len(held) > len(header):
                 yield begin, "\n".join(held)
-                held, size, begin = list(header), sum(len(one.split()) for one in header), line
+                held, (words, count), begin = list(header), above, line
             begin = begin or line
-            if words > self.words:  # one that is no code or table
-                for _, part in self._passages([(line, text)]):
-                    yield line, part
+            if own_words > self.words or (room and own_count > room):  # one that is no code or table
+                yield from self._passages([(line, text)], title)
                 continue
             held.append(text)
-            size += words
-        if len(held) > len(header):
+            words, count = words + own_words, count + own_count
+        if len(held) > len(header) or (held and not header):
             yield begin, "\n".join(held)
 
 
-def _joined(words: Sequence[str]) -> str:
-    return " ".join(words).replace(" \n", "\n").strip()
+def _slices(text: str) -> Iterator[str]:
+    """Yield a text in pieces, cut at blanks, that a tokenizer reads quickly."""
+    start = 0
+    while len(text) - start > _SLICE:
+        end = text.rfind(" ", start, start + _SLICE) + 1 or start + _SLICE
+        end = end if end > start else start + _SLICE
+        yield text[start:end].strip()
+        start = end
+    yield text[start:].strip()
 
 
-def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[list[Path], list[Path], str]:
-    """Return the files that were named, the files of the folders that were named, and a line on those left out.
-
-    Args:
-        texts: files, folders, globs, or `bundled:wiki-sample`.
-        leave_out: a folder that is not looked into: the index itself. Hidden files and folders are left out, too, and
-            files that are not prose (see `prose_of`).
-
-    Raises:
-        CorpusError: there is no such file, or there is no file at all.
-    """
-    named = [text for text in texts if not Path(text).is_dir()]
-    walked = [path for text in texts if Path(text).is_dir() for path in files_in(Path(text), leave_out)]
-    files = find_files(named) if named or not texts else []
-    prose, others = prose_of(walked)
-    if not files and not prose:
-        raise CorpusError(nothing_in(texts[0], others))
-    return files, prose, others
+def _name(paragraph: Paragraph) -> str | int | None:
+    """Return the id of a row, None if it has none."""
+    row = paragraph.row or {}
+    own = next((row[key] for key in (ID, "id") if row.get(key) not in (None, "")), None)
+    return own if own is None or isinstance(own, int) else without_invisible(str(own))

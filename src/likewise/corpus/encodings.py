@@ -1,0 +1,143 @@
+"""The encoding in which a file is written: told by its bytes if no one has named it."""
+
+import codecs
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+AUTO = "auto"
+"""UTF-8, or what the bytes look like if they are not."""
+
+BINARY = ""
+"""In the place of an encoding: the bytes are no text."""
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_OTHERS = (b"\xd0\xcf\x11\xe0", b"\xfd7zXZ", b"7z\xbc\xaf")  # an old Office file, archives
+_CANDIDATES = (
+    "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 iso8859-2 iso8859-5 iso8859-7 koi8-r koi8-u cp866 "
+    "cp932 euc_jis_2004 gb18030 big5hkscs cp949 cp874"
+).split()
+_JAPANESE_MAIL = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
+_FEW = 3  # bytes beyond ASCII that tell nothing: a sign of a degree, one name
+_EVIDENCE = 4096  # bytes that a detector learns no more from
+_ALPHABETS = [
+    set(letters + letters.upper())
+    for letters in ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "ăâîşţ", "čćđšž")
+]
+"""Those of Polish, Czech, Slovak, Hungarian, Romanian and Croatian."""
+
+
+def named_encoding(name: str, sample: bytes, complete: bool = True) -> str:
+    """Return Python's name of a file's encoding, by the one that was named and the beginning of the file.
+
+    Args:
+        name: an encoding, or `AUTO`. A byte order mark wins over it.
+        sample: the first bytes of the file.
+        complete: they are all of it.
+
+    Returns:
+        The encoding, "utf-8" without doubt where the bytes are; `BINARY` if `AUTO` sees no text.
+
+    >>> named_encoding("auto", "Größe: 5 µm".encode("cp1252")), named_encoding("auto", "Größe".encode())
+    ('cp1252', 'utf-8')
+    """
+    marked = next((encoding for mark, encoding in _MARKS if sample.startswith(mark)), None)
+    if name != AUTO:
+        return "utf-8" if marked == "utf-8" else codecs.lookup(name).name
+    if marked:
+        return marked
+    if sample.startswith(_OTHERS):
+        return BINARY
+    if b"\0" in sample:
+        return _wide(sample, complete)
+    if _is_in("utf-8", sample, complete):
+        japanese = sample.isascii() and any(mark in sample for mark in _JAPANESE_MAIL)
+        return "iso2022_jp" if japanese and _is_in("iso2022_jp", sample, complete) else "utf-8"
+    lines = [line for line in sample.split(b"\n") if not line.isascii()]
+    if not complete and len(lines) > 1:
+        lines.pop()  # it is cut
+    if 2 * sum(_is_in("utf-8", line) for line in lines) >= len(lines):
+        return "utf-8"  # in which some lines are damaged
+    return legacy_encoding(lines)
+
+
+def legacy_encoding(lines: Iterable[bytes]) -> str:
+    """Return the encoding of lines that are not UTF-8, by chardet; most likely that of Windows if they are short."""
+    evidence = b"\n".join(lines)[: 16 * _EVIDENCE]
+    if sum(byte > 127 for byte in evidence) < _FEW and _is_in("cp1252", evidence):
+        return "cp1252"
+    encoding = _detector()(evidence, include_encodings=_CANDIDATES, compat_names=False)["encoding"] or "cp1252"
+    if encoding in ("cp1250", "iso8859-2"):
+        return max(("cp1250", "iso8859-2"), key=lambda name: _letters(evidence, name))
+    return str(encoding)
+
+
+@cache
+def _detector() -> Any:
+    from chardet import detect  # a tenth of a second to load
+
+    return detect
+
+
+def _letters(raw: bytes, encoding: str) -> float:
+    """Return the share of the signs beyond ASCII that are letters of one language of central Europe."""
+    signs = [sign for sign in raw.decode(encoding, "replace") if not sign.isascii()]
+    return max(sum(sign in letters for sign in signs) for letters in _ALPHABETS) / max(1, len(signs))
+
+
+def _is_in(encoding: str, raw: bytes, complete: bool = True) -> bool:
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(raw, final=complete)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _wide(sample: bytes, complete: bool) -> str:
+    """Return the encoding of bytes with zeros among them: UTF-16 or UTF-32 without a mark, or `BINARY`."""
+    if sum(32 <= byte < 127 for byte in sample) > 0.65 * len(sample):
+        return BINARY  # it would be a text of which every sign is one of ASCII's and a zero
+    likely: list[tuple[int, str]] = []
+    for encoding in ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"):
+        if _is_in(encoding, sample, complete):
+            text = sample.decode(encoding, "ignore")
+            if text and sum(sign.isprintable() or sign.isspace() for sign in text) > 0.95 * len(text):
+                # In the other order of bytes a blank is U+2000, and a letter of Latin is one of China.
+                likely.append((sum(sign.isascii() or sign in "\u3000\u3001\u3002\uff0c" for sign in text), encoding))
+    return max(likely, default=(0, BINARY))[1]
+
+
+class LineDecoder:
+    """The decoding of lines of UTF-8, among which some may be in an older encoding.
+
+    Args:
+        encoding: that of the file's options; only with `AUTO` another one than UTF-8 is looked for.
+    """
+
+    def __init__(self, encoding: str = AUTO) -> None:
+        self._looks = encoding == AUTO
+        self._evidence: list[bytes] = []
+        self.encoding = ""
+        """That of the lines that were not UTF-8."""
+
+    def __call__(self, raw: bytes) -> str:
+        """Return the text of a line.
+
+        Raises:
+            UnicodeDecodeError: it is not UTF-8, nor what such a line looks like.
+        """
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            if not self._looks:
+                raise
+        if sum(map(len, self._evidence)) < _EVIDENCE:
+            self._evidence.append(raw[:_EVIDENCE])
+            self.encoding = legacy_encoding(self._evidence)
+        return raw.decode(self.encoding)

@@ -1,0 +1,195 @@
+"""The files of a folder: those that are read, those that are not, and those that cannot be read now."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from likewise.corpus.corpus_options import CorpusError
+from likewise.corpus.files import format_suffix, read_head
+from likewise.corpus.foreign import CONVERTED, DOCUMENTS, can_convert, uninstalled
+from likewise.corpus.lines_and_rows import MARKED
+from likewise.errors import counted
+
+FOLDER_SUFFIXES = (".txt", *MARKED, ".text", ".rst", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
+"""Formats that are read of a folder, beside `DOCUMENTS`; code is text too, but not prose."""
+
+IGNORE_FILES = (".gitignore", ".likewiseignore")
+_NO_PROSE = ("makefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile", "gemfile", "procfile")
+_CODE_BEGINS = (b"#!", b"<", b"{", b"[")
+_KINDS = 5  # endings of files that are left out
+_CURE = "check its rights, or leave it out"
+
+
+@dataclass
+class Listing:
+    """What was seen of a folder.
+
+    Attributes:
+        folder: its path.
+        files: those that are read, in the order of their paths.
+        unread: files, links and folders that could not be looked at, each with a sentence that names it. What they hold
+            is not known to be gone.
+        left_out: lines that count files in other formats, and those that a rule leaves out.
+    """
+
+    folder: Path
+    files: list[Path] = field(default_factory=list)
+    unread: dict[Path, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+def list_folder(folder: Path, exclude: Sequence[str] = (), leave_out: Path | None = None) -> Listing:
+    """Look for the files of a folder and its subfolders that are read; links are followed.
+
+    Text, Markdown, reStructuredText, Org, AsciiDoc, JSONL, CSV, TSV, Parquet and MediaWiki dumps are read, compressed
+    or not, and text without an ending, such as README; notebooks, and with the extra `files` web pages, mails, office
+    files and PDFs. JSON and code must be named to be read. Hidden files and folders are left out.
+
+    Args:
+        exclude: patterns as those of a .gitignore, relative to the folder. Those in the files .gitignore and
+            .likewiseignore of a folder, and of the folders above it in a repository, hold as well.
+        leave_out: a folder that is not looked into, such as the index itself.
+    """
+    walk = _Walk(folder, exclude, leave_out)
+    others: Counter[str] = Counter()
+    lacking: Counter[str] = Counter()
+    converts = can_convert()
+    for path in walk.files():
+        if not _is_prose(path):
+            others[format_suffix(path) or path.name] += 1
+        elif not converts and path.suffix.lower() in CONVERTED:
+            lacking[path.suffix.lower()] += 1
+        else:
+            walk.listing.files.append(path)
+    walk.listing.files.sort()
+    if lacking:
+        walk.listing.left_out.append(uninstalled(lacking))
+    if others:
+        walk.listing.left_out.append(_counted(others))
+    for rule, count in walk.excluded.items():
+        walk.listing.left_out.append(f"{counted(count, 'path')} left out by {rule}")
+    return walk.listing
+
+
+Rule = tuple[Path, str, Any]
+"""A folder, the name of what holds patterns for it, and the patterns."""
+
+
+class _Walk:
+    """A walk through a folder, with what it could not look at, and how much each rule has left out."""
+
+    def __init__(self, folder: Path, exclude: Sequence[str], leave_out: Path | None) -> None:
+        self.listing = Listing(folder)
+        self.excluded: Counter[str] = Counter()
+        self._leave_out = leave_out.resolve() if leave_out else None
+        self._kernel = {os.stat(place).st_dev for place in ("/proc", "/sys") if Path(place).is_dir()}  # noqa: PTH116
+        self._first: list[Rule] = []
+        if exclude:
+            try:
+                self._first = [(folder, "--exclude", _patterns(exclude))]
+            except ValueError as error:
+                raise CorpusError(f"exclude: {error}: give patterns as in a .gitignore") from None
+
+    def files(self) -> Iterator[Path]:
+        """Yield the files that no rule leaves out."""
+        seen: set[tuple[int, int]] = set()
+        folders: list[tuple[Path, list[Rule]]] = [(self.listing.folder, _rules_above(self.listing.folder))]
+        while folders:
+            here, rules = folders.pop()
+            try:
+                own = here.stat()
+                with os.scandir(here) as found:
+                    entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+            except OSError as error:
+                self._note(here, error)
+                continue
+            if (own.st_dev, own.st_ino) in seen:  # a link leads back
+                continue
+            seen.add((own.st_dev, own.st_ino))
+            rules = [*rules, *_rules_in(here)]
+            for entry in entries:
+                path = here / entry.name
+                if entry.name.startswith("."):
+                    continue
+                try:
+                    state, is_folder = entry.stat(), entry.is_dir()
+                except OSError as error:
+                    self._note(path, error)
+                    continue
+                if rule := self._rule(path, is_folder, rules):
+                    self.excluded[rule] += 1
+                elif state.st_dev in self._kernel:
+                    self.listing.unread[path] = f"{path}: this is a file of the system's kernel, not of a disk: {_CURE}"
+                elif not is_folder:
+                    yield path
+                elif self._leave_out is None or path.resolve() != self._leave_out:
+                    folders.append((path, rules))
+
+    def _note(self, path: Path, error: OSError) -> None:
+        is_broken = isinstance(error, FileNotFoundError) and path.is_symlink()
+        reason = "the link leads to nothing" if is_broken else error.strerror
+        self.listing.unread[path] = f"{path}: it cannot be read now ({reason}): {_CURE}"
+
+    def _rule(self, path: Path, is_folder: bool, rules: list[Rule]) -> str:
+        """Return the name of the rule that leaves a path out, "" if none does; the nearest that says anything does."""
+        for folder, name, patterns in [*self._first, *reversed(rules)]:
+            relative = os.path.relpath(path, folder) + ("/" if is_folder else "")
+            if (include := patterns.check_file(relative).include) is not None:
+                return name if include else ""
+        return ""
+
+
+def _patterns(lines: Sequence[str]) -> Any:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(lines)
+
+
+def _rules_in(folder: Path) -> list[Rule]:
+    """Return the rules that the files of a folder hold."""
+    rules = []
+    for name in IGNORE_FILES:
+        with suppress(OSError, ValueError):
+            lines = (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
+            rules.append((folder, name, _patterns(lines)))
+    return rules
+
+
+def _rules_above(folder: Path) -> list[Rule]:
+    """Return the rules of the folders above one, up to the top of its repository, the outermost first."""
+    with suppress(OSError):
+        absolute = folder.absolute()
+        above = [absolute, *absolute.parents]
+        top = next((place for place, parent in enumerate(above) if (parent / ".git").exists()), 0)
+        return [rule for parent in reversed(above[1 : top + 1]) for rule in _rules_in(parent)]
+    return []
+
+
+def _is_prose(path: Path) -> bool:
+    """Return whether a file of a folder is one that is read; one that cannot be looked into is told when it is read."""
+    if not path.is_file():
+        return False
+    if suffix := format_suffix(path):
+        if path.suffix.lower() in DOCUMENTS:
+            return True
+        return suffix in FOLDER_SUFFIXES or suffix.startswith(".xml-p")  # a part of a dump, of pages
+    if path.name.lower() in _NO_PROSE:
+        return False
+    try:
+        head = read_head(path)
+    except CorpusError:
+        return True
+    return b"\0" not in head and not head.lstrip().startswith(_CODE_BEGINS)
+
+
+def _counted(others: Counter[str]) -> str:
+    """Return the line that counts files in other formats, by their endings."""
+    most = sorted(others.items(), key=lambda item: (-item[1], item[0]))[:_KINDS]
+    kinds = [f"{count:,} {ending}" for ending, count in most]
+    more = others.total() - sum(count for _, count in most)
+    listed = ", ".join([*kinds, *([f"{more:,} more"] if more else [])])
+    return f"{counted(others.total(), 'file')} in other formats ({listed}); a text file that is named is read"

@@ -1,0 +1,188 @@
+"""The change of an index: which files are read, which stay as they are, and which are gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from likewise.corpus.corpus_options import CorpusError
+from likewise.corpus.folders import Listing, list_folder
+from likewise.corpus.given import TextSource
+from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.sources import find_files, nothing_in
+from likewise.inference.exported import Facts
+from likewise.runs.parts import checksum
+
+WORDS = 180
+"""The most words in a passage, if the model reads that much."""
+_TOKENS_A_WORD = 1.4
+_CURE = "check its rights, or leave it out"
+State = tuple[int, ...]
+"""Size, time and number of a file; empty if it is gone."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of an index.
+
+    Attributes:
+        given: what is indexed; None if nothing is.
+        named: files that were named.
+        listings: what was seen of the folders that were named.
+        keep: what is not named stays.
+        deleted: ids that are deleted.
+    """
+
+    given: TextSource | None = None
+    named: Sequence[Path] = ()
+    listings: Sequence[Listing] = ()
+    keep: bool = False
+    deleted: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, given: TextSource, target: Path, keep: bool) -> Change:
+        """Return the change by what is given."""
+        if given.in_memory:
+            return cls(given, keep=keep)
+        named, listings = files_of(given, target)
+        return cls(given, named, listings, keep)
+
+
+def files_of(given: TextSource, leave_out: Path) -> tuple[list[Path], list[Listing]]:
+    """Return the files that were named, and what was seen of the folders that were named.
+
+    Args:
+        leave_out: a folder that is not looked into: the index itself.
+
+    Raises:
+        CorpusError: there is no such file, or nothing that is read.
+    """
+    folders = [Path(entry).expanduser() for entry in given.entries if Path(entry).expanduser().is_dir()]
+    named = [entry for entry in given.entries if not Path(entry).expanduser().is_dir()]
+    exclude = given.options.exclude
+    files = find_files(named, exclude) if named or not folders else []
+    listings = [list_folder(folder, exclude, leave_out) for folder in folders]
+    if not files and not any(listing.files or listing.unread for listing in listings):
+        raise CorpusError(nothing_in(folders[0], listings[0]))
+    return files, listings
+
+
+@dataclass
+class FilePlan:
+    """What an update does with files.
+
+    Attributes:
+        wanted: each source, which is a path with its content, to the file.
+        fresh: those of them that are not in the index, or not whole.
+        states: the state of each file before it is read.
+        unread: what cannot be read now, each with a sentence: its passages stay.
+        left_out: sentences on what is not read, as it is of another format or a rule excludes it.
+        named: files that were named: a fault of one ends the update.
+    """
+
+    wanted: dict[str, Path] = field(default_factory=dict)
+    fresh: dict[str, Path] = field(default_factory=dict)
+    states: dict[str, State] = field(default_factory=dict)
+    unread: dict[Path, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    named: frozenset[Path] = frozenset()
+
+    @classmethod
+    def of(cls, change: Change, there: Mapping[str, tuple[str, int, bool]]) -> FilePlan:
+        """Return the plan of a change.
+
+        Args:
+            there: each source of the index with its file, how many passages it has, and whether these are all.
+
+        Raises:
+            CorpusError: a file that was named cannot be read.
+        """
+        plan = cls(named=frozenset(change.named))
+        for listing in change.listings:
+            plan.unread |= listing.unread
+            plan.left_out += listing.left_out
+        for path in [*(path for listing in change.listings for path in listing.files), *change.named]:
+            plan._add(path)
+        plan.fresh = {one: path for one, path in plan.wanted.items() if one not in there or not there[one][2]}
+        return plan
+
+    def _add(self, path: Path) -> None:
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        try:
+            if shown != str(path):
+                raise CorpusError(f"{shown}: this name is not UTF-8: rename the file")
+            state = state_of(path)
+            source = digest_of(f"{path.resolve()}\0{checksum(path)}").hex()
+        except OSError as error:
+            self.fail(path, f"{path}: it cannot be read ({error.strerror}): {_CURE}")
+        except CorpusError as error:
+            self.fail(path, str(error))
+        else:
+            self.wanted[source], self.states[source] = path, state
+
+    def fail(self, path: Path, reason: str) -> None:
+        """Keep the reason for which a file cannot be read.
+
+        Raises:
+            CorpusError: it was named.
+        """
+        if path in self.named:
+            raise CorpusError(reason) from None
+        self.unread[path] = reason
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files that are read."""
+        return sum(sum(self.states[source][:1]) for source in self.fresh)
+
+    def stale(self, there: Mapping[str, tuple[str, int, bool]], keep: bool) -> list[str]:
+        """Return the sources that the index holds and that have changed, are gone or no longer named.
+
+        Args:
+            keep: those that are no longer named stay.
+        """
+        files = {str(path.resolve()) for path in self.wanted.values()}
+        unread = [str(_resolved(path)) for path in self.unread]
+
+        def stays(file: str) -> bool:
+            return (keep and file not in files) or any(
+                file == one or file.startswith(f"{one}{os.sep}") for one in unread
+            )
+
+        return [source for source, (file, *_) in there.items() if source not in self.wanted and not stays(file)]
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except OSError:  # a path that is too long
+        return path.absolute()
+
+
+def state_of(path: Path) -> State:
+    """Return values that change with the content of a file, its size first; an empty tuple if it is gone."""
+    try:
+        found = path.stat()
+        return found.st_size, found.st_mtime_ns, found.st_ino
+    except OSError:
+        return ()
+
+
+def settings_of(asked: Mapping[str, Any], record: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+    """Return the settings of the plan: those that are asked for, of the index, or the default ones."""
+    most = int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
+    usual = {"words": most, "metadata": None, "language": "English", "split": "auto", "field": None}
+    before = record.get("plan", {}).get("options", {})
+    found = {name: asked.get(name, before.get(name, value)) for name, value in usual.items()}
+    found["words"] = found["words"] or most
+    if found["metadata"] is None:
+        found["metadata"] = before.get("metadata")
+    return {
+        **found,
+        "metadata": None if found["metadata"] is None else list(found["metadata"]),
+        "prompt": facts.prompt("document"),
+        "truncate_dim": facts.truncate_dim,
+    }
