@@ -75,7 +75,7 @@ def list_folder(folder: Path, exclude: Sequence[str] = (), leave_out: Path | Non
     return walk.listing
 
 
-Rule = tuple[Path, str, Any]
+IgnoreRule = tuple[Path, str, Any]
 """A folder, the name of what holds patterns for it, and the patterns."""
 
 
@@ -87,7 +87,7 @@ class _Walk:
         self.excluded: Counter[str] = Counter()
         self._leave_out = leave_out.resolve() if leave_out else None
         self._kernel = {os.stat(place).st_dev for place in ("/proc", "/sys") if Path(place).is_dir()}  # noqa: PTH116
-        self._first: list[Rule] = []
+        self._first: list[IgnoreRule] = []
         if exclude:
             try:
                 self._first = [(folder, "--exclude", _patterns(exclude))]
@@ -97,7 +97,7 @@ class _Walk:
     def files(self) -> Iterator[Path]:
         """Yield the files that no rule leaves out."""
         seen: set[tuple[int, int]] = set()
-        folders: list[tuple[Path, list[Rule]]] = [(self.listing.folder, _rules_above(self.listing.folder))]
+        folders: list[tuple[Path, list[IgnoreRule]]] = [(self.listing.folder, _rules_above(self.listing.folder))]
         while folders:
             here, rules = folders.pop()
             try:
@@ -134,7 +134,7 @@ class _Walk:
         reason = "the link leads to nothing" if is_broken else error.strerror
         self.listing.unread[path] = f"{path}: it cannot be read now ({reason}): {_CURE}"
 
-    def _rule(self, path: Path, is_folder: bool, rules: list[Rule]) -> str:
+    def _rule(self, path: Path, is_folder: bool, rules: list[IgnoreRule]) -> str:
         """Return the name of the rule that leaves a path out, "" if none does; the nearest that says anything does."""
         for folder, name, patterns in [*self._first, *reversed(rules)]:
             relative = os.path.relpath(path, folder) + ("/" if is_folder else "")
@@ -149,7 +149,7 @@ def _patterns(lines: Sequence[str]) -> Any:
     return GitIgnoreSpec.from_lines(lines)
 
 
-def _rules_in(folder: Path) -> list[Rule]:
+def _rules_in(folder: Path) -> list[IgnoreRule]:
     """Return the rules that the files of a folder hold."""
     rules = []
     for name in IGNORE_FILES:
@@ -159,7 +159,7 @@ def _rules_in(folder: Path) -> list[Rule]:
     return rules
 
 
-def _rules_above(folder: Path) -> list[Rule]:
+def _rules_above(folder: Path) -> list[IgnoreRule]:
     """Return the rules of the folders above one, up to the top of its repository, the outermost first."""
     with suppress(OSError):
         absolute = folder.absolute()
