@@ -90,9 +90,8 @@ def ways() -> dict[str, Way]:
         return [cosine >= level and not look.reason(*pair) for cosine, pair in zip(cosines, pairs, strict=True)]
 
     def by_mining(pairs: list[tuple[str, str]], level: float) -> list[bool]:
-        from sentence_transformers.util import paraphrase_mining_embeddings
-
         import torch
+        from sentence_transformers.util import paraphrase_mining_embeddings
 
         taken = []
         for first, second in zip(*_vectors(encoder, pairs), strict=True):

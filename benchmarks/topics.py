@@ -1,8 +1,6 @@
 """Topics beside the classes that people gave the same texts: NMI, ARI and purity.
 
-    python benchmarks/topics.py --dev    # chooses the resolution and the neighbours: dev parts of three sets
-    python benchmarks/topics.py          # confirms the default on their test parts
-    python benchmarks/topics.py --peer   # beside UMAP and HDBSCAN, as BERTopic has them (pip install umap-learn)
+    python benchmarks/topics.py
 
 Banking messages (77 intents), sentences of security reports (about 50 techniques), titles of biomedical papers (20
 classes); 2,000 texts of each at most. K-means is given the true number of classes, which nobody knows who
@@ -21,14 +19,12 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import likewise
-from likewise.clusters import communities as graph
 from rows import ResultFile
 
 DATA = Path(os.environ.get("LIKEWISE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 MODEL = "bundled:minilm"
 MOST = 2000
 SETS = ("banking", "threats", "biomedicine")
-RESULTS = Path(__file__).parent / "results" / "topics"
 
 
 def read(name: str, part: str) -> tuple[list[str], list[str]]:
@@ -63,25 +59,9 @@ def row(name: str, way: str, labels: list[str], groups: np.ndarray, **facts: flo
     return measured
 
 
-def by_umap(texts: list[str]) -> tuple[np.ndarray, float]:
-    """Return groups by BERTopic's defaults, and the share without one; these go to the nearest group here."""
-    import umap
-    from sklearn.cluster import HDBSCAN
-
-    vectors = likewise.load(MODEL, precision="fp32").encode(texts, normalize_embeddings=True)
-    reduced = umap.UMAP(n_neighbors=15, n_components=5, min_dist=0.0, metric="cosine", random_state=1)
-    groups = HDBSCAN(min_cluster_size=10).fit_predict(reduced.fit_transform(vectors))
-    rest = groups < 0
-    centres = graph.centres_of(vectors[~rest], groups[~rest], int(groups.max()) + 1)
-    groups[rest] = (vectors[rest] @ centres.T).argmax(axis=1)
-    return groups, round(float(rest.mean()), 3)
-
-
 def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--dev", action="store_true", help="the sets that choose")
-    options.add_argument("--peer", action="store_true", help="beside UMAP and HDBSCAN")
     options.add_argument("--table", default="topics", help="the result file")
     return options
 
@@ -90,24 +70,11 @@ def main() -> None:
     args = parser().parse_args()
     rows = []
     for name in SETS:
-        texts, labels = read(name, "dev" if args.dev else "test")
-        if args.peer:
-            groups, rest = by_umap(texts)
-            rows.append(row(name, "UMAP and HDBSCAN", labels, groups, rest=rest))
-            continue
-        asked = len(set(labels))
-        found = likewise.topics(texts, model=MODEL, number=asked, quiet=True)
-        rows.append(row(name, "k-means, the true number", labels, found.of))
-        if args.dev:
-            for near in (5, 10, 15):
-                for resolution in (1.0, 2.0, 4.0):
-                    graph.NEAREST = near
-                    found = likewise.topics(texts, model=MODEL, resolution=resolution, quiet=True)
-                    rows.append(row(name, f"{near} nearest, resolution {resolution:g}", labels, found.of))
-        else:
-            rows.append(row(name, "likewise topics", labels, likewise.topics(texts, model=MODEL, quiet=True).of))
-    part = "dev" if args.dev else "peer" if args.peer else "test"
-    ResultFile(args.table).add(*({"part": part, "model": MODEL} | row for row in rows))
+        texts, labels = read(name, "test")
+        for way, number in (("k-means, the true number", len(set(labels))), ("likewise topics", None)):
+            of = likewise.topics(texts, model=MODEL, number=number, quiet=True).of
+            rows.append(row(name, way, labels, of))
+    ResultFile(args.table).add(*({"part": "test", "model": MODEL} | row for row in rows))
 
 
 if __name__ == "__main__":
