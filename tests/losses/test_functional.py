@@ -132,8 +132,12 @@ def test_bidirectional_margin_by_hand():
     each = [F.bidirectional_margin(anchor[:1], anchor[:1], n[None], 0.1, 0.3).item() for n in negations]
     assert each == pytest.approx([0.1, 0.2, 0.7], abs=1e-6)
     assert F.bidirectional_margin(anchor, anchor, negations, 0.1, 0.3).item() == pytest.approx(1 / 3, abs=1e-6)
+    assert F.outside_margins(anchor, anchor, negations, 0.1, 0.3) == pytest.approx(
+        sum(loss > 1e-6 for loss in each) / 3
+    )
     # Inside the interval it costs nothing and pulls nowhere.
     inside = torch.tensor([[0.8, 0.6]], requires_grad=True)
+    assert F.outside_margins(anchor[:1], anchor[:1], inside, 0.1, 0.3) == 0
     loss = F.bidirectional_margin(anchor[:1], anchor[:1], inside, 0.1, 0.3)
     loss.backward()
     assert loss.item() == 0

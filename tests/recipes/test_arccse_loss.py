@@ -58,6 +58,7 @@ def test_triplets_in_order_are_not_passed_backward_and_the_gradient_is_that_of_a
 
     found = gradients(loss([twins, both])["triplet"])
     assert seen == [(4, True), (6, False), (3, True)]
+    assert loss.measures() == {"triplets_out_of_order": 0.5}
     wanted = gradients(3 * functional.entailment_triplet(*model(dict(both))["sentence_embedding"].chunk(3)))
     assert torch.allclose(found, wanted, atol=1e-6)
     assert wanted.abs().max() > 1e-3

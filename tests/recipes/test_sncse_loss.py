@@ -29,7 +29,8 @@ def batch():
 def test_each_role_is_its_equation_from_one_forward(role):
     model = Recorder()
     options = SNCSEOptions(negation=role, temperature=0.2, alpha=0.1, beta=0.3, weight=0.5)
-    parts = SNCSE.build_loss(model, options)([batch()])
+    loss = SNCSE.build_loss(model, options)
+    parts = loss([batch()])
     assert model.sizes == [10]
     h, n, rows = model.table[:4], model.table[[11, 13]], torch.tensor([1, 3])
     info_nce = functional.nt_xent(h, h, 0.2)
@@ -44,6 +45,8 @@ def test_each_role_is_its_equation_from_one_forward(role):
     }[role]
     assert parts.keys() == expected.keys()
     assert all(torch.allclose(parts[name], expected[name]) for name in parts)
+    outside = functional.outside_margins(h[rows], h[rows], n, 0.1, 0.3)
+    assert loss.measures() == ({"outside_margins": outside} if role == "soft-negative" else {})
 
 
 @pytest.mark.parametrize("role", ["soft-negative", "positive", "hard-negative"])

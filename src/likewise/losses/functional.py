@@ -162,10 +162,26 @@ def bidirectional_margin(
         raise LikewiseError(f"alpha {alpha} is larger than beta {beta}: lower alpha, or raise beta")
     if len(anchors) == 0:
         return anchors.sum() * 0.0
-    to_negation = F.cosine_similarity(anchors.float(), soft_negatives.float(), dim=-1)  # (B,)
-    to_positive = F.cosine_similarity(anchors.float(), positives.float(), dim=-1)  # (B,)
-    difference = to_negation - to_positive
+    difference = _negation_difference(anchors, positives, soft_negatives)
     return ((difference + alpha).clamp(min=0) + (-difference - beta).clamp(min=0)).mean()
+
+
+def outside_margins(
+    anchors: Tensor, positives: Tensor, soft_negatives: Tensor, alpha: float = 0.1, beta: float = 0.3
+) -> float:
+    """Return the share of the B sentences whose difference lies outside [-beta, -alpha].
+
+    The others have no gradient from `bidirectional_margin`, which takes the same arguments, with B above 0.
+    """
+    with torch.no_grad():
+        difference = _negation_difference(anchors, positives, soft_negatives)
+        return float(((difference > -alpha) | (difference < -beta)).float().mean())
+
+
+def _negation_difference(anchors: Tensor, positives: Tensor, soft_negatives: Tensor) -> Tensor:
+    """Return Delta = cos(h, h#) - cos(h, h+) of SNCSE's equation 5: (B, D) each -> (B,)."""
+    to_negation = F.cosine_similarity(anchors.float(), soft_negatives.float(), dim=-1)
+    return to_negation - F.cosine_similarity(anchors.float(), positives.float(), dim=-1)
 
 
 def agreeing_opposites(

@@ -135,6 +135,8 @@ def _with_slope(loss: EncoderLoss[ArcCSEOptions], triplets: dict[str, Any]) -> d
     with torch.no_grad(), _no_dropout(loss):
         anchors, closer, farther = (version.float() for version in loss.vectors(triplets).chunk(3))  # (K, D) each
     wrong = F.cosine_similarity(anchors, farther) - F.cosine_similarity(anchors, closer) + loss.options.triplet_margin
+    if len(wrong):
+        loss.note(triplets_out_of_order=float((wrong > 0).float().mean()))
     chosen = (wrong >= 0).repeat(3)
     return {k: v[chosen] if isinstance(v, torch.Tensor) else v for k, v in triplets.items()}
 

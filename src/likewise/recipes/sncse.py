@@ -244,6 +244,8 @@ def _contrast(
     parts = {"contrastive": functional.nt_xent(anchors, everywhere, tau, offset)}
     if role == "soft-negative":
         bounds = loss.options.alpha, loss.options.beta
+        if len(rows):
+            loss.note(outside_margins=functional.outside_margins(anchors[rows], positives[rows], negations, *bounds))
         margin = functional.bidirectional_margin(anchors[rows], positives[rows], negations, *bounds)
         parts["soft_negative"] = loss.options.weight * margin * loss.share(len(rows))
     elif role == "positive":
