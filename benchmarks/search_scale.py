@@ -107,7 +107,6 @@ def built(count: int, folder: Path, made: Synthetic) -> dict[str, Any]:
         "version": table.version,
     }
     write_json(folder / "likewise.json", record | {"geometry": "geometry-00000000", "pipeline": Pipeline().to_dict()})
-    table.finish()
     table._table.optimize(cleanup_older_than=timedelta(0))  # as a later update does
     return took | {"MB": round(on_disk(folder)), "of it tokens": round(count * len(packed[0]) / 2**20)}
 
@@ -164,14 +163,14 @@ def real(path: Path, work: Path | None) -> dict[str, Any]:
 def stored_and_made(path: Path, queries: int = 30) -> dict[str, float]:
     """The milliseconds of comparing tokens, stored and made at the time of the query: its own texts ask."""
     opened = likewise.Index(path)
-    encoder, codec = encoder_of(path, None).opened("document", tokens=True), opened._codec
+    encoder, codec = encoder_of(path, None).opened("document", tokens=True), opened._opened.codec
     assert codec is not None
-    rows, took = opened._geometry.rows, {"stored": [], "made": []}
+    rows, took = opened._opened.geometry.rows, {"stored": [], "made": []}
     draw = np.random.default_rng(0)
     for turn in range(queries + 3):
         first = np.sort(draw.choice(rows, 60, replace=False))
         texts = [f"{one['title']}\n{one['text']}".strip() for one in opened.table.passages(first)]
-        _, tokens, ids = opened._opened(opened.made_with, tokens=True).read_query(" ".join(texts[0].split()[:8]))
+        _, tokens, ids = opened._encoder_of(opened._opened, tokens=True).read_query(" ".join(texts[0].split()[:8]))
         query, weights = codec.projected(tokens), codec.weights_of(ids)
         begun = time.perf_counter()
         codec.fits(query, weights, opened.table.tokens_of(first))

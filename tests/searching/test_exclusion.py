@@ -1,8 +1,25 @@
+import time
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
+import likewise
 from likewise.searching import Index
 from likewise.searching.exclusion import divided
+from likewise.searching.typed_query import TypedQuery
+
+TOPICS = (
+    "tips for avoiding burnout",
+    "guide to avoiding burnout",
+    "rules on excluding evidence at trial",
+    "packages that do not include headers",
+    "is excluding evidence legal?",
+    "how avoiding sugar helps",
+    "avoiding burnout",
+    "tell me anything excluding burnout",
+)
+"""Queries that are about leaving something out, or have nothing else to search for."""
 
 
 @pytest.mark.parametrize(
@@ -12,15 +29,25 @@ from likewise.searching.exclusion import divided
         ("Rivers of France (excluding the Loire) and of Spain", "Rivers of France and of Spain", "the Loire"),
         ("Rivers of France but don’t mention the Loire", "Rivers of France", "the Loire"),
         ("Rivers without mention of dams, excluding canals", "Rivers", "dams canals"),
-        ("Describe rivers while avoiding any mention of dams.", "Describe rivers while.", "dams"),
+        ("Describe rivers while avoiding any mention of dams.", "Describe rivers.", "dams"),
         ("Excluding the Loire", "Excluding the Loire", ""),  # nothing else is asked
         ("assets other than cash", "assets other than cash", ""),
         ("a server without authentication", "a server without authentication", ""),
         ("rules except for banks", "rules except for banks", ""),
+        *((topic, topic, "") for topic in TOPICS),
     ],
 )
 def test_a_query_is_divided_at_an_order_to_leave_something_out(query, asked, excluded):
     assert divided(query) == (asked, excluded)
+
+
+@pytest.mark.parametrize("sign", [" ", ",", "(", "\n", "excluding ", "do not ", "but ", "avoiding,", "“", "-a "])
+@pytest.mark.parametrize("read", [divided, TypedQuery.of])
+def test_no_query_is_read_longer_than_in_proportion_to_its_length(read, sign):
+    begun = time.perf_counter()
+    with suppress(likewise.LikewiseError):
+        read("a" + sign * (100_000 // len(sign)) + "b")
+    assert time.perf_counter() - begun < 1
 
 
 def test_what_a_query_excludes_is_taken_off_after_the_neighbours(many):
@@ -31,7 +58,7 @@ def test_what_a_query_excludes_is_taken_off_after_the_neighbours(many):
     alone = {"depth": 300, "neighbours": 0}
     unwanted = {hit.text: hit.score for hit in reader.search("river", 300, pipeline=alone)}
     hits = reader.search("the famous captain, excluding river", 300, pipeline=whole)
-    assert len(hits) == 300
+    assert (len(hits), hits.without) == (300, "river")
     np.testing.assert_allclose(
         [hit.score for hit in hits], [asked[hit.text] - share * unwanted[hit.text] for hit in hits], atol=1e-4
     )

@@ -58,7 +58,9 @@ def test_old_tables_are_kept_for_readers_and_removed_later(mine, notes, saved_mo
     reader = Index(mine)
     again(mine, notes, saved_model, overwrite=True)
     assert len(list(mine.glob("*.lance"))) == 2
-    assert len(reader._table.passages(reader._table.keys()[0])) == 2, "the reader's own table is still there"
+    assert len(reader._opened.table.passages(reader._opened.table.keys()[0])) == 2, (
+        "the reader's own table is still there"
+    )
     monkeypatch.setattr("likewise.searching.index_update.GRACE", -1.0)
     again(mine, notes, saved_model)
     assert [path.stem for path in mine.glob("*.lance")] == [read_record(mine)["table"]]

@@ -130,6 +130,6 @@ def test_hits_are_plain_values_for_json(reader):
     plain = json.loads(json.dumps(hit.to_dict()))
     assert plain["file"] == hit.file
     assert set(plain) == {
-        "score", "file", "line", "title", "text", "sentence", "similarity", "words", "metadata", "scores", "id",
+        "score", "file", "line", "title", "text", "sentence", "similarity", "words", "metadata", "scores", "id", "also",
     }  # fmt: skip
     assert np.isfinite(plain["score"])

@@ -1,6 +1,9 @@
 """`likewise index`, `search` and `serve`: indexes of your own text, and models over HTTP."""
 
 import json as plain_json
+import sys
+import unicodedata
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -115,15 +118,25 @@ def index(
 def search(
     *,
     index: Annotated[str, Argument(help="The folder of the index.")],
-    query: Annotated[str, Argument(help="A question, a sentence, or words.")],
-    k: Annotated[int, Option("-k", help="The number of passages to find.")] = 10,
+    query: Annotated[
+        str,
+        Argument(
+            help="A question, a sentence, or words. A phrase in quotes must stand in a passage, and a word behind a "
+            "hyphen, as in 'pump -gas', must not."
+        ),
+    ],
+    k: Annotated[int, Option("-k", help="The number of passages, or documents, to find.")] = 10,
+    offset: Annotated[int, Option(help="How many of the best are passed over, for further pages.")] = 0,
+    by: Annotated[
+        str, Option(help="'document' shows each document once, with its best passage: a row, an article or a file.")
+    ] = "passage",
     vectors_only: Annotated[bool, flag("--vectors-only", "Search by meaning alone, not also by words.")] = False,
     words_only: Annotated[bool, flag("--words-only", "Search by words alone (BM25); the model is not loaded.")] = False,
     where: Annotated[
         Optional[str],
         Option(
             help='A condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND '
-            "file LIKE '%.md'\". Dates are compared in their ISO form: \"day < '2024-05-01'\"."
+            "file LIKE '%.md'\". A date is the whole day: \"day <= '2024-05-01'\"; a list has a member: \"tags = 'a'\"."
         ),
     ] = None,
     model: Annotated[
@@ -140,7 +153,9 @@ def search(
         Optional[str],
         Option(help="A cross-encoder, by its folder or hub name, that puts the first passages in order."),
     ] = None,
-    json: Annotated[bool, flag("--json", "Print the hits as a JSON array, with all their fields.")] = False,
+    json: Annotated[
+        bool, flag("--json", "Print the hits with all their fields, and what was made of the query.")
+    ] = False,
     explain: Annotated[bool, flag("--explain", "Show what each part of the search gave each hit.")] = False,
 ) -> None:
     """Find the passages of an index that fit a query best."""
@@ -148,6 +163,8 @@ def search(
         index,
         query,
         k,
+        offset=offset,
+        by=by,  # type: ignore[arg-type]  # checked there
         vectors_only=vectors_only,
         words_only=words_only,
         where=where,
@@ -156,9 +173,9 @@ def search(
         reranker=reranker,
     )
     if json:
-        typer.echo(plain_json.dumps([hit.to_dict() for hit in hits], ensure_ascii=False, indent=2))
+        print_json(hits.to_dict())
     else:
-        print_hits(hits, explain)
+        print_hits(hits, explain, offset)
 
 
 @typed
@@ -213,16 +230,41 @@ def serve(
     likewise.serve(**arguments.pop("options"), **arguments)
 
 
-def print_hits(hits: Any, explain: bool = False) -> None:
+def print_json(value: Any) -> None:
+    """Print a value as JSON, with escapes for signs that a terminal obeys or the output's encoding does not have."""
+    text = plain_json.dumps(value, ensure_ascii=False, indent=2)
+    encoding = sys.stdout.encoding or "utf-8"
+    typer.echo("".join(sign if sign == "\n" or _is_shown(sign, encoding) else _escaped(sign) for sign in text))
+
+
+def _is_shown(sign: str, encoding: str) -> bool:
+    if sign.isascii():
+        return True
+    try:
+        sign.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return unicodedata.category(sign) != "Cc"
+
+
+def _escaped(sign: str) -> str:
+    return plain_json.dumps(sign)[1:-1]
+
+
+def print_hits(hits: Any, explain: bool = False, offset: int = 0) -> None:
     """Print hits with their places, their best sentences in bold, and with the parts of their scores if asked to."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
+    with suppress(AttributeError, ValueError, OSError):  # no such stream, as in a test
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     console = Console(highlight=False)
+    for line in hits.told:
+        console.print(Text(printable(line), "yellow"))
     if not hits:
         console.print("Nothing found.")
-    for rank, hit in enumerate(hits, start=1):
+    for rank, hit in enumerate(hits, start=offset + 1):
         head = Text.assemble(
             (f"{rank:>2}. ", "dim"),
             (printable(hit.place), "cyan"),
@@ -233,6 +275,10 @@ def print_hits(hits: Any, explain: bool = False) -> None:
         )
         if explain:
             console.print(Padding(Text(hit.explanation, "dim"), (0, 0, 0, 4)))
+        if hit.also:
+            more = f" and {len(hit.also) - _TOLD:,} more" if len(hit.also) > _TOLD else ""
+            also = f"also: {', '.join(map(printable, hit.also[:_TOLD]))}{more}"
+            console.print(Padding(Text(also, "dim"), (0, 0, 0, 4)))
         before, sentence, after = map(printable, hit.parts)
         console.print(Padding(Text.assemble(before, (sentence, "bold"), after), (0, 0, 1, 4)))
     if hits:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from hashlib import blake2b
 from itertools import chain, islice
 from os import PathLike
@@ -233,8 +234,8 @@ def plain_value(value: Any) -> Any:
         return str(value) if isinstance(value, str) else value
     if isinstance(value, np.generic):
         value = value.item() if not isinstance(value, np.datetime64) else value.astype("datetime64[us]").item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, datetime):
         if value != value:  # pandas' NaT
             return None

@@ -6,6 +6,7 @@ Letters of the shapes: Q queries, N passages, V words.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -15,6 +16,9 @@ K1, B = 1.5, 0.75
 """Of BM25, the defaults of bm25s."""
 
 _WORD = re.compile(r"(?u)\b\w\w+\b")
+_MARKED = re.compile(r"([a-z\u0370-\u03ff])[\u0300-\u036f]+")
+_LETTERS = str.maketrans({"ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i", "ё": "е"})
+_HIDDEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 
 
 def bm25(queries: Sequence[str], passages: Sequence[str], language: str = "english") -> np.ndarray:
@@ -37,6 +41,21 @@ def bm25(queries: Sequence[str], passages: Sequence[str], language: str = "engli
     there.data = there.data / (there.data + np.repeat(room, np.diff(there.indptr)).astype(np.float32))
     asked = csr_matrix(counter.transform(queries))
     return (asked @ (there @ diags(idf)).T).toarray().astype(np.float32)
+
+
+def folded(text: str) -> str:
+    """Return a text as its words are looked for: in small letters, without accents and signs that are not seen.
+
+    Accents go before stems are taken, so that a word that is typed without them has the same stem. They stay where a
+    mark makes another letter, as in Cyrillic, Indic scripts and kana.
+
+    >>> folded("The R\u00e9sum\u00e9 of \u0141\u00f3d\u017a, soft\u00adened")
+    'the resume of lodz, softened'
+    """
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", _HIDDEN.sub("", text).casefold())
+    return unicodedata.normalize("NFC", _MARKED.sub(r"\1", plain)).translate(_LETTERS)
 
 
 def analyzer(language: str) -> Callable[[str], list[str]]:

@@ -9,16 +9,22 @@ repeats a text can ask for more memory than there is, which ends the process. So
                 | field ["NOT"] ("LIKE" text | "IN" "(" literal, ... ")" | "BETWEEN" literal "AND" literal)
                 | field "IS" ["NOT"] "NULL"
     value       field | literal     literal: 'text' | number | TRUE | FALSE
+
+Texts are compared without regard to case, but for ids; a list meets a comparison if one of its members does; a date
+without a time is the whole day, and '2024-05' the whole month.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from calendar import monthrange
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
 from likewise.errors import LikewiseError
-from likewise.searching.fields import CALLED, FieldColumn
+from likewise.searching.fields import BETWEEN, CALLED, FieldColumn, is_date
 
 LONGEST = 10_000
 """Characters of a condition."""
@@ -26,43 +32,46 @@ _DEEPEST, _MOST = 30, 1000
 """Brackets and NOTs within each other, and comparisons and listed values altogether."""
 _SHOWN = 200
 """Characters of a condition that an error repeats."""
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))(?!\w)|(?P<quoted>"[^"]+"|`[^`]+`)"""
+    rf"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>{_NUMBER})(?!\w)|(?P<quoted>"[^"]+"|`[^`]+`)"""
     r"""|(?P<name>[^\W\d]\w*)|(?P<sign><>|!=|<=|>=|[=<>(),]))""",
     re.DOTALL,
 )
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)")
-_SIGNS = ("=", "!=", "<>", "<", "<=", ">", ">=")
-_WORDS = frozenset("AND OR NOT IN LIKE BETWEEN IS NULL TRUE FALSE".split())
+_SIGNS = {"=": "=", "!=": "<>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The signs of comparison, each with its own if the two sides change places."""
+_ORDER = ("<", "<=", ">", ">=")
+_WORDS = frozenset("AND OR NOT IN LIKE ILIKE BETWEEN IS NULL TRUE FALSE".split())
 _GRAMMAR = "=, !=, <, <=, >, >=, LIKE, IN, BETWEEN, IS NULL, AND, OR, NOT"
+_PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?")
 
 
 class ConditionError(LikewiseError):
     """Raised if a condition is not valid; the message names the part and what can be written."""
 
 
-def condition_of(given: str, fields: Sequence[str] | Mapping[str, FieldColumn]) -> str:
+def condition_of(given: str, fields: Mapping[str, FieldColumn]) -> str:
     """Return a condition as LanceDB reads it.
 
-    A number may be compared with a text that shows one, and the other way round: what counts is the kind of the field.
+    A number may be compared with a text that shows one: what counts is the kind of the field.
 
-    >>> condition_of("year>='2004' and not file like '%.md'", ["file", "year"])
-    "(`year` >= '2004' AND NOT `file` LIKE '%.md')"
-    >>> condition_of("year >= '2004'", {"year": FieldColumn("year", "int")})
-    '`year` >= 2004'
+    >>> year = FieldColumn("int_year", "int")
+    >>> condition_of("year >= '2004' AND NOT year = 2010", {"year": year})
+    '(`int_year` >= 2004 AND NOT `int_year` = 2010)'
 
     Args:
         given: the condition.
-        fields: those that it may name; in a mapping with their columns.
+        fields: those that it may name, with their columns.
 
     Raises:
-        ConditionError: it holds anything else than fields, texts, numbers and the words above.
+        ConditionError: it holds anything else than fields, texts, numbers and the words above, or compares what cannot
+            be compared.
     """
     return _Parser(given, fields).parsed()
 
 
 class _Parser:
-    def __init__(self, given: str, fields: Sequence[str] | Mapping[str, FieldColumn]) -> None:
+    def __init__(self, given: str, fields: Mapping[str, FieldColumn]) -> None:
         self.given, self.fields = given, fields
         self.depth = self.count = self.at = 0
         if len(given) > LONGEST:
@@ -70,16 +79,16 @@ class _Parser:
         self.tokens = list(self._tokens())
 
     def _tokens(self) -> list[tuple[str, str]]:
-        found, at, end = [], 0, len(self.given.rstrip())
+        tokens, at, end = [], 0, len(self.given.rstrip())
         while at < end:
             match = _TOKEN.match(self.given, at)
             if match is None:
                 rest = self.given[at:].lstrip()
                 self.fail("a text has no end" if rest[0] in "'\"`" else f"{rest[:20]!r} is not understood")
             kind = str(match.lastgroup)
-            found.append((kind, match[kind]))
+            tokens.append((kind, match[kind]))
             at = match.end()
-        return found
+        return tokens
 
     def fail(self, reason: str) -> NoReturn:
         shown = self.given if len(self.given) <= _SHOWN else f"{self.given[:_SHOWN]}..."
@@ -89,14 +98,14 @@ class _Parser:
         )
 
     @property
-    def _word(self) -> str:
-        """The next token if it is a word or a sign, in capital letters; otherwise ""."""
-        kind, text = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
-        return text.upper() if kind in ("name", "sign") else ""
+    def _next(self) -> tuple[str, str]:
+        """The kind and the text of the next token; two times "" at the end."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
 
     def _took(self, *words: str) -> str:
         """Go on if the next token is one of these, and return it; otherwise ""."""
-        word = self._word
+        kind, text = self._next
+        word = text.upper() if kind in ("name", "sign") else ""
         if word not in words:
             return ""
         self.at += 1
@@ -108,13 +117,13 @@ class _Parser:
 
     @property
     def _here(self) -> str:
-        return f"{self.tokens[self.at][1][:40]!r}" if self.at < len(self.tokens) else "the end"
+        return f"{self._next[1][:40]!r}" if self._next[0] else "the end"
 
     def parsed(self) -> str:
-        found = self._any()
+        condition = self._any()
         if self.at < len(self.tokens):
             self.fail(f"{self._here} stands in the place of AND, OR or the end")
-        return found
+        return condition
 
     def _any(self) -> str:
         parts = [self._all()]
@@ -133,14 +142,14 @@ class _Parser:
         if self.depth > _DEEPEST:
             self.fail(f"more than {_DEEPEST} brackets and NOTs are within each other")
         if self._took("NOT"):
-            found = f"NOT {self._term()}"
+            condition = f"NOT {self._term()}"
         elif self._took("("):
-            found = f"({self._any()})"
+            condition = f"({self._any()})"
             self._want(")")
         else:
-            found = self._comparison()
+            condition = self._comparison()
         self.depth -= 1
-        return found
+        return condition
 
     def _counted(self) -> None:
         self.count += 1
@@ -149,72 +158,171 @@ class _Parser:
 
     def _comparison(self) -> str:
         self._counted()
-        is_field = self.at < len(self.tokens) and self.tokens[self.at][0] in ("name", "quoted")
-        left, column = self._value()
+        left = self._value()
         if sign := self._took(*_SIGNS):
-            right, other = self._value()
-            if column and not other:
-                right = self._fitted(right, column)
-            elif other and not column:
-                left = self._fitted(left, other)
-            return f"{left} {sign} {right}"
-        if not is_field or left in ("TRUE", "FALSE"):
+            right = self._value()
+            if isinstance(left, FieldColumn) and isinstance(right, FieldColumn):
+                return self._fields(left, sign, right)
+            if isinstance(left, FieldColumn):
+                return self._of(left, sign, str(right))
+            if isinstance(right, FieldColumn):
+                return self._of(right, _SIGNS[sign], left)
+            self.fail("two values are compared, and no field")
+        if not isinstance(left, FieldColumn):
             self.fail(f"{self._here} stands in the place of a comparison")
         if self._took("IS"):
             negated = "NOT " if self._took("NOT") else ""
             self._want("NULL")
-            return f"{left} IS {negated}NULL"
+            return f"`{left.name}` IS {negated}NULL"
         negated = "NOT " if self._took("NOT") else ""
-        if self._took("LIKE"):
-            if column and column.kind != "text":
-                self.fail(f"{column.name} holds {CALLED[column.kind]}, and LIKE compares texts")
-            return f"{left} {negated}LIKE {self._literal('text')}"
+        if self._took("LIKE", "ILIKE"):
+            return f"{negated}{self._like(left, _plain(self._literal('text')))}"
         if self._took("BETWEEN"):
-            low = self._fitted(self._literal(), column)
+            low = self._of(left, ">=", self._literal())
             self._want("AND")
-            return f"{left} {negated}BETWEEN {low} AND {self._fitted(self._literal(), column)}"
+            return f"{negated}({low} AND {self._of(left, '<=', self._literal())})"
         if self._took("IN"):
             self._want("(")
-            values = [self._fitted(self._literal(), column)]
+            values = [self._of(left, "=", self._literal())]
             while self._took(","):
                 self._counted()
-                values.append(self._fitted(self._literal(), column))
+                values.append(self._of(left, "=", self._literal()))
             self._want(")")
-            return f"{left} {negated}IN ({', '.join(values)})"
+            return f"{negated}({' OR '.join(values)})"
         self.fail(f"{self._here} stands in the place of a comparison")
 
-    def _value(self) -> tuple[str, FieldColumn | None]:
-        """Return a field, with its column if that is known, or a literal."""
-        kind, text = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
+    def _value(self) -> FieldColumn | str:
+        """Return the column of a field, or a literal."""
+        kind, text = self._next
         name = text[1:-1] if kind == "quoted" else text
         if kind not in ("name", "quoted") or (kind == "name" and text.upper() in _WORDS):
-            return self._literal(), None
+            return self._literal()
         self.at += 1
-        if self._word == "(":
+        if self._next == ("sign", "("):
             self.fail(f"{name!r} is a function, and functions are not evaluated")
-        if name not in self.fields:
+        if name in self.fields:
+            return self.fields[name]
+        alike = [field for field in self.fields if field.strip().casefold() == name.strip().casefold()]
+        if len(alike) != 1:
             self.fail(f"there is no field {name!r}")
-        column = self.fields[name] if isinstance(self.fields, Mapping) else None
-        return f"`{column.name if column else name}`", column
-
-    def _fitted(self, literal: str, column: FieldColumn | None) -> str:
-        """Return a literal as one of the kind of a column."""
-        if column is None:
-            return literal
-        text = literal[1:-1] if literal.startswith("'") else literal
-        if column.kind == "text":
-            return literal if literal.startswith("'") else f"'{text.lower()}'"
-        if column.kind == "bool" and text.upper() in ("TRUE", "FALSE"):
-            return text.upper()
-        if column.kind in ("int", "float") and _NUMBER.fullmatch(text):
-            return text
-        self.fail(f"{column.name} holds {CALLED[column.kind]}, and {literal} is not one of these")
+        return self.fields[alike[0]]
 
     def _literal(self, *kinds: str) -> str:
         if not kinds and (word := self._took("TRUE", "FALSE")):
             return word
-        kind, text = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
+        kind, text = self._next
         if kind not in (kinds or ("text", "number")):
             self.fail(f"{self._here} stands in the place of a {'text' if kinds else 'field, text or number'}")
         self.at += 1
         return text
+
+    def _fields(self, left: FieldColumn, sign: str, right: FieldColumn) -> str:
+        """Return the comparison of two fields."""
+        numbers = ("int", "float")
+        if left.kind != right.kind and not (left.kind in numbers and right.kind in numbers):
+            self.fail(f"one field holds {CALLED[left.kind]}, the other {CALLED[right.kind]}")
+        if left.kind in numbers:
+            return f"CAST(`{left.name}` AS DOUBLE) {sign} CAST(`{right.name}` AS DOUBLE)"
+        return f"{_compared(left)} {sign} {_compared(right)}"
+
+    def _of(self, field: FieldColumn, sign: str, literal: str) -> str:
+        """Return the comparison of a field with a literal of its kind."""
+        text, is_number = _plain(literal), not literal.startswith("'") and literal not in ("TRUE", "FALSE")
+        if field.kind in ("int", "float"):
+            return self._number(field, sign, literal)
+        if field.kind == "bool":
+            if text.upper() not in ("TRUE", "FALSE"):
+                self.fail(f"{field.shown} holds {CALLED['bool']}, and {literal} is not one of these")
+            return f"`{field.name}` {sign} {text.upper()}"
+        if field.kind == "date" and (period := _period(text)):
+            return _in_period(f"TRY_CAST(`{field.name}` AS TIMESTAMP)", sign, *period)
+        if field.kind == "date":
+            self.fail(f"{field.shown} holds {CALLED['date']}, and {literal} is not one: write it as '2024-05-01'")
+        if sign in _ORDER and is_number:
+            self.fail(
+                f"{field.shown} holds {CALLED[field.kind]}, and {literal} is a number: {field.shown} has a value that "
+                f"is no number; write '{text}' to compare texts sign by sign"
+            )
+        if field.kind == "list":
+            if sign in _ORDER:
+                self.fail(
+                    f"{field.shown} holds {CALLED['list']}, and {sign} compares single values: write =, IN or LIKE"
+                )
+            member = _quoted(f"{BETWEEN}{text.lower()}{BETWEEN}")
+            return f"{'NOT ' * (sign != '=')}(strpos(lower(`{field.name}`), {member}) > 0)"
+        return f"{_compared(field)} {sign} {_quoted(text if field.exact else text.lower())}"
+
+    def _number(self, field: FieldColumn, sign: str, literal: str) -> str:
+        """Return the comparison of a field of numbers with a number, or with a text that shows one."""
+        text = _plain(literal)
+        if literal in ("TRUE", "FALSE") or not re.fullmatch(_NUMBER, text):
+            self.fail(f"{field.shown} holds {CALLED[field.kind]}, and {literal} is not one of these")
+        if not math.isfinite(value := float(text)):
+            self.fail(f"{literal} is too large a number")
+        if field.kind == "float":
+            return f"`{field.name}` {sign} {value!r}"
+        if re.fullmatch(r"[+-]?\d{1,18}", text):
+            return f"`{field.name}` {sign} {int(text)}"
+        return f"CAST(`{field.name}` AS DOUBLE) {sign} {value!r}"
+
+    def _like(self, field: FieldColumn, pattern: str) -> str:
+        if field.kind == "list":
+            parts = {"%": f"[^{BETWEEN}]*", "_": f"[^{BETWEEN}]"}
+            member = "".join(parts.get(sign, re.escape(sign)) for sign in pattern.lower())
+            return f"regexp_like(lower(`{field.name}`), {_quoted(f'{BETWEEN}{member}{BETWEEN}')})"
+        if field.kind not in ("text", "date"):
+            self.fail(f"{field.shown} holds {CALLED[field.kind]}, and LIKE compares texts")
+        return f"{_compared(field)} LIKE {_quoted(pattern if field.exact else pattern.lower())}"
+
+
+def _compared(field: FieldColumn) -> str:
+    """Return the column of a field as it is compared with others."""
+    if field.kind == "date":
+        return f"TRY_CAST(`{field.name}` AS TIMESTAMP)"
+    return f"`{field.name}`" if field.exact or field.kind != "text" else f"lower(`{field.name}`)"
+
+
+def _plain(literal: str) -> str:
+    """Return a literal without its quotes."""
+    return literal[1:-1].replace("''", "'") if literal.startswith("'") else literal
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _period(text: str) -> tuple[datetime, datetime] | None:
+    """Return the beginning and the end, in UTC, of a year, a month, a day or a moment; None for anything else.
+
+    >>> [one.day for one in _period("2024-02")], _period("soon")
+    ([1, 1], None)
+    """
+    if match := _PERIOD.fullmatch(text):
+        year, month = int(match[1]), int(match[2] or 0)
+        if not 1 <= year < 9999 or month > 12 or match[2] == "00":
+            return None
+        begin = datetime(year, month or 1, 1)
+        days = monthrange(year, month)[1] if month else 366 if monthrange(year, 2)[1] == 29 else 365
+        return begin, begin + timedelta(days=days)
+    if not is_date(text):
+        return None
+    moment = datetime.fromisoformat(text)
+    moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    return moment, moment + timedelta(days=len(text) == 10 and moment.year < 9999)
+
+
+def _in_period(value: str, sign: str, begin: datetime, end: datetime) -> str:
+    """Return the comparison of a time with a period."""
+    first, last = (f"TIMESTAMP '{one.isoformat()}'" for one in (begin, end))
+    inside = f"({value} >= {first} AND {value} < {last})" if begin < end else f"({value} = {first})"
+    before_end = f"{value} < {last}" if begin < end else f"{value} <= {first}"
+    after = f"{value} >= {last}" if begin < end else f"{value} > {first}"
+    return {
+        "=": inside,
+        "!=": f"NOT {inside}",
+        "<>": f"NOT {inside}",
+        "<": f"{value} < {first}",
+        "<=": before_end,
+        ">": after,
+        ">=": f"{value} >= {first}",
+    }[sign]

@@ -1,26 +1,37 @@
 """Queries that exclude something, divided into what they ask for and what they do not want.
 
 An encoder and BM25 alike take the excluded words for wanted ones. Only phrases that are an order to leave something out
-are cues: 'other than', 'except' and 'without' alone often name the very thing that the answer is about.
+are cues: 'other than', 'except' and 'without' alone often name the very thing that the answer is about, and so does
+'avoiding' behind a preposition. All patterns are matched on a query whose blanks are single ones, in a time
+proportional to its length.
 """
+
+from __future__ import annotations
 
 import re
 
-_MENTIONING = (
-    r"(?:mentioning|including|discussing|referring\s+to|(?:any\s+)?(?:mention|reference|discussion)s?\s+(?:of|to))"
+_MENTIONING = r"(?:mentioning|including|discussing|referring to|(?:any )?(?:mention|reference|discussion)s? (?:of|to))"
+_CUE = re.compile(
+    rf"(?<![\w'’-])(?:(?P<order>(?:do not|don['’]t) (?:mention|include|discuss|talk about|refer to))"
+    rf"|excluding|not including|leaving out|without {_MENTIONING}|avoiding(?: {_MENTIONING})?)(?= )",
+    re.IGNORECASE,
 )
-_NOT = r"(?:do\s+not|don['’]t)"
-_CUES = "|".join(
-    (
-        r"excluding",
-        r"(?:but\s+)?not\s+including",
-        r"leaving\s+out",
-        rf"without\s+{_MENTIONING}",
-        rf"avoiding(?:\s+{_MENTIONING})?",
-        rf"(?:but\s+)?{_NOT}\s+(?:mention|include|discuss|talk\s+about|refer\s+to)",
-    )
+_END = re.compile(r"[,.;:?!()\[\]]")
+_TOPICAL = frozenset(
+    "about above across after against along among around as at because before behind below beside between beyond by "
+    "concerning despite during for from how in inside into like near of off on onto out over regarding since than "
+    "through to toward towards under until upon via versus vs whether with within "
+    "is are was were be been being am 's isn't aren't wasn't weren't".split()
 )
-_PHRASE = re.compile(rf"[\s,;(]*\b(?:but\s+)?(?:{_CUES})\s+([^,.;:?!()]+)[),]*", re.IGNORECASE)
+"""Words behind which a cue is a part of the topic: prepositions, 'how', and the forms of 'be'."""
+_RELATIVE = frozenset("that which who whose what why where".split())
+"""Words behind which 'do not include' tells of something, and is no order."""
+_JOINING = frozenset("and but or while whilst yet though please also".split())
+_EMPTY = frozenset(
+    "a an the this that these those and but or while please all any some something anything everything things thing "
+    "me us i we you it is are be to of for in on give show tell find list search get want need about".split()
+)
+"""Words that ask for nothing by themselves."""
 
 
 def divided(query: str) -> tuple[str, str]:
@@ -32,11 +43,42 @@ def divided(query: str) -> tuple[str, str]:
     ('What did Nietzsche write and when?', 'Zarathustra')
     >>> divided("Tell me about almonds but do not mention their place of origin")
     ('Tell me about almonds', 'their place of origin')
-    >>> divided("standards other than IFRS")
-    ('standards other than IFRS', '')
+    >>> divided("tips for avoiding burnout")
+    ('tips for avoiding burnout', '')
     """
-    excluded = [found.group(1).strip() for found in _PHRASE.finditer(query)]
-    asked = re.sub(r"\s+([.?!])", r"\1", " ".join(_PHRASE.sub(" ", query).split()))
-    if not excluded or not re.search(r"\w", asked):
+    text = " ".join(query.split())
+    asked, excluded, at = [""], [], 0
+    for cue in _CUE.finditer(text):
+        if cue.start() < at:
+            continue
+        before = text[at : cue.start()]
+        if not _is_order(cue, f"{asked[-1]}{before}"):
+            continue
+        end = match.start() if (match := _END.search(text, cue.end())) else len(text)
+        if phrase := text[cue.end() : end].strip():
+            excluded.append(phrase)
+            asked.append(_without_joint(before))
+            at = end + (text[end : end + 1] in {",", ")", "]"})
+    asked.append(text[at:])
+    rest = re.sub(r" ([.?!])", r"\1", " ".join(" ".join(asked).split()))
+    if not excluded or not any(word not in _EMPTY for word in re.findall(r"\w+", rest.lower())):
         return query, ""
-    return asked, " ".join(excluded)
+    return rest, " ".join(excluded)
+
+
+def _is_order(cue: re.Match[str], before: str) -> bool:
+    """Return whether a cue says what to leave out, by the words before it in its clause."""
+    clause = re.split(r"[,.;:?!()\[\]]", before.lower())[-1].split()
+    last = clause[-1] if clause else ""
+    if cue["order"]:
+        return (not last or last in _JOINING) and not _RELATIVE & {*clause}
+    if last in _TOPICAL or last.endswith(("'s", "’s", "'re", "’re")):
+        return False
+    return cue[0].lower() != "avoiding" or bool(last) or before.rstrip().endswith((",", ";", "("))
+
+
+def _without_joint(text: str) -> str:
+    """Return the text before a cue without the conjunction and the brackets that led to it."""
+    text = text.rstrip(" ,;([")
+    head, _, last = text.rpartition(" ")
+    return head.rstrip(" ,;([") if last.lower() in _JOINING else text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,22 +17,48 @@ from likewise.corpus.lines_and_rows import decimal_of, without_invisible
 from likewise.corpus.paragraphs import read_fields
 from likewise.corpus.sources import open_source
 
-Kind = Literal["text", "int", "float", "bool"]
-"""Of the values of a field. A date is a text, its ISO form, which sorts as dates do."""
-CALLED = {"text": "texts", "int": "whole numbers", "float": "numbers", "bool": "true or false"}
+Kind = Literal["text", "int", "float", "bool", "date", "list"]
+"""The kind of a field's values. Dates are kept as their ISO texts, and lists as texts between `BETWEEN`."""
+CALLED = {
+    "text": "texts",
+    "int": "whole numbers",
+    "float": "numbers",
+    "bool": "true or false",
+    "date": "dates",
+    "list": "lists of texts",
+}
 LONGEST = 200
 """Characters of a field's texts on average; a field of longer ones is left out, as it is text to read, no property."""
-_INT = re.compile(r"-?(?:0|[1-9]\d{0,17})")
-_FLOAT = re.compile(r"-?(?:0|[1-9]\d*)\.\d+(?:[eE][+-]?\d+)?")
+BETWEEN = "\x1f"
+"""The sign before, between and after the members of a list: the unit separator of ASCII, which no text has."""
+_INT = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+_FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)?\.\d+(?:[eE][+-]?\d+)?|[+-]?(?:0|[1-9]\d*)\.?(?:[eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _BOOL = {"true": True, "false": False}
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?")
+_MISSING = frozenset(["", "-", "--", "?", "n/a", "#n/a", "na", "<na>", "nan", "null", "none", "nil", "missing"])
+"""Texts, in small letters, that stand for a missing value in a field of numbers, dates, or true and false."""
 
 
 class FieldColumn(NamedTuple):
-    """A column of the table, and the kind of its values."""
+    """A column of the table.
+
+    Attributes:
+        name: of the column.
+        kind: of its values.
+        field: the name of its field, if that is another one.
+        exact: texts are compared as they stand, and not without regard to case.
+    """
 
     name: str
     kind: Kind
+    field: str = ""
+    exact: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The name of the field, for a message."""
+        return self.field or self.name
 
 
 @dataclass
@@ -42,7 +70,10 @@ class _Seen:
     characters: int = 0
 
     def add(self, value: Any) -> None:
-        self.kinds.add(_kind_of(value))
+        kind = _kind_of(value)
+        if kind == "text" and str(value).strip().lower() in _MISSING:
+            kind = "missing"
+        self.kinds.add(kind)
         if isinstance(value, str):
             self.texts += 1
             self.characters += len(value)
@@ -50,11 +81,14 @@ class _Seen:
     @property
     def kind(self) -> Kind | None:
         """The kind that fits all values; None if there is none, or the texts are long."""
-        if "" in self.kinds or not self.kinds or self.characters > LONGEST * max(1, self.texts):
+        kinds = self.kinds - {"missing"}
+        if "" in kinds or not self.kinds or self.characters > LONGEST * max(1, self.texts):
             return None
-        if self.kinds <= {"int", "float"}:
-            return "float" if "float" in self.kinds else "int"
-        return "bool" if self.kinds == {"bool"} else "text"
+        if "list" in kinds:
+            return "list" if kinds <= {"list", "text"} else None
+        if kinds and kinds <= {"int", "float"}:
+            return "float" if "float" in kinds else "int"
+        return kinds.pop() if len(kinds) == 1 else "text"  # type: ignore[return-value]
 
 
 def kinds_of(
@@ -64,7 +98,7 @@ def kinds_of(
 
     Args:
         wanted: the fields that are kept, which all are in the result; None for every field whose values are numbers,
-            short texts, or true or false, and whose name is letters and digits.
+            dates, short texts, lists of these, or true or false.
         taken: names that no field can have, if none are wanted.
 
     Raises:
@@ -82,8 +116,8 @@ def kinds_of(
     if wanted is not None:
         return {name: seen[name].kind or "text" for name in wanted}
     left_out = {ID, "id", "title", *taken}
-    found = {name: one.kind for name, one in seen.items() if name not in left_out and _NAME.fullmatch(name)}
-    return {name: kind for name, kind in found.items() if kind is not None}
+    kinds = {name: values.kind for name, values in seen.items() if name.strip() and name not in left_out}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
 def merged(one: Kind, other: Kind) -> Kind:
@@ -92,7 +126,8 @@ def merged(one: Kind, other: Kind) -> Kind:
     >>> merged("int", "float"), merged("int", "bool")
     ('float', 'text')
     """
-    return one if one == other else "float" if {one, other} == {"int", "float"} else "text"
+    both: set[Kind] = {one, other}
+    return one if one == other else "float" if both == {"int", "float"} else "list" if "list" in both else "text"
 
 
 def _value(value: Any, decimal: str | None) -> Any:
@@ -102,25 +137,52 @@ def _value(value: Any, decimal: str | None) -> Any:
         decimal: the decimal sign of cells; None for values that have kinds of their own.
     """
     value = plain_value(value)
+    if isinstance(value, list | tuple):
+        members = [plain_value(one) for one in value]
+        return [one for one in members if one is not None]
     if not isinstance(value, str):
         return value
     if decimal:
-        shown = value.strip()
-        if _INT.fullmatch(shown):
-            return int(shown)
-        if _FLOAT.fullmatch(number := shown.translate({ord(decimal): ".", ord("."): decimal})):
-            return float(number)
-        if shown.lower() in _BOOL:
-            return _BOOL[shown.lower()]
+        cell = value.strip()
+        if decimal == ",":
+            cell = cell.translate({ord(","): ".", ord("."): ","})
+        if _THOUSANDS.fullmatch(cell):
+            cell = cell.replace(",", "")
+        if _INT.fullmatch(cell):
+            return int(cell)
+        if _FLOAT.fullmatch(cell) and math.isfinite(float(cell)):
+            return float(cell)
+        if cell.lower() in _BOOL:
+            return _BOOL[cell.lower()]
     return without_invisible(value) or None
 
 
 def _kind_of(value: Any) -> str:
+    """Return the kind of a value; "" if no field can hold it."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
         return "int" if -(2**63) <= value < 2**63 else "text"
-    return "float" if isinstance(value, float) else "text" if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return "date" if is_date(value) else "text"
+    if isinstance(value, list):
+        return "list" if all(isinstance(one, str | int | float) for one in value) else ""
+    return "float" if isinstance(value, float) else ""
+
+
+def is_date(text: str) -> bool:
+    """Return whether a text is a date, or a date and a time, in ISO form.
+
+    >>> is_date("2024-05-01"), is_date("2024-05-01T10:00:00+02:00"), is_date("2024-13-01")
+    (True, True, False)
+    """
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def kept_values(
@@ -150,9 +212,20 @@ def _fitted(value: Any, kind: Kind, decimal: str | None) -> tuple[Any, bool]:
             value = str(value).lower()
         return None if value is None else without_invisible(str(value)) or None, True
     value = _value(value, decimal)
-    found = "bool" if isinstance(value, bool) else _kind_of(value)
-    if value is None or found == kind:
+    if kind == "list":
+        members = value if isinstance(value, list) else [] if value is None else [value]
+        texts = [without_invisible(str(one)) for one in members]
+        return f"{BETWEEN}{BETWEEN.join(texts)}{BETWEEN}" if texts else None, True
+    if value is None or (isinstance(value, str) and value.strip().lower() in _MISSING):
+        return None, True
+    actual = _kind_of(value)
+    if actual == kind:
         return value, True
-    if kind == "float" and found == "int":
+    if kind == "float" and actual == "int":
         return float(value), True
     return None, False
+
+
+def shown_value(value: Any, kind: Kind) -> Any:
+    """Return a value of a field as a hit shows it: a list as a list again."""
+    return value.strip(BETWEEN).split(BETWEEN) if kind == "list" and isinstance(value, str) else value

@@ -1,14 +1,16 @@
-"""A passage that was found, with what each part of the search gave it."""
+"""The hits of a search: passages, with what each part of the search gave them, and what was made of the query."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from likewise.corpus.foreign import place_in
 
+_ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+"""The ends of the names of files whose rows are documents of their own."""
 _REPEATED = 60
 """Characters of the text in `repr`."""
 
@@ -31,6 +33,8 @@ class Hit:
             of the index; their sum is `score`.
         id: that of its row or text, as it was given; of texts without one their place in the list, from 0. None for a
             passage of a file without ids.
+        also: the places of copies of the passage, and in a search by document those of its further passages that fit
+            best: they are not shown themselves.
     """
 
     score: float
@@ -44,6 +48,7 @@ class Hit:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
     id: str | int | None = None
+    also: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return the score, the place and the beginning of the text.
@@ -59,10 +64,7 @@ class Hit:
     @property
     def place(self) -> str:
         """File and line, page, slide or cell; relative to the present folder if the file is in it. Otherwise the id."""
-        if not self.file:
-            return str(self.id)
-        path = Path(self.file)
-        return place_in(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path), self.line)
+        return place_of({"file": self.file, "line": self.line, "id": self.id})
 
     @property
     def document(self) -> tuple[str, ...]:
@@ -106,3 +108,71 @@ class Hit:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return asdict(self)
+
+
+def place_of(row: Mapping[str, Any]) -> str:
+    """Return the place of a passage, for people, by its file, line and id."""
+    if not row["file"]:
+        return str(row["id"])
+    path = Path(row["file"])
+    return place_in(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path), row["line"])
+
+
+def document_of(row: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the document of a passage, by its file, line, title and id: a row or text, an article, or a file.
+
+    >>> document_of({"file": "a.jsonl", "line": 3, "title": "", "id": None})
+    ('a.jsonl', 3)
+    >>> document_of({"file": "a.md", "line": 3, "title": "Rain > Coats", "id": None})
+    ('a.md', None)
+    """
+    file = row["file"]
+    if row["id"] is not None:
+        return file, row["id"]
+    suffix = Path(file.removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")).suffix.lower()
+    if suffix in _ROWS:
+        return file, row["line"]
+    return file, row["title"].partition(" > ")[0] if suffix == ".xml" else None
+
+
+class Hits(list[Hit]):
+    """The hits of a search, the best first: a list, with what was made of the query.
+
+    Attributes:
+        without: what the query excludes in words, such as 'excluding': passages about it are put behind others.
+        demanded: phrases that stand in every hit.
+        barred: words and phrases that stand in none.
+        missing: words of the query that are in no passage of the index.
+    """
+
+    def __init__(
+        self,
+        hits: Iterable[Hit] = (),
+        without: str = "",
+        demanded: tuple[str, ...] = (),
+        barred: tuple[str, ...] = (),
+        missing: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(hits)
+        self.without, self.demanded, self.barred, self.missing = without, demanded, barred, missing
+
+    @property
+    def told(self) -> list[str]:
+        """Lines on what was made of the query, to show above the hits.
+
+        >>> Hits(without="burnout", demanded=("heat pump",), missing=("flibbert",)).told
+        ['without: burnout', 'only with: "heat pump"', 'no passage has "flibbert"']
+        """
+        lines = [f"without: {self.without}"] * bool(self.without)
+        lines += [f"only with: {_listed(self.demanded)}"] * bool(self.demanded)
+        lines += [f"none with: {_listed(self.barred)}"] * bool(self.barred)
+        return lines + [f"no passage has {_listed(self.missing)}"] * bool(self.missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON: what was made of the query, and the hits."""
+        made = {name: list(getattr(self, name)) for name in ("demanded", "barred", "missing")}
+        return {"without": self.without, **made, "hits": [hit.to_dict() for hit in self]}
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(f'"{text}"' for text in texts)

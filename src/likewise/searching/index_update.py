@@ -39,8 +39,9 @@ from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passage_encoder import Entry, PassageEncoder, Shared
 from likewise.searching.passages import IndexedPassage, Splitting, TokenLimit
-from likewise.searching.search_index import Index, check_version, encoder_of, precision_of
+from likewise.searching.search_index import FORMAT, Index, check_version, encoder_of, precision_of
 from likewise.searching.table import SHOWN, SearchError, Table, check_fields, number_of
+from likewise.searching.typed_query import known_language
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -172,7 +173,7 @@ def index(
         change = Change.of(given, target, keep)
         precision = precision or precision_of({} if overwrite else read_record(target))
         encoder = encoder_of(target, model, engine=engine, precision=precision)
-        settings: dict[str, Any] = {"words": words, "metadata": metadata, "language": language}
+        settings: dict[str, Any] = {"words": words, "metadata": metadata, "language": known_language(language)}
         if not given.in_memory:
             settings |= {"split": given.options.split, "field": given.options.field}
         manner = _Manner(approximate, pipeline, vectors_from, precision, on, workers, resume, overwrite)
@@ -219,7 +220,7 @@ def _updated(
     settings = settings_of(asked, record, facts)
     if settings["metadata"] is not None:
         check_fields(settings["metadata"])
-    plan = Plan("index", settings, inputs={"model": facts.fingerprint})
+    plan = Plan("index", settings, inputs={"model": facts.fingerprint}, format=FORMAT)
     shared = Shared.open(Path(manner.vectors_from), plan) if manner.vectors_from is not None else None
     with ExitStack() as stack:
         workers = stack.enter_context(cluster(manner.on, manner.workers))
@@ -238,7 +239,6 @@ def _updated(
         recall = _index_columns(table, settings["language"], manner.approximate, progress)
         codec, unweighed = passages.weighed(record.get("unweighed", 0) + sum(changed[:3]))
         geometry = _geometry(job, table, steps, stop, record, codec)
-        table.finish()
         now = time.time()
         before = {name: since for name, since in left.items() if name not in (f"{table.name}.lance", geometry)}
         job.finish(

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral
 from pathlib import Path
@@ -25,6 +26,7 @@ from likewise.inference.engines.engine import EnginePrecision
 from likewise.inference.exported import ExportedEncoder
 from likewise.inference.text_encoder import TextEncoder
 from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
+from likewise.retrieval.words import folded
 from likewise.runs.arguments import checked
 from likewise.runs.job import read_record, work_of
 from likewise.runs.progress import Progress
@@ -32,36 +34,95 @@ from likewise.searching.exclusion import divided
 from likewise.searching.fields import CALLED
 from likewise.searching.fusion import Asked, Ranking, ranked
 from likewise.searching.geometry import Geometry
-from likewise.searching.hit import Hit
+from likewise.searching.hit import Hit, Hits, document_of, place_of
 from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passages import passage_text
 from likewise.searching.reranker import Reranker, in_range
-from likewise.searching.table import SHOWN, SearchError, Table, damage
+from likewise.searching.table import SHOWN, DamageError, SearchError, Table, damage
+from likewise.searching.typed_query import TypedQuery, searched_words
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Mode = Literal["hybrid", "vectors", "words"]
+By = Literal["passage", "document"]
+FORMAT = 2
+"""The format of the files of an index: an index of another one is to be made again."""
 _WORD = re.compile(r"\w+")
+_EDGES = re.compile(r"^\W+|\W+$")
 _WAIT = 2.0
+_OF_QUERIES = {"prompt", "tokenizer", "truncate_dim"}
+"""The facts of a record by which queries are encoded."""
 _SENTENCES = 10_000
 """Sentences whose vectors are kept for the next search, which often has hits of the same passages: 15 MB."""
 _NO_TOKENS = Pipeline(tokens=0)
 _OTHER_NAMES = ("top_k", "limit")
+_SPARE = 10
+"""Passages that are ranked beyond those that are wanted, in the place of copies."""
+_CHECKED = 32
+"""Words of a query that may be looked up in all passages, if no hit has them."""
 _Of = ParamSpec("_Of")
 
 
-def _count_is_k(function: Callable[_Of, list[Hit]]) -> Callable[_Of, list[Hit]]:
+def _count_is_k(function: Callable[_Of, Hits]) -> Callable[_Of, Hits]:
     """Return a search that says what the number of hits is called to those who know it by another name."""
 
     @wraps(function)
-    def called(*arguments: _Of.args, **named: _Of.kwargs) -> list[Hit]:
+    def called(*arguments: _Of.args, **named: _Of.kwargs) -> Hits:
         if other := next((name for name in _OTHER_NAMES if name in named), ""):
             raise SearchError(f"there is no argument {other}: the number of hits is k, for example k=5")
         return function(*arguments, **named)
 
     return called
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """One state of an index, all of whose files belong together.
+
+    Attributes:
+        state: what tells it from others.
+        folder: where it is, behind any link.
+    """
+
+    state: Any
+    folder: Path
+    record: dict[str, Any]
+    table: Table
+    geometry: Geometry
+    codec: TokenCodec | None
+
+    @classmethod
+    def open(cls, path: Path) -> _Opened:
+        """Open the present state of an index."""
+        state, folder = _state(path), path.resolve()
+        record = finished_record(folder)
+        table = Table(folder, record["table"], record["version"])
+        geometry = folder / record["geometry"]
+        codec = _codec(geometry) if table.has_tokens else None
+        return cls(state, folder, record, table, Geometry.open(geometry), codec)
+
+    @property
+    def made_with(self) -> str:
+        """The fingerprint of the model that made the index."""
+        return str(self.record["plan"]["inputs"]["model"])
+
+    @property
+    def language(self) -> str:
+        """The language of its words."""
+        return str(self.record["plan"]["options"].get("language", "English"))
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The parts of its search and their weights."""
+        steps = Pipeline(**self.record["pipeline"])
+        return steps if self.codec is not None else steps.updated(tokens=0)
+
+    def named(self, id: str | None) -> str | int | None:
+        """Return an id as it was given: as a whole number if all are."""
+        whole = id is not None and self.record.get("ids") == "int" and id.removeprefix("-").isdecimal()
+        return int(id) if id is not None and whole else id
 
 
 class Index:
@@ -97,7 +158,7 @@ class Index:
     ) -> None:
         self.path, self.vectors, self.tokens = Path(path), vectors, tokens
         self._model = model
-        self._seen: Any = None
+        self._now: _Opened | None = None
         self._encoder: TextEncoder | None = None
         self._fits = ""
         self._reranker: Reranker | None = None
@@ -110,7 +171,8 @@ class Index:
         return self.passages
 
     def __iter__(self) -> Iterator[str | int]:
-        return (int(one) if self._record.get("ids") == "int" else one for one in self.table.ids())
+        opened = self._opened
+        return (one for id in opened.table.ids() if (one := opened.named(id)) is not None)
 
     def __repr__(self) -> str:
         named = f", made with {self.model}" if self.model else ""
@@ -185,64 +247,55 @@ class Index:
             self._writer = encoder_of(self.path, self._model, precision=precision_of(read_record(self.path)))
         return self._writer
 
-    def _named(self, id: str | None) -> str | int | None:
-        """Return an id as it was given: as a whole number if all are."""
-        return int(id) if id is not None and self._record.get("ids") == "int" else id
+    @property
+    def _opened(self) -> _Opened:
+        """The index as it was when it was finished the last time."""
+        now, state = self._now, _state(self.path)
+        while now is None or state is None or now.state != state:
+            try:
+                now = self._now = _Opened.open(self.path)
+            except SearchError:  # perhaps of an index that was replaced meanwhile
+                if _state(self.path) == state:
+                    raise
+            state = _state(self.path)
+        return now
 
     @property
     def table(self) -> Table:
         """The table, as it was when the index was finished the last time."""
-        seen = _state(self.path)
-        if seen is None or seen != self._seen:
-            try:
-                self._open()
-            except SearchError:  # perhaps of an index that was replaced meanwhile
-                if _state(self.path) == seen:
-                    raise
-                seen = _state(self.path)
-                self._open()
-            self._seen = seen
-        return self._table
-
-    def _open(self) -> None:
-        record = finished_record(self.path)
-        table = Table(self.path, record["table"], record["version"])
-        self._geometry = Geometry.open(self.path / record["geometry"])
-        self._codec = _codec(self.path / record["geometry"]) if table.has_tokens else None
-        self._record, self._table = record, table
+        return self._opened.table
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors (S, D) of queries."""
         if self.vectors is not None:
             return self.vectors(texts)
-        made_with = self.made_with
-        if self._encoder is None or self._fits != made_with:
-            self._encoder, self._fits = self._opened(made_with), made_with
-        return self._encoder(texts)
+        return self._encoder_of(self._opened)(texts)
 
-    def _asked(self, query: str, steps: Pipeline) -> Asked:
+    def _asked(self, opened: _Opened, query: str, steps: Pipeline, words: str) -> Asked:
         """Return a query with its vector, and with its tokens if they are to be compared."""
-        if self._codec is None or not steps.tokens or (self.tokens is None and self.vectors is not None):
-            return Asked(query, self._encode([query])[0])
-        read = self.tokens
-        if read is None:
-            made_with = self.made_with
-            if self._encoder is None or self._fits != made_with or not self._encoder.gives_tokens:
-                self._encoder, self._fits = self._opened(made_with, tokens=True), made_with
-            read = self._encoder.read_query
+        if opened.codec is None or not steps.tokens or (self.tokens is None and self.vectors is not None):
+            return Asked(words, self._encode([query])[0])
+        read = self.tokens or self._encoder_of(opened, tokens=True).read_query
         vector, tokens, ids = read(query)
-        return Asked(query, vector, self._codec.projected(tokens), self._codec.weights_of(ids))
+        return Asked(words, vector, opened.codec.projected(tokens), opened.codec.weights_of(ids))
 
-    def _opened(self, made_with: str, tokens: bool = False) -> TextEncoder:
+    def _encoder_of(self, opened: _Opened, tokens: bool = False) -> TextEncoder:
         """Return the encoder of queries, one that gives the vectors of tokens if these are needed."""
-        query = self._record.get("query")
+        encoder = self._encoder
+        if encoder is None or self._fits != opened.made_with or (tokens and not encoder.gives_tokens):
+            encoder = self._loaded(opened, tokens)
+            self._encoder, self._fits = encoder, opened.made_with
+        return encoder
+
+    def _loaded(self, opened: _Opened, tokens: bool) -> TextEncoder:
+        query = opened.record.get("query")
         if query and self._model is None:
             with suppress(LookupError):
-                found = ExportedEncoder(made_with, **query)
-                if found.gives_tokens or not tokens:
-                    return found
-        encoder = encoder_of(self.path, self._model)
-        if encoder.facts.fingerprint != made_with:
+                exported = ExportedEncoder(opened.made_with, **query)
+                if exported.gives_tokens or not tokens:
+                    return exported
+        encoder = encoder_of(opened.folder, self._model)
+        if encoder.facts.fingerprint != opened.made_with:
             raise SearchError(
                 f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
                 "that one, or index again with --model and --overwrite"
@@ -252,19 +305,17 @@ class Index:
     @property
     def made_with(self) -> str:
         """The fingerprint of the model that made the index."""
-        _ = self.table
-        return str(self._record["plan"]["inputs"]["model"])
+        return self._opened.made_with
 
     @property
     def model(self) -> str | None:
         """The name of that model, if it has one."""
-        return self._record.get("model")
+        return self._opened.record.get("model")
 
     @property
     def pipeline(self) -> Pipeline:
         """The parts of a hybrid search and their weights, unless a search is given others."""
-        table, steps = self.table, Pipeline(**self._record["pipeline"])
-        return steps if table.has_tokens else steps.updated(tokens=0)  # of an index that is older than tokens
+        return self._opened.pipeline
 
     @_count_is_k
     @checked
@@ -273,52 +324,98 @@ class Index:
         query: str,
         k: int = 10,
         *,
+        offset: int = 0,
+        by: By = "passage",
         mode: Mode = "hybrid",
         where: str | None = None,
         mark: bool = True,
         pipeline: Given | None = None,
-    ) -> list[Hit]:
+    ) -> Hits:
         """Search, as `likewise.search`.
 
         Args:
-            query, k, where, pipeline: as in `likewise.search`.
+            query, k, offset, by, where, pipeline: as in `likewise.search`.
             mode: by both, by meaning, or by words.
             mark: find the sentence that fits best; otherwise it is the whole passage.
         """
         if k < 1:
             raise SearchError(f"k is {k}: give 1 or more")
+        if offset < 0:
+            raise SearchError(f"offset is {offset}: give 0 or more")
         if mode not in ("hybrid", "vectors", "words"):
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
-        with damage(self.path):
-            where = self.table.condition(where) if where else None
-            table, steps = self.table, pipeline_of(pipeline, self.pipeline)
-            query = without_surrogates(query)
-            if not query.strip() or not table.rows:
-                return []
-            k = min(k, table.rows)  # LanceDB's numbers are not as large as Python's
-            query, excluded = divided(query) if mode == "hybrid" and steps.excluded else (query, "")
-            asked = None if mode == "words" else self._asked(query, steps if mode == "hybrid" else _NO_TOKENS)
-            vector = asked.vector if asked else None
-            barred = Asked(excluded, self._encode([excluded])[0]) if excluded else None
-            found = self._ranked(query, asked, k, mode, where, steps, barred)
+        if by not in ("passage", "document"):
+            raise SearchError(f"by is {by!r}: give passage or document")
+        typed = TypedQuery.of(without_surrogates(query))
+        while True:
+            opened = self._opened
+            steps = pipeline_of(pipeline, opened.pipeline)
+            try:
+                with damage(self.path):
+                    return self._searched(opened, typed, k, offset, by, mode, where, mark, steps)
+            except DamageError:
+                if _state(self.path) == opened.state:
+                    raise  # otherwise the index was replaced by another one meanwhile
+
+    def _searched(
+        self,
+        opened: _Opened,
+        typed: TypedQuery,
+        k: int,
+        offset: int,
+        by: By,
+        mode: Mode,
+        where: str | None,
+        mark: bool,
+        steps: Pipeline,
+    ) -> Hits:
+        """Search one state of the index."""
+        table = opened.table
+        conditions = [f"({table.condition(where)})"] if where else []
+        if not typed.text.strip() or not table.rows:
+            return Hits()
+        conditions += [table.holding(phrase) for phrase in typed.demanded]
+        conditions += [f"NOT ({table.holding(phrase)})" for phrase in typed.barred]
+        condition = " AND ".join(conditions) or None
+        query, excluded = divided(typed.text) if mode == "hybrid" and steps.excluded else (typed.text, "")
+        words = searched_words(query, opened.language)
+        asked = None
+        if mode != "words":
+            asked = self._asked(opened, query, steps if mode == "hybrid" else _NO_TOKENS, words)
+        barred = None
+        if excluded:
+            barred = Asked(searched_words(excluded, opened.language), self._encode([excluded])[0])
+        wanted = min(offset + k, table.rows)  # LanceDB's numbers are not as large as Python's
+        count = wanted + _SPARE
+        while True:
+            ranking = self._ranked(opened, words, asked, count, mode, condition, steps, barred)
             if mode == "hybrid" and steps.reranker:
-                found = self._reranked(found, query, steps)
-            rows = table.passages(found.ids[:k])
-        texts = [row["text"] for row in rows]
-        sentences, fields = self._marked(query, vector, texts) if mark else texts, table.metadata
-        return [
+                ranking = self._reranked(opened, ranking, query, steps)
+            rows = table.passages(ranking.ids[: max(count, wanted + _SPARE)])
+            groups = _grouped(rows, by)
+            if len(groups) >= wanted or len(ranking.ids) < count:
+                break
+            count *= 4
+        shown = [(group[0], group[1:]) for group in groups[offset : offset + k]]
+        texts = [rows[i]["text"] for i, _ in shown]
+        vector = asked.vector if asked else None
+        sentences = self._marked(query, vector, texts) if mark else texts
+        hits = [
             Hit(
-                score=float(found.scores[i]),
-                sentence=sentences[i],
-                similarity=None if mode == "words" else float(found.similarity[i]),
-                words=None if mode == "vectors" else float(found.words[i]),
-                metadata={name: row[name] for name in fields if row[name] not in (None, "")},
-                scores={name: float(values[i]) for name, values in found.parts.items()},
-                id=self._named(row["id"]),
-                **{name: row[name] for name in SHOWN},
+                score=float(ranking.scores[i]),
+                sentence=sentence,
+                similarity=None if mode == "words" else float(ranking.similarity[i]),
+                words=None if mode == "vectors" else float(ranking.words[i]),
+                metadata={name: value for name, value in rows[i]["metadata"].items() if value not in (None, "")},
+                scores={name: float(values[i]) for name, values in ranking.parts.items()},
+                id=opened.named(rows[i]["id"]),
+                also=tuple(dict.fromkeys(place_of(rows[j]) for j in others)),
+                **{name: rows[i][name] for name in SHOWN},
             )
-            for i, row in enumerate(rows)
+            for (i, others), sentence in zip(shown, sentences, strict=True)
         ]
+        missing = () if mode == "vectors" else _missing(table, words, texts)
+        return Hits(hits, excluded, typed.demanded, typed.barred, missing)
 
     def documents(
         self, query: str, limit: int = 100, *, mode: Mode = "hybrid", pipeline: Given | None = None
@@ -353,33 +450,34 @@ class Index:
 
     def _ranked(
         self,
-        query: str,
+        opened: _Opened,
+        words: str,
         asked: Asked | None,
-        k: int,
+        count: int,
         mode: Mode,
         where: str | None,
         steps: Pipeline,
         excluded: Asked | None,
     ) -> Ranking:
-        """Return the best passages, k or more if there are as many."""
+        """Return the best passages, `count` or more if there are as many."""
         if asked is None:
-            ids, scores = self._table.by_words(query, k, where)
+            ids, scores = opened.table.by_words(words, count, where)
             return Ranking(ids, scores, scores, scores)
         if mode == "vectors":
-            ids, scores = self._table.nearest(asked.vector, k, where)
+            ids, scores = opened.table.nearest(asked.vector, count, where)
             return Ranking(ids, scores, scores, scores)
-        if steps.neighbours and steps.nearest > (stored := self._geometry.near.shape[1]):
+        if steps.neighbours and steps.nearest > (stored := opened.geometry.near.shape[1]):
             raise SearchError(
                 f"{self.path} holds the {stored} nearest passages of each one, and not {steps.nearest}: give a "
                 "smaller nearest"
             )
-        return ranked(self._table, self._geometry, steps, asked, k, where, excluded, self._codec)
+        return ranked(opened.table, opened.geometry, steps, asked, count, where, excluded, opened.codec)
 
-    def _reranked(self, found: Ranking, query: str, steps: Pipeline) -> Ranking:
+    def _reranked(self, opened: _Opened, found: Ranking, query: str, steps: Pipeline) -> Ranking:
         """Return a ranking with the first passages in a cross-encoder's order; what is excluded stays taken off."""
         if self._reranker is None or self._reranker.name != steps.reranker:
             self._reranker = Reranker(steps.reranker)
-        texts = [passage_text(row["title"], row["text"]) for row in self._table.passages(found.ids[: steps.reranked])]
+        texts = [passage_text(row["title"], row["text"]) for row in opened.table.passages(found.ids[: steps.reranked])]
         if len(texts) < 2:
             return found
         outputs = self._reranker.scores(query, texts)
@@ -424,19 +522,26 @@ def search(
     query: str,
     k: int = 10,
     *,
+    offset: int = 0,
+    by: By = "passage",
     vectors_only: bool = False,
     words_only: bool = False,
     where: str | None = None,
     model: SentenceTransformer | str | os.PathLike[str] | None = None,
     pipeline: Given | None = None,
     reranker: str | os.PathLike[str] | None = None,
-) -> list[Hit]:
+) -> Hits:
     """Find the passages of an index that fit a query best.
+
+    A phrase in quotes must stand in a passage, a word behind a hyphen (`-word`) must not, and what a query excludes in
+    words, as in 'excluding', is put behind other passages. Copies of a passage are shown once.
 
     Args:
         index: made by `index`; for many queries an `Index`, which keeps the model.
         query: a question, a sentence, or words.
-        k: how many passages.
+        k: how many passages, or documents.
+        offset: how many of the best are passed over, for further pages.
+        by: "document" shows each document once, with its best passage: a row, a text, or a file.
         vectors_only: search by meaning alone, not also by words.
         words_only: search by words alone (BM25); the model is not loaded.
         where: a condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND file LIKE
@@ -446,7 +551,7 @@ def search(
         reranker: a cross-encoder, by its folder or hub name, that puts the first passages in order.
 
     Returns:
-        Up to k hits, the best first.
+        Up to k hits, the best first: a list that also tells what was made of the query (`told`).
 
     Raises:
         SearchError: there is no such index, it is damaged, it was made with another model, or `where` is not valid.
@@ -459,7 +564,28 @@ def search(
     if reranker is not None:
         check_cross_encoder(os.fspath(reranker))
         pipeline = pipeline_of({"reranker": os.fspath(reranker)}, pipeline_of(pipeline, opened.pipeline))
-    return opened.search(query, k, mode=mode, where=where, pipeline=pipeline)
+    return opened.search(query, k, offset=offset, by=by, mode=mode, where=where, pipeline=pipeline)
+
+
+def _grouped(rows: Sequence[Mapping[str, Any]], by: By) -> list[list[int]]:
+    """Return the places of rows, those of copies of one passage together, or those of one document.
+
+    Args:
+        rows: passages, the best first.
+    """
+    groups: dict[Any, list[int]] = {}
+    for i, row in enumerate(rows):
+        key = document_of(row) if by == "document" else (row["title"], row["text"])
+        groups.setdefault(key, []).append(i)
+    return list(groups.values())
+
+
+def _missing(table: Table, words: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a query that no passage has: those that the texts of hits have are not looked up."""
+    shown = " ".join(map(folded, texts))
+    typed = dict.fromkeys(_EDGES.sub("", word) for word in words.split())
+    unseen = [word for word in typed if word and word not in shown]
+    return tuple(word for word in unseen[:_CHECKED] if not table.has_word(word))
 
 
 def encoder_of(
@@ -483,8 +609,8 @@ def precision_of(record: Mapping[str, Any]) -> EnginePrecision:
 
 
 def check_version(index: Path, record: Mapping[str, Any]) -> None:
-    """Raise SearchError if an index was made before there were pipelines."""
-    if record and "pipeline" not in record:
+    """Raise SearchError if the files of an index have the format of an older version."""
+    if record and isinstance(before := record["plan"].get("format"), int) and before < FORMAT:
         raise SearchError(f"{index} was made by an older version: make it again with `likewise index ... --overwrite`")
 
 
@@ -503,7 +629,7 @@ def _state(path: Path) -> Any:
     """Return a value that changes when an index is finished again."""
     try:
         found = (path / "likewise.json").stat()
-        return found.st_mtime_ns, found.st_ino
+        return found.st_mtime_ns, found.st_ino, found.st_dev
     except OSError:
         return None
 
@@ -519,7 +645,9 @@ def finished_record(path: Path) -> dict[str, Any]:
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
         wrong += [] if wrong or OWN_FOLDER.fullmatch(f"{record['table']}.lance") else ["table"]
         wrong += [] if wrong or OWN_FOLDER.fullmatch(record["geometry"]) else ["geometry"]
-        wrong += [] if isinstance(record.get("query"), dict | None) else ["query"]
+        query = record.get("query") or {}
+        wrong += [] if isinstance(query, dict) and query.keys() <= _OF_QUERIES else ["query"]
+        wrong += [] if record.get("ids", "") in ("", "int", "text") else ["ids"]
         if wrong or not isinstance(record["plan"].get("inputs"), dict):
             raise SearchError(
                 f"{path / 'likewise.json'} is damaged (its {(wrong or ['plan'])[0]!r}): make the index again with "

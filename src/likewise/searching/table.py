@@ -1,7 +1,8 @@
 """The table of passages in LanceDB: its columns, what is written to it, and its two kinds of search.
 
-A reader sees the version that the record names, which carries the tag `finished`, and so never half of an update.
-Row ids are those of one version. Letters of the shapes: S passages, D embedding, Q queries.
+A reader sees the version that the record names, and so never half of an update. Row ids are those of one version. The
+column `searched` holds the words of a passage as they are looked for, and that of a field has a name of its own: its
+kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q queries.
 """
 
 from __future__ import annotations
@@ -14,25 +15,28 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import numpy as np
 
 from likewise.errors import LikewiseError, first_line
 from likewise.inference.vector_parts import matrix_of, vector_column
+from likewise.retrieval.words import folded
 from likewise.searching.conditions import ConditionError, condition_of
-from likewise.searching.fields import FieldColumn, Kind
+from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
 from likewise.searching.lance import lancedb_module
 from likewise.searching.leftovers import GRACE, OWN_FOLDER
-from likewise.searching.passages import IndexedPassage
+from likewise.searching.passages import IndexedPassage, passage_text
+from likewise.searching.typed_query import has_blanks, standing
 
 SHOWN = ("file", "line", "title", "text")
 _OWN = ("source", "key", "last", "id", "searched", *SHOWN)
-_STORED = (*_OWN, "vector", "tokens")
 _KEPT = timedelta(seconds=GRACE)
 """How long the versions before an update are kept, for readers that still use them."""
-_FINISHED = "finished"
 _LISTED_AT_ONCE = 1000
+_HELD_AT_MOST = 20_000
+"""Passages with a phrase up to which they are listed in a condition; more are found by its pattern anew."""
 _PROBES = 20
 """Cells of the approximate index that are searched."""
 _REFINED, _TIMES = 500, 5
@@ -45,6 +49,10 @@ Encoded = tuple[np.ndarray, bytes]
 
 class SearchError(LikewiseError):
     """Raised if an index or a query is not valid; the message names the cure."""
+
+
+class DamageError(SearchError):
+    """Raised if files of an index are gone or changed."""
 
 
 _LOST = re.compile(r"Not found|Not a directory|LanceError\(IO\)|[Cc]orrupt")
@@ -67,8 +75,8 @@ def damage(folder: Path) -> Iterator[None]:
         raise _damaged(folder, error) from None
 
 
-def _damaged(folder: Path, error: BaseException) -> SearchError:
-    return SearchError(
+def _damaged(folder: Path, error: BaseException) -> DamageError:
+    return DamageError(
         f"{folder} is damaged ({first_line(error)}): make it again with `likewise index ... --overwrite`"
     )
 
@@ -127,21 +135,28 @@ class Table:
     @property
     def metadata(self) -> dict[str, Kind]:
         """The names of the metadata fields, each with the kind of its values."""
-        return {
-            name.removesuffix("_") if name[:-1] in _STORED else name: _kind(self._schema.field(name).type)
-            for name in self._schema.names
-            if name not in _STORED
-        }
+        return {name: column.kind for name, column in self._columns.items()}
+
+    @cached_property
+    def _columns(self) -> dict[str, FieldColumn]:
+        """The columns of the metadata fields by the names of the fields."""
+        columns: dict[str, FieldColumn] = {}
+        for column in self._schema.names:
+            kind, _, name = column.partition("_")
+            if kind in CALLED and name:
+                field = unquote(name.replace("$", "%"))
+                columns[field] = FieldColumn(column, kind, field)
+        return columns
 
     def extend(self, metadata: Mapping[str, Kind]) -> None:
-        """Add columns for metadata fields that are not there yet, and for ids to a table that is older than these."""
-        names = {"int": "bigint", "float": "double", "bool": "boolean", "text": "string"}
-        there = self._schema.names
-        new = {} if "id" in there else {"id": "string"}
-        new |= {column_of(one): names[kind] for one, kind in metadata.items() if column_of(one) not in there}
+        """Add columns for metadata fields that are not there yet."""
+        types = {"int": "bigint", "float": "double", "bool": "boolean"}
+        new = {column_of(name, kind): kind for name, kind in metadata.items() if name not in self._columns}
         if new:
-            self._table.add_columns({name: f"cast(NULL as {kind})" for name, kind in new.items()})
-            del self._schema
+            self._table.add_columns(
+                {column: f"cast(NULL as {types.get(kind, 'string')})" for column, kind in new.items()}
+            )
+            del self._schema, self._columns
 
     @property
     def has_tokens(self) -> bool:
@@ -155,12 +170,25 @@ class Table:
             SearchError: it is not valid.
         """
         try:
-            own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in ("id", *SHOWN)}
-            return condition_of(
-                given, own | {name: FieldColumn(column_of(name), kind) for name, kind in self.metadata.items()}
-            )
+            own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in SHOWN}
+            return condition_of(given, {"id": FieldColumn("id", "text", exact=True)} | own | self._columns)
         except ConditionError as error:
             raise SearchError(str(error)) from None
+
+    def holding(self, phrase: str) -> str:
+        """Return the condition on passages in which the words of a phrase stand beside each other."""
+        condition = f"regexp_like(searched, '{standing(phrase)}')"
+        if not has_blanks(phrase):
+            return condition
+        query = self._words(folded(phrase), every=True).select([]).with_row_id(True).limit(_HELD_AT_MOST + 1)
+        rows = _ids(query.where(condition, prefilter=False).to_arrow())
+        if len(rows) > _HELD_AT_MOST:
+            return condition
+        return f"_rowid IN ({_listed(rows)})" if len(rows) else "FALSE"
+
+    def has_word(self, word: str) -> bool:
+        """Return whether a passage has a word, or a form of it."""
+        return bool(self._words(word, every=True).limit(1).select([]).with_row_id(True).to_arrow().num_rows)
 
     def sources(self) -> dict[str, tuple[str, int, bool]]:
         """Return, for each source that is a file, its path, how many passages it has, and whether they are all."""
@@ -185,9 +213,9 @@ class Table:
         """Add passages (source, file, whether it is the last of its source, passage) with their vectors and tokens."""
         import pyarrow as pa
 
-        names = (*_OWN, *map(column_of, self.metadata))
+        names = (*_OWN, *(column.name for column in self._columns.values()))
         rows = [
-            (source, key, last, _id(one.id), one.encoded, file, one.line, one.title, one.text, *one.metadata)
+            (source, key, last, _id(one.id), folded(one.encoded), file, one.line, one.title, one.text, *one.metadata)
             for (source, file, last, one), key in zip(placed, keys, strict=True)
         ]
         columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
@@ -219,12 +247,11 @@ class Table:
 
     def present(self, ids: Sequence[str]) -> list[str]:
         """Return those of some ids that are in the table."""
-        found: dict[str, None] = {}
-        if "id" in self._schema.names:
-            for start in range(0, len(ids), _LISTED_AT_ONCE):
-                among = f"id IN ({_texts(ids[start : start + _LISTED_AT_ONCE])})"
-                found |= dict.fromkeys(self._select(["id"], among)["id"].to_pylist())
-        return list(found)
+        there: dict[str, None] = {}
+        for start in range(0, len(ids), _LISTED_AT_ONCE):
+            among = f"id IN ({_texts(ids[start : start + _LISTED_AT_ONCE])})"
+            there |= dict.fromkeys(self._select(["id"], among)["id"].to_pylist())
+        return list(there)
 
     def complete(self, sources: Sequence[str]) -> set[str]:
         """Return those of some sources that are in the table."""
@@ -232,8 +259,6 @@ class Table:
 
     def others(self, ids: Sequence[str], sources: Sequence[str]) -> list[str]:
         """Return the sources of ids, without some sources: what was known by these ids before."""
-        if "id" not in self._schema.names:
-            return []
         found = self._select(["source"], f"id IN ({_texts(ids)}) AND source NOT IN ({_quoted(sources)})")
         return list(dict.fromkeys(found["source"].to_pylist()))
 
@@ -264,16 +289,19 @@ class Table:
 
     def ids(self) -> list[str]:
         """Return all ids, each once, in the order of the table."""
-        if "id" not in self._schema.names:
-            return []
         return [one for one in dict.fromkeys(self._select(["id"])["id"].to_pylist()) if one is not None]
 
     def index_words(self, language: str) -> None:
-        """Index the words of passages with their titles, if there is no such index."""
+        """Index the words of passages with their titles, if there is no such index.
+
+        All words are indexed, also those that say nothing by themselves and long ones: a query of such words finds what
+        holds them. ICU divides text without blanks.
+        """
         from lancedb.index import FTS
 
         if "searched_idx" not in self._indexes():
-            self._table.create_index("searched", config=FTS(language=language))
+            words = {"remove_stop_words": False, "max_token_length": None, "base_tokenizer": "icu/split"}
+            self._table.create_index("searched", config=FTS(language=language, **words))
 
     def index_vectors(self) -> None:
         """Make the approximate index of the vectors, if there is none."""
@@ -286,11 +314,6 @@ class Table:
     def optimize(self) -> None:
         """Join small pieces, and take new passages up into the indexes. Older versions are kept."""
         self._table.optimize(cleanup_older_than=timedelta(days=36500))
-
-    def finish(self) -> None:
-        """Show readers the present version."""
-        tags = self._table.tags
-        (tags.update if _FINISHED in tags.list() else tags.create)(_FINISHED, self._table.version)
 
     def clean(self, left: Mapping[str, float]) -> None:
         """Remove older versions, half-written files of this table, and what earlier ones have left.
@@ -320,8 +343,8 @@ class Table:
     def texts(self, count: int) -> list[str]:
         """Return the texts, as the model reads them, of up to `count` passages, evenly spaced."""
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
-        found: list[str] = self._table.take_offsets(places).select(["searched"]).to_arrow()["searched"].to_pylist()
-        return found
+        rows = self._table.take_offsets(places).select(["title", "text"]).to_arrow().to_pylist()
+        return [passage_text(row["title"], row["text"]) for row in rows]
 
     def keys(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the row ids (S,) of all passages, ascending, and the hashes (S,) of their texts, as whole numbers."""
@@ -369,15 +392,22 @@ class Table:
         Args:
             among: row ids that are looked at alone.
         """
-        from lancedb import query as queries
-
-        kind: Any = queries.MatchQuery
-        query = self._table.search(kind(text, "searched"), query_type="fts").limit(count).select(["_score"])
+        if not text:
+            return np.zeros(0, dtype=np.uint64), np.zeros(0)
+        query = self._words(text).limit(count).select(["_score"])
         limits = [f"({where})"] * bool(where) + ([f"_rowid IN ({_listed(among)})"] if among is not None else [])
         found = self._filtered(query.with_row_id(True), " AND ".join(limits) or None, where)
         ids, scores = _ids(found), found["_score"].to_numpy()
         order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
         return ids[order], scores[order]
+
+    def _words(self, text: str, every: bool = False) -> Any:
+        """Return the query for passages that have a word of a text, or every word."""
+        from lancedb import query as queries
+
+        kind: Any = queries.MatchQuery
+        operator = queries.FullTextOperator.AND if every else queries.FullTextOperator.OR
+        return self._table.search(kind(text, "searched", operator=operator), query_type="fts")
 
     def vectors_of(self, ids: np.ndarray) -> np.ndarray:
         """Return the vectors (S, D) of row ids (S,)."""
@@ -396,11 +426,12 @@ class Table:
         """Return the columns that are shown of the passages of row ids (S,), in their order."""
         if not len(ids):
             return []
-        names = {column_of(name): name for name in self.metadata}
-        known = [name for name in (*SHOWN, "id", *names) if name in self._schema.names]
-        found = self._table.take_row_ids(ids.tolist()).select(known).with_row_id().to_arrow()
+        names = {column.name: (field, column.kind) for field, column in self._columns.items()}
+        found = self._table.take_row_ids(ids.tolist()).select([*SHOWN, "id", *names]).with_row_id().to_arrow()
         rows = [
-            {"id": None} | {names.get(name, name): value for name, value in row.items()} for row in found.to_pylist()
+            {name: row[name] for name in (*SHOWN, "id")}
+            | {"metadata": {field: shown_value(row[name], kind) for name, (field, kind) in names.items()}}
+            for row in found.to_pylist()
         ]
         return [rows[place] for place in _places(_ids(found), ids)]
 
@@ -428,30 +459,26 @@ class Table:
 
 def check_fields(names: Sequence[str]) -> None:
     """Raise SearchError if fields cannot be kept by their names."""
-    if wrong := [one for one in names if one in SHOWN or not re.fullmatch(r"[A-Za-z_]\w*", one)]:
+    if wrong := [name for name in names if name in (*SHOWN, "id") or not name.strip()]:
         raise SearchError(
-            f"a metadata field cannot be called {wrong[0]!r}: give one of letters and digits that is none of "
-            f"{', '.join(SHOWN)}"
+            f"a metadata field cannot be called {wrong[0]!r}: give a name that is none of id, {', '.join(SHOWN)}"
         )
 
 
-def column_of(field: str) -> str:
-    """Return the column of a metadata field, whose name may be that of another column.
+def column_of(field: str, kind: Kind) -> str:
+    """Return the column of a metadata field, whose name may be any.
 
-    >>> column_of("year"), column_of("source")
-    ('year', 'source_')
+    >>> column_of("year", "int"), column_of("Created At", "date"), column_of("_rowid", "text")
+    ('int_year', 'date_Created$20At', 'text__rowid')
     """
-    return f"{field}_" if field in _STORED else field
+    return f"{kind}_{quote(field, safe='').replace('.', '%2E').replace('-', '%2D').replace('~', '%7E')}".replace(
+        "%", "$"
+    )
 
 
 def number_of(source: str) -> int:
     """Return the first 16 hex digits of a source as a whole number."""
     return int(source[:16], 16)
-
-
-def _kind(arrow: Any) -> Kind:
-    named = {"bool": "bool", "int64": "int", "double": "float"}
-    return named.get(str(arrow), "text")  # type: ignore[return-value]
 
 
 def _id(value: str | int | None) -> str | None:

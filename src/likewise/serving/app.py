@@ -159,7 +159,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         if len(body.query) > limits.max_characters:
             raise RequestError(f"the query has more than {limits.max_characters:,} characters", param="query")
         name, hits = await _unless_gone(request, service.search(body), limits.timeout)
-        return _json({"index": name, "hits": [hit.to_dict() for hit in hits]})
+        return _json({"index": name, **hits.to_dict()})
 
     @app.post("/v2/rerank", include_in_schema=False)
     @app.post("/v1/rerank", tags=["Cohere and Jina"], summary="Texts by how well they answer a query")

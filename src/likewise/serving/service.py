@@ -24,7 +24,8 @@ from likewise.inference.text_encoder import Item, TextEncoder
 from likewise.inference.tokens import by_budget
 from likewise.runs.job import read_record
 from likewise.runs.progress import Progress
-from likewise.searching import Hit, Index
+from likewise.searching import Index
+from likewise.searching.hit import Hits
 from likewise.searching.maxsim import max_sim
 from likewise.searching.reranker import Reranker
 from likewise.serving.guard import ServiceMetrics
@@ -177,7 +178,7 @@ class Service:
         self.metrics.tokens.labels(name).inc(tokens)
         return found, tokens
 
-    async def search(self, asked: SearchBody) -> tuple[str, list[Hit]]:
+    async def search(self, asked: SearchBody) -> tuple[str, Hits]:
         """Search an index, and return its name and the hits.
 
         Raises:
@@ -262,12 +263,12 @@ class Service:
     def _searched(self) -> None:
         self._searches -= 1
 
-    def _search(self, index: Index, asked: SearchBody, work: _Work) -> list[Hit]:
+    def _search(self, index: Index, asked: SearchBody, work: _Work) -> Hits:
         """Search; called in a thread of a search."""
         self._work.present = work
         self._model_of(index)  # it may have been made again by another one
         settings: dict[str, Any] = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
-        return index.search(asked.query, asked.offset + asked.k, **settings)[asked.offset :]
+        return index.search(asked.query, asked.k, offset=asked.offset, **settings)
 
     def _vectors_for_search(self, name: str, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of queries; called in a thread of a search."""

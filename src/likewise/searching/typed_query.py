@@ -1,0 +1,126 @@
+"""The query that somebody typed: words, phrases in quotes that must stand in a passage, and -words that must not."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from likewise.errors import LikewiseError
+from likewise.retrieval.words import folded
+
+MOST = 32
+"""The most phrases and words that a query may demand or bar: each is a condition on all passages."""
+_PART = re.compile(
+    r"(?:(?<=[\s(\[])|^)(?:(?P<bar>-)?[\"“”„«](?P<phrase>[^\"“”„«»]++)[\"“”»](?=[\s,.;:?!)\]]|$)"
+    r"|-(?P<word>[^\W\d_][\w'’-]*\w)(?=[\s,.;:?!)\]]|$))"
+)
+_WORD = re.compile(r"\w+")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+"""Letters of scripts that put no blanks between words: Thai, Lao, Burmese, Khmer, kana and Chinese."""
+
+
+class LanguageError(LikewiseError):
+    """Raised if the words of a language cannot be indexed; the message names those that can."""
+
+
+@dataclass(frozen=True)
+class TypedQuery:
+    """A query in its parts.
+
+    Attributes:
+        text: what is searched for: all but the words that are barred, without the quotes.
+        demanded: phrases that must stand in a passage.
+        barred: words and phrases that must not.
+    """
+
+    text: str
+    demanded: tuple[str, ...] = ()
+    barred: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, query: str) -> TypedQuery:
+        """Read what was typed.
+
+        A phrase stands in quotes of its own, and a word is barred by a hyphen before it if a blank is before that; a
+        number is not barred, as -40 is one. A query that bars all of its words bars none.
+
+        Raises:
+            LikewiseError: it has more than `MOST` such parts.
+
+        >>> TypedQuery.of('"heat pump" winter -gas')
+        TypedQuery(text='heat pump winter', demanded=('heat pump',), barred=('gas',))
+        >>> TypedQuery.of("a post-war 5\\" disk at -40 degrees").text
+        'a post-war 5" disk at -40 degrees'
+        """
+        demanded, barred, kept, at = list[str](), list[str](), list[str](), 0
+        for part in _PART.finditer(query):
+            phrase = part["word"] or part["phrase"]
+            if not _WORD.search(phrase):
+                continue
+            is_barred = part["word"] or part["bar"]
+            (barred if is_barred else demanded).append(" ".join(phrase.split()))
+            kept += [query[at : part.start()], "" if is_barred else phrase]
+            at = part.end()
+        text = " ".join("".join([*kept, query[at:]]).split())
+        if len(demanded) + len(barred) > MOST:
+            raise LikewiseError(f"the query has {len(demanded) + len(barred)} phrases and -words: give {MOST} or fewer")
+        if not _WORD.search(text) and barred:
+            return cls(query)
+        return cls(text if demanded or barred else query, tuple(dict.fromkeys(demanded)), tuple(dict.fromkeys(barred)))
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as they are looked for."""
+    return _WORD.findall(folded(text))
+
+
+def searched_words(text: str, language: str) -> str:
+    """Return a query as its words are searched for: without those that say nothing, unless there are no others.
+
+    >>> searched_words("How does the pump fail?", "English"), searched_words("To be or not to be", "English")
+    ('pump fail?', 'to be or not to be')
+    """
+    query, silent = folded(text), stop_words(language)
+    told = " ".join(_WORD.sub(lambda word: "" if word[0] in silent else word[0], query).split())
+    return told if _WORD.search(told) else query
+
+
+def standing(phrase: str) -> str:
+    """Return the pattern of a phrase in a folded text: its words beside each other, with any signs between them."""
+    words = words_of(phrase)
+    before = "" if _UNSPACED.match(words[0][0]) else r"(^|\W)"
+    after = "" if _UNSPACED.match(words[-1][-1]) else r"(\W|$)"
+    return before + r"\W+".join(words) + after
+
+
+def has_blanks(text: str) -> bool:
+    """Return whether the words of a text are in scripts that put blanks between them."""
+    return not _UNSPACED.search(text)
+
+
+@cache
+def _lists() -> dict[str, frozenset[str]]:
+    read = json.loads((files("likewise.searching") / "stop_words.json").read_text(encoding="utf-8"))
+    return {name: frozenset(words.split()) for name, words in read.items()}
+
+
+def stop_words(language: str) -> frozenset[str]:
+    """Return the words of a language that say nothing by themselves, as they are looked for."""
+    return _lists()[language]
+
+
+def known_language(name: str) -> str:
+    """Return a language by the name that LanceDB has for it.
+
+    Raises:
+        LanguageError: there are no stems for it.
+
+    >>> known_language("german")
+    'German'
+    """
+    if (known := name.strip().title()) not in _lists():
+        raise LanguageError(f"language is {name!r}: give one of {', '.join(_lists())}")
+    return known

@@ -1,0 +1,176 @@
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import likewise
+from likewise.cli import build_app
+from likewise.searching import SearchError, index
+from likewise.searching.typed_query import TypedQuery, known_language, stop_words
+
+TEXTS = [
+    "The résumé was sent.",  # 0
+    "Beyoncé sang in Łódź.",  # 1
+    "To be or not to be, that is the question.",  # 2
+    "The IT department orders goods.",  # 3
+    "Bills of AT&T are paid here.",  # 4
+    f"The disk has the sum {hashlib.sha256(b'1').hexdigest()}.",  # 5
+    "機械学習は楽しいです。",  # 6
+    "水泵的密封圈损坏导致漏油。",  # 7
+    "The heat pump leaks in winter; version 3.14 does not.",  # 8
+    "The pump of heat and gas leaks.",  # 9
+    "A category of pumps with gases.",  # 10
+    "The heat\n pump, again.",  # 11
+    "The heat pump leaks in winter; version 3.14 does not.",  # 12
+]
+
+
+@pytest.fixture(scope="module")
+def made(saved_model, tmp_path_factory):
+    return index(TEXTS, model=saved_model, out=tmp_path_factory.mktemp("typed") / "a.index", quiet=True)
+
+
+def found(made, query, mode="words", **more):
+    return [hit.id for hit in made.search(query, mode=mode, **more)]
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("resume", 0),
+        ("RESUMÉ", 0),
+        ("Beyonce", 1),
+        ("lodz", 1),
+        ("to be or not to be", 2),
+        ("IT", 3),
+        ("AT&T", 4),
+        (hashlib.sha256(b"1").hexdigest(), 5),
+        ("学習", 6),
+        ("密封圈", 7),
+        ("3.14", 8),
+        ("win\u00adter", 8),
+        ("de\u200bpartment", 3),
+    ],
+)
+def test_words_find_what_holds_them_however_they_are_typed(made, query, wanted):
+    assert found(made, query)[0] == wanted
+    assert made.search(query).missing == ()
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vectors", "words"])
+def test_a_phrase_must_stand_in_a_passage_and_a_barred_word_must_not(made, mode):
+    assert set(found(made, '"heat pump"', mode)) == {8, 11}
+    assert set(found(made, 'winter "HEAT PUMP leaks"', mode)) == {8}
+    assert set(found(made, '"version 3.14"', mode)) == {8}
+    assert set(found(made, '"学習"', mode)) == {6}
+    assert found(made, '"pump heat"', mode) == []
+    assert set(found(made, "pump -gas", mode)) >= {8, 10, 11}
+    assert 9 not in found(made, "pump -gas", mode)
+    found_without = found(made, 'pump -"heat pump" -gases', mode)
+    assert 9 in found_without
+    assert not {8, 10, 11} & {*found_without}
+    assert set(found(made, '"heat pump" -winter', mode)) == {11}
+    hits = made.search('"heat pump" -winter', mode=mode)
+    assert (hits.demanded, hits.barred) == (("heat pump",), ("winter",))
+    assert len(hits.told) == 2
+
+
+def test_words_that_are_in_no_passage_are_told(made):
+    hits = made.search("flibbert pumps, -cat zzyzx!")
+    assert hits.missing == ("flibbert", "zzyzx")
+    assert any("flibbert" in line for line in hits.told)
+    assert made.search("flibbert", mode="vectors").missing == ()
+
+
+def test_copies_are_shown_once_and_pages_go_on(made):
+    (hit,) = (hit for hit in made.search("heat pump leaks", 20) if "winter" in hit.text)
+    assert (hit.id, hit.also) in {(8, ("12",)), (12, ("8",))}
+    whole = made.search("the pump", 12)
+    assert len(whole) == 12
+    pages = [made.search("the pump", 5, offset=start) for start in (0, 5, 10, 15)]
+    assert [hit.id for page in pages for hit in page] == [hit.id for hit in whole]
+    with pytest.raises(SearchError, match="offset is -1"):
+        made.search("a", offset=-1)
+
+
+def test_documents_are_shown_once(saved_model, tmp_path):
+    (tmp_path / "notes").mkdir()
+    for name, topic in (("a", "cat"), ("b", "dog")):
+        text = "\n\n".join(f"# Part {i}\n\nThe {topic} number {i} sees the river." for i in range(6))
+        (tmp_path / "notes" / f"{name}.md").write_text(text)
+    rows = "".join(json.dumps({"text": f"The cat of row {i}."}) + "\n" for i in range(3))
+    (tmp_path / "notes" / "rows.jsonl").write_text(rows)
+    options = likewise.CorpusOptions(field="text")
+    made = index(tmp_path / "notes", model=saved_model, out=tmp_path / "a.index", corpus_options=options, quiet=True)
+    hits = made.search("the cat", 20, by="document")
+    names = sorted(Path(hit.file).name for hit in hits)
+    assert names == ["a.md", "b.md", *["rows.jsonl"] * 3]
+    assert {len(hit.also) for hit in hits if hit.file.endswith(".md")} == {5}
+    arguments = ["search", str(tmp_path / "a.index"), "the cat -dog flibbert", "--by", "document"]
+    shown = CliRunner().invoke(build_app(), arguments, env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    assert {"dog", "flibbert"} <= {*shown.output.partition("1. ")[0].replace('"', " ").split()}
+    made = json.loads(CliRunner().invoke(build_app(), [*arguments, "--json"]).output)
+    assert (made["barred"], made["missing"], len(made["hits"])) == (["dog"], ["flibbert"], 4)
+
+
+def test_more_conditions_than_one_query_may_have_are_refused(made):
+    with pytest.raises(likewise.LikewiseError, match="33"):
+        made.search(" ".join(["the", *(f"-word{i}" for i in range(33))]))
+
+
+def test_numbers_options_and_inches_are_no_conditions():
+    for query in ("at -40 degrees", "ls -l", 'a 5" disk, 6" x 4"', "pre- and post-war", "-burnout", 'say ""'):
+        typed = TypedQuery.of(query)
+        assert (typed.text, typed.demanded, typed.barred) == (query, (), ())
+
+
+def test_languages(sentences, saved_model, tmp_path):
+    assert known_language(" english") == "English"
+    assert "the" in stop_words("English")
+    assert "fur" in stop_words("German")  # as it is looked for
+    with pytest.raises(likewise.LikewiseError, match="'Klingon': give one of Arabic, Danish"):
+        index(sentences[:5], model=tmp_path / "none", out=tmp_path / "a.index", language="Klingon", quiet=True)
+    index(sentences[:5], model=saved_model, out=tmp_path / "a.index", language="english", quiet=True)
+    index(sentences[:5], model=saved_model, out=tmp_path / "a.index", language="English", quiet=True)
+
+
+@pytest.mark.parametrize("name", ["_distance", "_score", "_rowid", "_rowaddr", "id_", "Created At", "a.b", "vector"])
+def test_a_field_may_have_any_name(name, saved_model, tmp_path):
+    rows = [{"id": str(i), "text": f"The cat {i}.", name: i} for i in range(4)]
+    made = index(rows, model=saved_model, out=tmp_path / "a.index", quiet=True)
+    for mode in ("hybrid", "vectors", "words"):
+        hits = made.search("the cat", mode=mode, where=f"`{name}` >= 2")
+        assert {hit.metadata[name] for hit in hits} == {2, 3}
+
+
+def test_a_folder_whose_name_is_not_ascii_gets_no_second_one(sentences, saved_model, tmp_path):
+    home = tmp_path / "jürgen k"
+    home.mkdir()
+    index(sentences[:5], model=saved_model, out=home / "a.index", quiet=True)
+    assert list(tmp_path.iterdir()) == [home]
+
+
+def test_a_link_that_is_moved_to_another_index_is_followed_as_a_whole(sentences, saved_model, tmp_path):
+    for name, few in (("one", sentences[:30]), ("two", sentences[30:36])):
+        index(few, model=saved_model, out=tmp_path / name, quiet=True)
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    reader = likewise.Index(tmp_path / "link")
+    held = reader._opened
+    (tmp_path / "next").symlink_to(tmp_path / "two")
+    (tmp_path / "next").replace(tmp_path / "link")
+    assert held.table.folder == tmp_path / "one"
+    assert {hit.text for hit in reader.search("the", 9)} == {*sentences[30:36]}
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
+def test_hits_are_printed_in_any_encoding(encoding, saved_model, tmp_path):
+    index(["The pump → tank is checked ✓ \x9b31m."], model=saved_model, out=tmp_path / "a.index", quiet=True)
+    for more in ([], ["--json"]):
+        shown = CliRunner(charset=encoding).invoke(build_app(), ["search", str(tmp_path / "a.index"), "pump", *more])
+        assert shown.exit_code == 0, shown.output
+        assert "\x9b" not in shown.output
+        if more:
+            assert json.loads(shown.output)["hits"][0]["text"].startswith("The pump → tank is checked ✓")
