@@ -98,63 +98,6 @@ def speed(theme: dict[str, Any]) -> None:
     ax.grid(axis="y", color=theme["soft"], alpha=0.3)
 
 
-def security() -> dict[str, Any]:
-    """Return what benchmarks/security.py measured."""
-    found = {row["arm"]: row for row in ResultFile("security").rows()}
-    return found.pop("adapt") | {"methods": found}
-
-
-def domain(theme: dict[str, Any]) -> None:
-    """Draw how many reports find their weakness among the first k results."""
-    methods, depths = security()["methods"], np.arange(1, 31)
-    _, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
-    styles = [
-        ("base", "the base as shipped", theme["soft"], "-"),
-        ("BM25", "BM25, words alone", theme["colors"][2], "-"),
-        ("adapted", "after likewise adapt", theme["colors"][1], "-"),
-        ("base and BM25", "base and BM25 together", theme["soft"], "--"),
-        ("adapted and BM25", "adapted and BM25 together", theme["colors"][1], "--"),
-    ]
-    for name, label, color, line in styles:
-        ranks = np.array(methods[name]["ranks"])
-        ax.plot(depths, [np.mean(ranks <= depth) for depth in depths], color=color, ls=line, lw=2.4, label=label)
-    ax.set(
-        xlabel="results that are looked at", ylabel="reports that find\ntheir weakness", xlim=(1, 30), ylim=(0.1, 0.8)
-    )
-    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.grid(axis="y", color=theme["soft"], alpha=0.3)
-    ax.legend(loc="lower right")
-
-
-# The names that the CWE list gives to its pillars, cut to their subject.
-PILLARS = {
-    "284": "access control",
-    "664": "lifetime of resources",
-    "693": "protection mechanisms",
-    "707": "neutralisation of input",
-    "710": "coding standards",
-}
-
-
-def before_after(theme: dict[str, Any]) -> None:
-    """Draw the maps of the weaknesses, coloured by their pillar of the CWE tree."""
-    found = security()
-    pillars = np.array(found["pillars"])
-    names, counts = np.unique(pillars, return_counts=True)
-    shown = names[np.argsort(-counts)][:5]
-    colors = [*theme["colors"], "#fbc02d", "#1e88e5"]
-    _, both = plt.subplots(1, 2, figsize=(8, 3.9), layout="constrained")
-    for ax, name in zip(both, ("base", "adapted"), strict=True):
-        points = np.array(found["map"][name])
-        ax.scatter(*points[~np.isin(pillars, shown)].T, s=6, color=theme["soft"], alpha=0.5)
-        for pillar, color in zip(shown, colors, strict=True):
-            ax.scatter(*points[pillars == pillar].T, s=9, color=color, label=PILLARS[pillar])
-        ax.set(xticks=[], yticks=[], title="the base as shipped" if name == "base" else "after likewise adapt")
-        ax.spines[:].set_visible(False)
-    handles, labels = both[0].get_legend_handles_labels()
-    both[0].figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=2)
-
-
 def negation_cosines(theme: dict[str, Any]) -> None:
     """Draw the cosines of a sentence to a harmless change of it, to its negation and to another sentence."""
     found = {row["arm"]: row for row in ResultFile("negation-cosines").rows() if row["arm"] != "log"}
@@ -171,25 +114,9 @@ def negation_cosines(theme: dict[str, Any]) -> None:
     rows[-1].set_xlabel("cosine to the sentence")
 
 
-def learning(theme: dict[str, Any]) -> None:
-    """Draw what a run of the preset negation learns, update by update."""
-    log = ResultFile("negation-cosines").rows(arm="log")
-    parts = {"opposites": "which of four sentences agrees?", "keep": "distance from the base's vectors"}
-    _, panels = plt.subplots(1, 2, figsize=(8, 2.9), layout="constrained")
-    for ax, (part, title), color in zip(panels, parts.items(), theme["colors"][1::-1], strict=True):
-        curve = [(row["step"], row[part]) for row in log if row.get(part)]  # 0: no word of the batch has an antonym
-        ax.plot(*zip(*curve, strict=True), color=color, lw=2.4)
-        ax.set(xlabel="updates", title=title, ylim=(0, None))
-        ax.grid(axis="y", color=theme["soft"], alpha=0.3)
-    panels[0].set_ylabel("loss, weighted")
-
-
 PICTURES: dict[str, Callable[[dict[str, Any]], None]] = {
     "speed": speed,
-    "domain": domain,
-    "map": before_after,
     "negation-cosines": negation_cosines,
-    "learning": learning,
 }
 
 

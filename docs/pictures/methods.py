@@ -1,4 +1,4 @@
-"""Draw the figures of the pages 'How it works': python docs/pictures/methods.py
+"""Draw the figures of the systems' pages: python docs/pictures/methods.py
 
 They are drawings, not measurements. The ground is light, so that they can be read on a light and on a dark page.
 """
@@ -114,23 +114,6 @@ def sncse(ax: Any) -> None:
     ax.text(50, 1.5, "the soft negative stays within the shaded interval", ha="center", size=8.5, style="italic")
 
 
-@figure(7.2, 2.2)
-def mask_distillation(ax: Any) -> None:
-    box(ax, 2, 20, 40, 5, 'The sentence of " X " means [MASK].', size=9)
-    box(ax, 2, 5, 40, 5, "X", size=9)
-    box(ax, 48, 19.5, 14, 6, "encoder\n(learns)", PALE, 9)
-    box(ax, 48, 4.5, 14, 6, "base\n(frozen)", "#e0e0e0", 9)
-    for y in (22.5, 7.5):
-        arrow(ax, (42.5, y), (48, y))
-        arrow(ax, (62.5, y), (67, y))
-    vector(ax, 67, 21.5, 4)
-    vector(ax, 67, 6.5, 4, SOFT)
-    ax.text(75, 25, "the vector at the mask", ha="center", size=8.5)
-    ax.text(75, 3, "the base's own vector", ha="center", size=8.5)
-    arrow(ax, (75, 20.5), (75, 9.5), ORANGE)
-    ax.text(77, 15, "1 - cosine", color=ORANGE, va="center", size=10)
-
-
 @figure(7.2, 2.6)
 def gclsr(ax: Any) -> None:
     rng = np.random.default_rng(0)
@@ -153,65 +136,6 @@ def gclsr(ax: Any) -> None:
         arrow(ax, (73 + 6.5 * group, 23.5), (73 + 6.5 * group, 9.5), PURPLE)
     ax.text(83, 28, "groups of features", ha="center", size=8.5)
     ax.text(83, 3, "no gradient here", ha="center", size=8.5, style="italic")
-
-
-@figure(7.2, 2.3)
-def esimcse(ax: Any) -> None:
-    box(ax, 2, 22, 34, 5, "the cat sleeps on the mat", size=9)
-    box(ax, 2, 12, 34, 5, "the cat cat sleeps on the the mat", size=9)
-    ax.text(19, 18.7, "positive: some sub-words come twice", ha="center", size=8.5, style="italic")
-    ax.text(19, 5.5, "so that equal length no longer\nmeans equal sentence", ha="center", va="center", size=8)
-    box(ax, 45, 17, 14, 6, "encoder", PALE, 9.5)
-    box(ax, 45, 4, 14, 6, "slow copy\nof it", "#e0e0e0", 9)
-    arrow(ax, (36.5, 24.5), (45, 21))
-    arrow(ax, (36.5, 14.5), (45, 19))
-    arrow(ax, (52, 16.7), (52, 10.5), SOFT)
-    for i in range(6):
-        vector(ax, 68, 12 - 2.2 * i + 0.4, i, ORANGE, 6)
-    arrow(ax, (59.5, 7), (67.5, 7))
-    ax.text(74, 15.5, "queue of earlier batches:\nmore negatives", ha="center", size=8.5)
-    vector(ax, 68, 23, 9, TEAL, 6)
-    arrow(ax, (59.5, 20), (67.5, 24))
-
-
-@figure(7.2, 2.2)
-def consert(ax: Any) -> None:
-    plain = np.random.default_rng(2).uniform(0.25, 0.9, (5, 7))
-    views = {name: plain.copy() for name in ("embeddings", "token cutoff", "feature cutoff", "shuffle", "dropout")}
-    views["token cutoff"][2] = 0
-    views["feature cutoff"][:, [2, 5]] = 0
-    views["shuffle"] = plain[[3, 0, 4, 1, 2]]
-    views["dropout"][np.random.default_rng(1).random(plain.shape) < 0.25] = 0
-    for i, (name, matrix) in enumerate(views.items()):
-        cells(ax, 3 + 19.5 * i, 18, matrix, 2.1, TEAL if i == 0 else ORANGE)
-        ax.text(3 + 19.5 * i + 7.3, 22.5, name, ha="center", size=9)
-    ax.text(50, 3.5, "rows: tokens, columns: features. Two views of a sentence belong together.", ha="center", size=9)
-
-
-@figure(7.2, 2.2)
-def ct(ax: Any) -> None:
-    for y, text in ((22, "A cat sleeps."), (6, "A cat sleeps.   or   Rain is near.")):
-        box(ax, 2, y - 2.5, 34, 5, text, size=9)
-        arrow(ax, (36.5, y), (43, y))
-        box(ax, 43, y - 3, 16, 6, "encoder 1" if y > 10 else "encoder 2", PALE, 9)
-        arrow(ax, (59.5, y), (65, y))
-        vector(ax, 65, y - 1, 7 if y > 10 else 8, TEAL if y > 10 else ORANGE)
-    arrow(ax, (73, 20.5), (73, 8.5), PURPLE)
-    ax.text(75, 14, "dot product:\nhigh if equal,\nlow if not", va="center", size=9, color=PURPLE)
-    ax.text(51, 14, "equal at the start", ha="center", va="center", size=8.5, style="italic")
-
-
-@figure(7.2, 1.7)
-def tsdae(ax: Any) -> None:
-    box(ax, 1, 9, 18, 6, "cat         mat", size=9)
-    ax.text(10, 18, "60% of the words deleted", ha="center", size=8)
-    box(ax, 25, 9, 13, 6, "encoder", PALE, 9)
-    vector(ax, 45, 11, 11)
-    ax.text(53, 6.3, "all that the decoder sees", ha="center", size=8, style="italic")
-    box(ax, 67, 9, 11, 6, "decoder", "#e0e0e0", 9)
-    box(ax, 83, 8, 15, 8, "the cat sleeps\non the mat", "white", 8)
-    for start, end in ((19.5, 25), (38.5, 45), (61, 67), (78.5, 83)):
-        arrow(ax, (start, 12), (end, 12))
 
 
 @figure(7.2, 2.7)
