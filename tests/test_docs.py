@@ -13,6 +13,7 @@ import pytest
 
 import likewise
 from likewise.comparison.methods import parse_methods
+from likewise.recipes import find_recipe
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -64,6 +65,18 @@ def test_the_page_on_extending_counts_the_names_that_are_needed(what, block):
     text = (DOCS / "extend.md").read_text(encoding="utf-8")
     names, modules = re.search(rf"\| {what} \| (\d+) of (\d+) modules? \|", text).groups()
     assert (int(names), int(modules)) == (sum(map(len, taken.values())), len(taken))
+
+
+@pytest.mark.parametrize("name", ["arccse", "sncse", "gclsr"])
+def test_the_page_of_a_system_names_options_and_presets_that_its_recipe_has(name):
+    text = (DOCS / f"systems/{name}.md").read_text(encoding="utf-8")
+    presets = find_recipe(name).presets
+    known = {option for preset in presets.values() for option in type(preset).model_fields}
+    rows = re.findall(r"^\| (`[^|]*?`) \|", text, re.MULTILINE)
+    named = {option for row in rows for option in re.findall(r"`([a-z_]+)`", row)}
+    assert len(named) > 10
+    assert named <= known
+    assert set(re.findall(r"--preset ([a-z-]+)", text)) <= set(presets)
 
 
 def test_few_blocks_are_not_run():
