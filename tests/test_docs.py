@@ -39,6 +39,12 @@ def test_every_name_of_a_page_can_be_imported(page):
         assert hasattr(likewise, first) or find_spec(f"likewise.{first}"), dotted
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_script_and_module_that_a_page_names_is_there(page):
+    for path in re.findall(r"`(?:python )?((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:py|md))\b", page.read_text(encoding="utf-8")):
+        assert any((folder / path).exists() for folder in (ROOT, ROOT / "src/likewise")), path
+
+
 def test_the_methods_of_the_comparison_still_exist_with_their_options():
     methods = tomllib.loads((ROOT / "benchmarks/comparison.toml").read_text(encoding="utf-8"))["methods"]
     assert len(parse_methods(methods)) == len(methods)
