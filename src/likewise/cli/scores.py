@@ -22,11 +22,8 @@ from likewise.cli.shared_options import (
 )
 from likewise.errors import counted
 from likewise.recipes.training_options import TrainingOptions
-from likewise.runs.installation import job_of
 from likewise.runs.job import check_target
 
-ORIGIN = "origin:"
-"""The prefix of a workspace of `likewise context`, for its Origin."""
 MeasuringPrecision = Annotated[Optional[str], Option(help="fp32, or bf16 for bfloat16 autocast.")]
 BatchSize = Annotated[int, Option(help="Sentences in a batch.")]
 
@@ -50,10 +47,11 @@ def _whole_numbers(text: Any) -> tuple[int, ...]:
 def evaluate(
     *,
     model: Annotated[
-        str,
+        list[str],
         Argument(
             help="A model's folder, its hub name, bundled:minilm or bundled:mpnet; bertscore:MODEL, "
-            "cross-encoder:MODEL or origin:WORKSPACE (likewise context); or an index, for retrieval:FOLDER."
+            "cross-encoder:MODEL or origin:WORKSPACE (likewise context); or an index, for retrieval:FOLDER. Of "
+            "several, one table with the differences from the first."
         ),
     ],
     tasks: Annotated[
@@ -73,22 +71,40 @@ def evaluate(
     json: Annotated[
         Optional[Path], Option(help="Write the whole report to this file as well.", callback=_check_json)
     ] = None,
+    latex: Annotated[
+        Optional[Path], Option(help="Write the table as LaTeX (booktabs) to this file as well.", callback=_check_json)
+    ] = None,
+    csv: Annotated[
+        Optional[Path], Option(help="Write the numbers as CSV to this file as well.", callback=_check_json)
+    ] = None,
 ) -> None:
-    """Score a model, or a scorer of pairs, on tasks."""
-    scored: Any = model
-    if model.startswith(ORIGIN):
-        from likewise.context import open_origin
-
-        scored = open_origin(model.removeprefix(ORIGIN))
-    elif job_of(model) == "index":
-        scored = likewise.Index(model)
+    """Score a model, or several side by side, on tasks."""
     how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "quiet": not sys.stderr.isatty()}
     how["without_overlap"] = without_overlap
-    report = likewise.evaluate(scored, tasks, data=data, **how)
-    _show_report(report)
-    if json is not None:
-        report.to_json(json)
-        typer.echo(f"Report: {json}")
+    report: Any = likewise.evaluate(model if len(model) > 1 else model[0], tasks, data=data, **how)
+    (_show_reports if len(model) > 1 else _show_report)(report)
+    for path, write in ((json, report.to_json), (latex, report.to_latex), (csv, report.to_csv)):
+        if path is not None:
+            write(path)
+            typer.echo(f"Report: {path}")
+
+
+def _show_reports(reports: Any) -> None:
+    """Print the scores of several models, a row for each task, and their differences from the first."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from likewise.evaluation.score_table import DIFFERENCES
+
+    console = Console(highlight=False)
+    for columns, rows in (reports.scores.texts(), reports.scores.difference_texts()):
+        if rows:
+            turned = list(zip(*(columns, *rows), strict=True))
+            console.print(table_of(("Task" if columns[0] == "Model" else columns[0], *turned[0][1:]), turned[1:]))
+            console.print()
+    console.print(Text(DIFFERENCES, style="dim"), soft_wrap=True)
+    for note in reports.notes():
+        console.print(Text(note, style="yellow"), soft_wrap=True)
 
 
 def _show_report(report: Any) -> None:

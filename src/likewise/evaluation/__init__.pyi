@@ -15,6 +15,7 @@ from .rank_errors import analyze_errors as analyze_errors
 from .registry import GROUPS as GROUPS
 from .registry import known_tasks as known_tasks
 from .report import EvaluationReport as EvaluationReport
+from .report import EvaluationReports as EvaluationReports
 from .report import MissingTask as MissingTask
 from .suite import PairScorer as PairScorer
 from .suite import evaluate as evaluate

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from likewise.evaluation.task import Prepared, Rows, Task, TaskResult
+from likewise.evaluation.task import Items, Prepared, Rows, Task, TaskResult
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 
@@ -105,7 +105,8 @@ def score_pairs(
     )
     weighted = float(np.average([p.spearman for p in parts], weights=[p.n for p in parts])) if parts else None
     mean = float(np.mean([p.spearman for p in parts])) if parts else None
-    return PairResult(task.name, task.title, metric, score, len(gold), *found, parts, weighted, mean)
+    items = None if math.isnan(score) else Items(cosines, gold, ranked=metric == "spearman")
+    return PairResult(task.name, task.title, metric, score, len(gold), *found, parts, weighted, mean, items=items)
 
 
 def correlations(cosines: np.ndarray, gold: np.ndarray) -> tuple[float, float]:

@@ -1,15 +1,22 @@
-"""The report of an evaluation: typed results, exported as JSON or a table."""
+"""The report of an evaluation, of one model or of several: typed results as tables, JSON, a DataFrame or LaTeX."""
+
+from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from likewise.evaluation.task import TaskResult, number, plain
+from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, Texts, markdown_table
+from likewise.evaluation.task import EvaluationError, TaskResult, number, plain
 from likewise.runs.job import check_target
 from likewise.runs.whole_files import write_json
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True)
@@ -21,8 +28,8 @@ class MissingTask:
     reason: str
 
 
-@dataclass(frozen=True)
-class EvaluationReport:
+@dataclass(frozen=True, repr=False)
+class EvaluationReport(Printed):
     """The scores of one model.
 
     Attributes:
@@ -113,23 +120,98 @@ class EvaluationReport:
         blocks += ["\n".join(f"{note}  " for note in self.notes()).rstrip()] if self.notes() else []
         return "\n\n".join(blocks)
 
+    def texts(self) -> Texts:
+        """Return the main score of each task, and below them the averages."""
+        rows = [(one.title, one.metric, number(one.score), f"{one.n:,}") for one in self.results]
+        rows += [(f"Average of {group}", "", number(average), "") for group, average in self.averages.items()]
+        return ("Task", "Metric", "Score", "Items"), rows
 
-def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a Markdown table that is readable as plain text.
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a row for each task, with all of its numbers."""
+        import pandas
 
-    Args:
-        rows: the cells; a '|' in one is escaped, line breaks become blanks.
-        left: how many columns from the left are text; the others are numbers, aligned to the right.
+        rows = [{k: v for k, v in one.to_dict().items() if not isinstance(v, list | dict)} for one in self.results]
+        return pandas.DataFrame(rows).set_index("name") if rows else pandas.DataFrame()
 
-    >>> print(markdown_table(("Pair", "Rank"), [("a", "1"), ("long", "12")]))
-    | Pair | Rank |
-    | ---- | ---: |
-    | a    |    1 |
-    | long |   12 |
+
+@dataclass(frozen=True, repr=False)
+class EvaluationReports(Printed):
+    """The scores of several models on the same tasks.
+
+    Attributes:
+        reports: a report for each model, in the order given.
+        groups: the tasks of each average.
+
+    Raises:
+        EvaluationError: two models have one name.
     """
-    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in (columns, *rows)]
-    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(columns))]
-    cells.insert(1, ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)])
-    sides = ["<" if i < left else ">" for i in range(len(columns))]
-    lines = [[f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)] for row in cells]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    reports: tuple[EvaluationReport, ...]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [report.model for report in self.reports]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise EvaluationError(f"two models are called '{twice[0]}': give each once, by the name of its folder")
+
+    def __getitem__(self, model: str) -> EvaluationReport:
+        """Return the report of a model by its name."""
+        for report in self.reports:
+            if report.model == model:
+                return report
+        raise KeyError(f"{model} was not evaluated; there are {', '.join(r.model for r in self.reports)}")
+
+    @cached_property
+    def scores(self) -> ScoreTable:
+        """The main scores as one table, with the differences of any two models."""
+        groups = list(dict.fromkeys(group for report in self.reports for group in report.averages))
+        tasks = {result.name: result.title for report in self.reports for result in report.results}
+        columns = [Column(f"average {group}", f"Average of {group}", self.groups.get(group, ())) for group in groups]
+        columns += [Column(name, title, (name,)) for name, title in tasks.items()]
+        cells = {}
+        for report in self.reports:
+            found = {f"average {group}": average for group, average in report.averages.items()}
+            found |= {result.name: result.score for result in report.results}
+            cells |= {
+                (report.model, name): Cell({0: score})
+                for name, score in found.items()
+                if score is not None and not math.isnan(score)
+            }
+        items = {(report.model, result.name): result.items for report in self.reports for result in report.results}
+        labels = tuple(report.model for report in self.reports)
+        return ScoreTable(labels, tuple(columns), cells, lambda label, _, task: items.get((label, task)))
+
+    def notes(self) -> list[str]:
+        """Return what is missing or undefined, by model."""
+        lines = [(report.model, note) for report in self.reports for note in report.notes()]
+        return [f"{model}: {note}" for model, note in lines if not note.startswith("Average of")]
+
+    def table(self) -> str:
+        """Return the scores of all models, and their differences from the first, as Markdown."""
+        notes = "\n".join(f"{note}  " for note in self.notes()).rstrip()
+        return "\n\n".join(filter(None, [self.scores.table(), notes]))
+
+    def texts(self) -> Texts:
+        """Return the scores, a row for each model."""
+        return self.scores.texts()
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a row for each model and a column for each task."""
+        return self.scores.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON: the reports, and the differences from the first model."""
+        differences = self.scores.differences()
+        return {
+            "reports": [report.to_dict() for report in self.reports],
+            "differences": {model: {t: vars(d) for t, d in found.items()} for model, found in differences.items()},
+        }
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_dict` to a file, atomically.
+
+        Raises:
+            JobError: the folder to write in is not there.
+        """
+        check_target(path, "file")
+        write_json(Path(path), self.to_dict(), strict=True)

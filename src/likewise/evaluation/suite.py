@@ -7,17 +7,20 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 import numpy as np
 
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import GROUPS, resolve
-from likewise.evaluation.report import EvaluationReport, MissingTask
+from likewise.evaluation.report import EvaluationReport, EvaluationReports, MissingTask
 from likewise.evaluation.task import DocumentSearch, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks import sts
 from likewise.runs.arguments import checked
+from likewise.runs.installation import job_of
 from likewise.runs.progress import Progress
+from likewise.runs.registered import SCORERS_GROUP
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -46,9 +49,12 @@ class PairScorer(Protocol):
         """Return a score for each of P pairs, (P,); higher is more similar."""
 
 
-@checked
+Scored: TypeAlias = "SentenceTransformer | PairScorer | DocumentSearch | str | os.PathLike[str]"
+
+
+@overload
 def evaluate(
-    model: SentenceTransformer | PairScorer | DocumentSearch | str | os.PathLike[str],
+    model: Scored,
     tasks: str | Task | Iterable[str | Task] = "sts",
     *,
     data: str | os.PathLike[str] | None = None,
@@ -56,13 +62,40 @@ def evaluate(
     precision: Precision | None = None,
     without_overlap: bool = False,
     quiet: bool = True,
-) -> EvaluationReport:
-    """Score a model on evaluation tasks.
+) -> EvaluationReport: ...
+
+
+@overload
+def evaluate(
+    model: Sequence[Scored],
+    tasks: str | Task | Iterable[str | Task] = "sts",
+    *,
+    data: str | os.PathLike[str] | None = None,
+    batch_size: int = 64,
+    precision: Precision | None = None,
+    without_overlap: bool = False,
+    quiet: bool = True,
+) -> EvaluationReports: ...
+
+
+@checked
+def evaluate(
+    model: Scored | Sequence[Scored],
+    tasks: str | Task | Iterable[str | Task] = "sts",
+    *,
+    data: str | os.PathLike[str] | None = None,
+    batch_size: int = 64,
+    precision: Precision | None = None,
+    without_overlap: bool = False,
+    quiet: bool = True,
+) -> EvaluationReport | EvaluationReports:
+    """Score a model, or several side by side, on evaluation tasks.
 
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:mpnet"); or a
-            `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, or "cross-encoder:MODEL"; or, for
-            retrieval, a search with all its parts: a `likewise.Index`.
+            `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, "cross-encoder:MODEL", or
+            "origin:WORKSPACE" for the similarity by contexts; or, for retrieval, a search with all its parts: a
+            `likewise.Index` or its folder. A list of these gives one table, with the differences from the first.
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
             commas (sts12, sts-b-dev, mr, trec, afs, wiki-sections ...), your own data as retrieval:FOLDER,
             pairs:FILE or classes:FOLDER (docs/guides/evaluate.md), a `Task`, or a sequence of these.
@@ -73,13 +106,19 @@ def evaluate(
         quiet: show no progress on standard error.
 
     Returns:
-        The report. It names each task whose files are missing; an average that needs such a task is None.
+        The report; of several models the reports, in the order given. A report names each task whose files are
+        missing; an average that needs such a task is None.
 
     Raises:
         EvaluationError: a task is unknown.
         DataError: there is no data folder, or a file in it is malformed.
         LoadError: the model cannot be loaded.
     """
+    if isinstance(model, list | tuple):
+        how: dict[str, Any] = {"data": data, "batch_size": batch_size, "precision": precision, "quiet": quiet}
+        chosen = tuple(tasks) if not isinstance(tasks, str | Task) else tasks
+        reports = tuple(evaluate(one, chosen, without_overlap=without_overlap, **how) for one in model)
+        return EvaluationReports(reports, GROUPS)
     start = time.perf_counter()
     progress = Progress(quiet)
     wanted, groups = resolve(tasks)
@@ -89,8 +128,8 @@ def evaluate(
     # The data is read first: it takes a moment, and a model may take minutes.
     prepared, missing = read_tasks(wanted, data)
     scorer: Any = model if hasattr(model, "score_pairs") or hasattr(model, "documents") else None
-    if named.startswith((BERTSCORE, CROSS_ENCODER)):
-        scorer = _pair_scorer(named, batch_size, precision)
+    if named:
+        scorer = _named_scorer(named, batch_size, precision)
     if scorer is not None:
         reason = f"it needs sentence vectors, and {scorer.name} has none"
         if hasattr(scorer, "documents"):
@@ -145,12 +184,19 @@ def read_tasks(
     return prepared, missing
 
 
-def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> PairScorer:
-    from likewise.evaluation.pair_scorers import BertScore, CrossEncoderScorer
+def _named_scorer(name: str, batch_size: int, precision: Precision | None) -> Any:
+    """Return the scorer or the search that a name stands for; None for a model."""
+    if name.startswith((BERTSCORE, CROSS_ENCODER)):
+        from likewise.evaluation.pair_scorers import BertScore, CrossEncoderScorer
 
-    if name.startswith(CROSS_ENCODER):
-        return CrossEncoderScorer(name.removeprefix(CROSS_ENCODER), batch_size=batch_size, precision=precision)
-    return BertScore(name.removeprefix(BERTSCORE), batch_size=batch_size, precision=precision)
+        kind = CrossEncoderScorer if name.startswith(CROSS_ENCODER) else BertScore
+        return kind(name.partition(":")[2], batch_size=batch_size, precision=precision)
+    kind_of_name, colon, place = name.partition(":")
+    wanted = kind_of_name if colon else job_of(name)  # an index is a folder like any other
+    for entry in entry_points(group=SCORERS_GROUP):
+        if entry.name == wanted:
+            return entry.load()(place if colon else name)
+    return None
 
 
 def _way(scorer: Any, ready: Prepared) -> Callable[[Progress], TaskResult] | None:

@@ -7,7 +7,7 @@ A family of tasks is a file in `evaluation/tasks/`: a subclass of `Task` and a t
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -29,6 +29,22 @@ class TaskMissing(EvaluationError):  # noqa: N818 - an outcome that the report n
     """Raised if the data of one task is missing: the others are scored, and the report gives the reason."""
 
 
+@dataclass(frozen=True, eq=False)
+class Items:
+    """What a score is a statistic of: with it the difference of two models can be tested.
+
+    Attributes:
+        values: (N,) a value for each scored item: its own score, or the cosine of a rated pair.
+        gold: (N,) the ratings whose correlation with the values is the score; None if the score is the mean of the
+            values.
+        ranked: whether the correlation is Spearman's, and not Pearson's.
+    """
+
+    values: np.ndarray
+    gold: np.ndarray | None = None
+    ranked: bool = True
+
+
 @dataclass(frozen=True)
 class TaskResult:
     """The result of one task.
@@ -39,6 +55,7 @@ class TaskResult:
         metric: what `score` is ("spearman").
         score: the main score, times 100; NaN where it is undefined (all vectors equal).
         n: number of scored items.
+        items: what the score is a statistic of; None where it is not known, and in JSON.
     """
 
     COLUMNS: ClassVar[Mapping[str, str]] = {"Task": "title", "Metric": "metric", "Score": "score", "Items": "n"}
@@ -49,6 +66,7 @@ class TaskResult:
     metric: str
     score: float
     n: int
+    items: Items | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def cells(self) -> tuple[str, ...]:
         """Return the table row, in the order of COLUMNS."""
@@ -57,7 +75,7 @@ class TaskResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; an undefined score is None."""
-        return plain(asdict(self))
+        return plain({name: value for name, value in asdict(replace(self, items=None)).items() if name != "items"})
 
 
 Rows = Callable[[slice], np.ndarray]

@@ -17,6 +17,9 @@ RECIPES_GROUP = "likewise.recipes"
 BASELINES_GROUP = "likewise.baselines"
 """The group of entry points by which an installed package registers baselines, and the modules of their models."""
 
+SCORERS_GROUP = "likewise.scorers"
+"""The group of entry points by which an installed package registers what `likewise.evaluate` opens by NAME:PLACE."""
+
 COMPARED = ("consert", "ct", "esimcse", "tsdae", "whitening", "flow")
 """The names that the package `likewise-compared` registers."""
 

@@ -5,7 +5,7 @@ import pytest
 
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.task import DataError, TaskMissing
-from likewise.evaluation.tasks.negation import FILE, NegationGapTask, SemAntoNegTask, accuracy, draw, gaps
+from likewise.evaluation.tasks.negation import FILE, NegationGapTask, SemAntoNegTask, draw, gaps, right_rows
 
 ROW = {"idx": 0, "label": 2, "input": "It's not full.", "sentences": ["It's not empty.", "It's full.", "It's empty."]}
 
@@ -25,8 +25,8 @@ def test_accuracy_beside_a_loop_and_a_tie_is_wrong():
         x, *candidates = vectors[4 * row : 4 * row + 4].astype(float)
         cosines = [x @ c / np.linalg.norm(x) / np.linalg.norm(c) for c in candidates]
         right += all(cosines[labels[row]] > c for i, c in enumerate(cosines) if i != labels[row])
-    assert accuracy(vectors, labels) == right / 100
-    assert accuracy(np.ones((8, 3), dtype=np.float32), np.array([2, 0])) == 0
+    assert right_rows(vectors, labels).sum() == right
+    assert not right_rows(np.ones((8, 3), dtype=np.float32), np.array([2, 0])).any()
 
 
 def test_reads_rows_in_or_beside_the_data_folder(tmp_path):

@@ -16,7 +16,7 @@ import numpy as np
 
 from likewise.evaluation.data import OwnTask, table_rows
 from likewise.evaluation.pairs import cosines
-from likewise.evaluation.task import DataError, Prepared, Rows, TaskResult
+from likewise.evaluation.task import DataError, Items, Prepared, Rows, TaskResult
 
 NEIGHBOURS = 10
 SEED = 42
@@ -69,26 +69,28 @@ class ClassesTask(OwnTask):
         count = len(training)
         known, right = (np.array([label for label, _ in rows]) for rows in (training, part))
 
-        def result(accuracy: float, agreement: float) -> TaskResult:
+        def result(correct: np.ndarray | None, agreement: float) -> TaskResult:
             sizes = (len(right), agreement, len(set(right)), count)
-            return ClassesResult(self.name, self.title, "10-nn accuracy", accuracy, *sizes)
+            accuracy = math.nan if correct is None else 100 * float(correct.mean())
+            items = None if correct is None else Items(correct.astype(np.float64))
+            return ClassesResult(self.name, self.title, "10-nn accuracy", accuracy, *sizes, items=items)
 
         def score(vectors: np.ndarray) -> TaskResult:
             if not np.isfinite(vectors).all():
                 # A broken model has no score here, and keeps those of the other tasks.
-                return result(math.nan, math.nan)
+                return result(None, math.nan)
             vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
             agreement = 100 * cluster_agreement(vectors[count:], right)
             return score_rows(cosines(vectors[count:], vectors[:count]), agreement)
 
         def score_rows(rows: Rows, agreement: float = math.nan) -> TaskResult:
-            return result(100 * neighbour_accuracy(rows, known, right), agreement)
+            return result(right_neighbours(rows, known, right), agreement)
 
         return Prepared([text for _, text in (*training, *part)], score, score_rows=score_rows, ranked=count)
 
 
-def neighbour_accuracy(rows: Rows, known: np.ndarray, right: np.ndarray) -> float:
-    """Return the share of texts whose class most of their 10 nearest training texts have.
+def right_neighbours(rows: Rows, known: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return (M,) whether most of a text's 10 nearest training texts have its class.
 
     Of classes with equal votes the first in alphabetical order is taken.
 
@@ -97,13 +99,13 @@ def neighbour_accuracy(rows: Rows, known: np.ndarray, right: np.ndarray) -> floa
         right: their labels (M,).
     """
     names, places = np.unique(known, return_inverse=True)
-    correct = 0
+    correct = np.zeros(len(right), dtype=bool)
     for start in range(0, len(right), _BLOCK):
         block = slice(start, min(start + _BLOCK, len(right)))
         nearest = np.argpartition(rows(block), -NEIGHBOURS)[:, -NEIGHBOURS:]  # (B, 10)
         votes = [names[np.bincount(places[row]).argmax()] for row in nearest]
-        correct += int((np.array(votes) == right[block]).sum())
-    return correct / len(right)
+        correct[block] = np.array(votes) == right[block]
+    return correct
 
 
 def cluster_agreement(vectors: np.ndarray, right: np.ndarray) -> float:

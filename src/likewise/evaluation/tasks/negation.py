@@ -22,7 +22,7 @@ import numpy as np
 from likewise.errors import counted
 from likewise.evaluation.data import find_file, read_lines
 from likewise.evaluation.pairs import pair_cosines
-from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
+from likewise.evaluation.task import DataError, Items, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
 
 FILE = Path("semantoneg") / "SemAntoNeg_v1.0.jsonl"
@@ -49,13 +49,15 @@ class SemAntoNegTask(Task):
         labels = np.array([label for _, label in rows])
 
         def score(vectors: np.ndarray) -> TaskResult:
-            return TaskResult(self.name, self.title, "accuracy", 100 * accuracy(vectors, labels), len(labels))
+            found = right_rows(vectors, labels)
+            items = Items(found.astype(np.float64))
+            return TaskResult(self.name, self.title, "accuracy", 100 * float(found.mean()), len(labels), items=items)
 
         return Prepared([sentence for row, _ in rows for sentence in row], score)
 
 
-def accuracy(vectors: np.ndarray, labels: np.ndarray) -> float:
-    """Return the share of rows in which only the right candidate is nearest to the input.
+def right_rows(vectors: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return (R,) whether only the right candidate is nearest to the input.
 
     Args:
         vectors: (4R, D): of each row the input, then its three candidates.
@@ -66,7 +68,8 @@ def accuracy(vectors: np.ndarray, labels: np.ndarray) -> float:
     rows = np.arange(len(labels))
     right = cosines[rows, labels]
     cosines[rows, labels] = -np.inf
-    return float(np.mean(right > cosines.max(axis=1)))
+    found: np.ndarray = right > cosines.max(axis=1)
+    return found
 
 
 def _row(line: str, where: str) -> tuple[list[str], int]:
@@ -133,7 +136,8 @@ class NegationGapTask(Task):
             # The order is random already: the next sentence is another one at random.
             other = gaps(own, np.roll(own, -1, axis=0))
             mean, median, others = (100 * float(value) for value in (between.mean(), np.median(between), other.mean()))
-            return NegationGapResult(self.name, self.title, "gap", mean, self.size, median, others)
+            items = Items(between)
+            return NegationGapResult(self.name, self.title, "gap", mean, self.size, median, others, items=items)
 
         return Prepared([text for column in zip(*drawn, strict=True) for text in column], score)
 

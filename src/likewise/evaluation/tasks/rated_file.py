@@ -15,7 +15,7 @@ import numpy as np
 from likewise.corpus.files import format_suffix
 from likewise.evaluation.data import OwnTask, is_number, table_rows
 from likewise.evaluation.pairs import RatedPairs, correlations, prepare_pairs
-from likewise.evaluation.task import DataError, Prepared, TaskResult
+from likewise.evaluation.task import DataError, Items, Prepared, TaskResult
 
 _COLUMNS = ("score", "sentence1", "sentence2")
 
@@ -92,7 +92,8 @@ class RatedFileTask(OwnTask):
     def _result(self, scores: np.ndarray, gold: np.ndarray) -> RatedFileResult:
         spearman, _ = correlations(scores, gold)
         if not set(gold) <= {0.0, 1.0}:
-            return RatedFileResult(self.name, self.title, "spearman", spearman, len(gold), spearman, None)
+            items = None if math.isnan(spearman) else Items(scores, gold)
+            return RatedFileResult(self.name, self.title, "spearman", spearman, len(gold), spearman, None, items=items)
         from sklearn.metrics import average_precision_score
 
         precision = math.nan if math.isnan(spearman) else 100 * float(average_precision_score(gold, scores))

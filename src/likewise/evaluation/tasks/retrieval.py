@@ -24,7 +24,7 @@ import numpy as np
 from likewise.errors import require_extra
 from likewise.evaluation.data import OwnTask, is_number, json_rows, table_rows
 from likewise.evaluation.pairs import cosines
-from likewise.evaluation.task import DataError, DocumentSearch, Prepared, Rows, TaskResult
+from likewise.evaluation.task import DataError, DocumentSearch, Items, Prepared, Rows, TaskResult
 from likewise.runs.progress import Progress
 
 DEPTH = 100
@@ -129,7 +129,7 @@ class RetrievalTask(OwnTask):
         for query, given in ranking.items():
             if found.documents.get(query) == found.queries[query]:
                 given.pop(query, None)  # as in `result`
-        return self._with(*measures(found.grades, ranking), None, found)
+        return self._with(measures_of_each(found.grades, ranking), None, found)
 
     def result(self, found: Collection, scores_of: Rows) -> RetrievalResult:
         """Return the result of a ranking by the scores (Q, N) of all documents for a slice of the queries."""
@@ -143,7 +143,7 @@ class RetrievalTask(OwnTask):
             for query, scores in zip(queries[block], scores_of(block), strict=True):
                 if not np.isfinite(scores).all():
                     # A broken model has no score here, and keeps those of the other tasks.
-                    return self._with(math.nan, math.nan, None, found)
+                    return self._with({}, None, found)
                 if (itself := place.get(query)) is not None and found.documents[query] == found.queries[query]:
                     scores[itself] = -np.inf  # a query that is a document of the collection must not find itself
                 first = np.argpartition(scores, -DEPTH)[-DEPTH:] if len(scores) > DEPTH else np.arange(len(scores))
@@ -153,11 +153,16 @@ class RetrievalTask(OwnTask):
                     far = scores[[place[d] for d in found.violations[query]]]
                     obeyed.append((near[:, None] > far[None, :]).ravel())
         share = 100 * float(np.concatenate(obeyed).mean()) if obeyed else None
-        return self._with(*measures(found.grades, ranking), share, found)
+        return self._with(measures_of_each(found.grades, ranking), share, found)
 
-    def _with(self, ndcg: float, recall: float, obeyed: float | None, found: Collection) -> RetrievalResult:
+    def _with(
+        self, each: Mapping[str, tuple[float, float]], obeyed: float | None, found: Collection
+    ) -> RetrievalResult:
+        """Return the result of the measures of each query; none of them if the model is broken."""
+        ndcg, recall = np.mean([*each.values()], axis=0).tolist() if each else (math.nan, math.nan)
+        items = Items(np.array([each[query][0] / 100 for query in found.queries])) if each else None
         counts = (len(found.queries), recall, obeyed, found.left_out, len(found.documents))
-        return RetrievalResult(self.name, self.title, "ndcg@10", ndcg, *counts)
+        return RetrievalResult(self.name, self.title, "ndcg@10", ndcg, *counts, items=items)
 
 
 def ranked_by(
@@ -182,12 +187,6 @@ def ranked_by(
             ranking[query] = dict(list(kept.items())[:DEPTH])
             bar.advance()
     return ranking
-
-
-def measures(grades: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> tuple[float, float]:
-    """Return trec_eval's nDCG@10 and recall@100, times 100, as means over the queries of the ranking."""
-    ndcg, recall = np.mean(list(measures_of_each(grades, ranking).values()), axis=0)
-    return float(ndcg), float(recall)
 
 
 def measures_of_each(

@@ -1,0 +1,311 @@
+"""A table of scores: models in the rows, tasks in the columns, means over the seeds, and the differences of rows."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.evaluation.bootstrap import Difference, paired_difference, sampled_scores
+from likewise.evaluation.task import EvaluationError, Items
+from likewise.runs.whole_files import write_text
+
+if TYPE_CHECKING:
+    import pandas
+
+Texts = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""The columns of a table and the cells of its rows, as text."""
+
+WITHOUT_BEST = ("negation-gap",)
+"""Tasks that do not measure quality, so that no model is the best."""
+
+
+class Printed(ABC):
+    """A result that prints as a table, also in a notebook, and becomes a DataFrame, CSV or LaTeX.
+
+    A class that inherits from it has `table`, `to_frame` and `texts`.
+    """
+
+    @abstractmethod
+    def table(self) -> str:
+        """Return the result as Markdown."""
+
+    @abstractmethod
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the numbers as a pandas DataFrame, unrounded."""
+
+    @abstractmethod
+    def texts(self) -> Texts:
+        """Return the columns of the main table and the cells of its rows, rounded."""
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return `to_frame` as CSV; with a path, write it there as well."""
+        return _written(self.to_frame().to_csv(), path)
+
+    def to_latex(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the main table as LaTeX for the package booktabs; with a path, write it there as well."""
+        columns, rows = self.texts()
+        lines = [
+            rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
+            r"\toprule",
+            *(_latex_row(row) for row in (columns,)),
+            r"\midrule",
+            *map(_latex_row, rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+        return _written("\n".join(lines) + "\n", path)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return self.table()
+
+    def _repr_html_(self) -> str:
+        columns, rows = self.texts()
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in columns)
+        body = "".join(f"<tr>{''.join(f'<td>{_html(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    if path is not None:
+        write_text(Path(path), text)
+    return text
+
+
+def _html(cell: str) -> str:
+    bold = cell.startswith("**")
+    shown = escape(cell.replace("**", ""))
+    return f"<b>{shown}</b>" if bold else shown
+
+
+_LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_LATEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    shown = []
+    for cell in cells:
+        bold = cell.startswith("**")
+        text = "".join(_LATEX.get(sign, sign) for sign in cell.replace("**", ""))
+        shown.append(rf"\textbf{{{text}}}" if bold else text)
+    return f"{' & '.join(shown)} \\\\"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The scores of a model on a task, by seed."""
+
+    scores: Mapping[int, float]
+
+    @property
+    def mean(self) -> float:
+        """The mean over the seeds."""
+        return statistics.fmean(self.scores.values())
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation over the seeds (with N - 1); None for a single seed."""
+        return statistics.stdev(self.scores.values()) if len(self.scores) > 1 else None
+
+    def __str__(self) -> str:
+        """Return the mean, and ± the spread if there is one.
+
+        >>> str(Cell({1: 70.0, 2: 72.0}))
+        '71.00 ± 1.41'
+        """
+        return f"{self.mean:.2f}" + ("" if self.spread is None else f" ± {self.spread:.2f}")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table.
+
+    Attributes:
+        name: of a task, or "average GROUP".
+        title: its heading.
+        tasks: those whose mean it is.
+    """
+
+    name: str
+    title: str
+    tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class ScoreTable(Printed):
+    """Scores of models on tasks.
+
+    Attributes:
+        labels: the rows, in order.
+        columns: the columns, in order.
+        cells: label and name of the column to the scores; what is missing has no cell.
+        items_of: (label, seed, task) to what that score is a statistic of; None where it is not known.
+        heading: that of the first column.
+        notes_of: label to a cell of the last column, such as the number of seeds; empty for no such column.
+    """
+
+    labels: tuple[str, ...]
+    columns: tuple[Column, ...]
+    cells: Mapping[tuple[str, str], Cell]
+    items_of: Callable[[str, int, str], Items | None] = lambda *_: None
+    heading: str = "Model"
+    notes_of: Mapping[str, str] = field(default_factory=dict)
+
+    def best(self, column: Column) -> frozenset[str]:
+        """Return the labels with the highest mean of a column; means that agree in two decimals are tied."""
+        cells = {label: cell for label in self.labels if (cell := self.cells.get((label, column.name)))}
+        means = {label: round(cell.mean, 2) for label, cell in cells.items()}
+        if len(means) < 2 or column.name in WITHOUT_BEST:
+            return frozenset()
+        return frozenset(label for label, mean in means.items() if mean == max(means.values()))
+
+    def difference(self, label: str, other: str, column: str | None = None) -> Difference | None:
+        """Return how much more a row scores than another, with the 95% interval over the items and the seeds.
+
+        Args:
+            column: the title or name of a column; the first by default.
+
+        Returns:
+            None if a score is missing, or if there is nothing to draw from: one seed, and a task whose items are not
+            known.
+
+        Raises:
+            EvaluationError: there is no such row or column.
+        """
+        chosen = self._column(column)
+        for one in (label, other):
+            if one not in self.labels:
+                raise EvaluationError(f"there is no row '{one}'; there are {', '.join(self.labels)}")
+        cells = [self.cells.get((one, chosen.name)) for one in (label, other)]
+        if None in cells:
+            return None
+        samples = [self._samples(one, chosen) for one in (label, other)]
+        ours, theirs = samples if all(samples) else ({}, {})
+        return paired_difference(cells[0].scores, cells[1].scores, ours, theirs)  # type: ignore[union-attr]
+
+    def differences(self, other: str | None = None) -> dict[str, dict[str, Difference]]:
+        """Return label and title of a column to the difference from one row, by default the first."""
+        other = other or self.labels[0]
+        return {
+            label: {
+                column.title: found
+                for column in self.columns
+                if (found := self.difference(label, other, column.name)) is not None
+            }
+            for label in self.labels
+            if label != other
+        }
+
+    def _column(self, wanted: str | None) -> Column:
+        for column in self.columns:
+            if wanted in (None, column.name, column.title):
+                return column
+        raise EvaluationError(f"there is no column '{wanted}'; there are {', '.join(c.title for c in self.columns)}")
+
+    def _samples(self, label: str, column: Column) -> dict[int, np.ndarray]:
+        """Return seed to the mean of the tasks' scores on samples; {} if the items of one task are not known."""
+        found = {}
+        for seed in self.cells[label, column.name].scores:
+            parts = [self._sampled.get((label, seed, task)) for task in column.tasks]
+            if not parts or any(part is None for part in parts):
+                return {}
+            found[seed] = np.mean(parts, axis=0)  # type: ignore[arg-type]
+        return found
+
+    @cached_property
+    def _sampled(self) -> dict[tuple[str, int, str], np.ndarray]:
+        """(label, seed, task) to the scores on samples of the items, where all models have the same number of them."""
+        found: dict[tuple[str, int, str], np.ndarray] = {}
+        for task in dict.fromkeys(task for column in self.columns for task in column.tasks):
+            cells = {label: self.cells.get((label, task)) for label in self.labels}
+            keys = [(label, seed) for label, cell in cells.items() if cell for seed in cell.scores]
+            items = {key: one for key in keys if (one := self.items_of(*key, task)) is not None}
+            if len({len(one.values) for one in items.values()}) == 1:
+                scores = sampled_scores(task, [*items.values()])
+                found |= {(*key, task): row for key, row in zip(items, scores, strict=True)}
+        return found
+
+    def texts(self) -> Texts:
+        """Return the columns and the cells, the best mean of each column between two asterisks."""
+        last = ("Seeds",) if self.notes_of else ()
+        columns = (self.heading, *(column.title for column in self.columns), *last)
+        rows = [
+            (label, *(self._text(label, column) for column in self.columns), *([self.notes_of[label]] if last else []))
+            for label in self.labels
+        ]
+        return columns, rows
+
+    def _text(self, label: str, column: Column) -> str:
+        cell = self.cells.get((label, column.name))
+        if cell is None:
+            return "–"
+        mean, _, spread = str(cell).partition(" ")
+        return f"{f'**{mean}**' if label in self.best(column) else mean} {spread}".rstrip()
+
+    def difference_texts(self, other: str | None = None) -> Texts:
+        """Return the columns and the cells of the differences from one row, by default the first."""
+        other = other or self.labels[0]
+        found = self.differences(other)
+        titles = [c.title for c in self.columns if any(c.title in row for row in found.values())]
+        rows = [(label, *(str(row.get(title, "–")) for title in titles)) for label, row in found.items() if row]
+        return (f"Difference from {other}", *titles), rows
+
+    def table(self) -> str:
+        """Return the scores, and the differences from the first row, as Markdown."""
+        blocks = [markdown_table(*self.texts())]
+        columns, rows = self.difference_texts() if len(self.labels) > 1 else ((), [])
+        if rows:
+            blocks += [markdown_table(columns, rows), DIFFERENCES]
+        return "\n\n".join(blocks)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a row for each model, and for each column its mean, and its spread where there are several seeds."""
+        import pandas
+
+        rows: dict[str, dict[str, Any]] = {}
+        for label in self.labels:
+            cells = {column.title: self.cells.get((label, column.name)) for column in self.columns}
+            rows[label] = {}
+            for title, cell in cells.items():
+                rows[label][title] = None if cell is None else cell.mean
+                if cell is not None and cell.spread is not None:
+                    rows[label][f"{title} ±"] = cell.spread
+        return pandas.DataFrame.from_dict(rows, orient="index").rename_axis(self.heading)
+
+
+DIFFERENCES = (
+    "In brackets the 95% interval over the items and the seeds, by a paired bootstrap; * does not hold zero. With one "
+    "seed the chance of training is not in it."
+)
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a Markdown table that is readable as plain text.
+
+    Args:
+        rows: the cells; a '|' in one is escaped, line breaks become blanks.
+        left: how many columns from the left are text; the others are numbers, aligned to the right.
+
+    >>> print(markdown_table(("Pair", "Rank"), [("a", "1"), ("long", "12")]))
+    | Pair | Rank |
+    | ---- | ---: |
+    | a    |    1 |
+    | long |   12 |
+    """
+    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in (columns, *rows)]
+    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(columns))]
+    cells.insert(1, ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)])
+    sides = ["<" if i < left else ">" for i in range(len(columns))]
+    lines = [[f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)] for row in cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
