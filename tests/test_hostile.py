@@ -13,7 +13,7 @@ import torch
 import likewise
 from likewise.comparison.comparison_page import page
 from likewise.comparison.methods import parse_methods
-from likewise.comparison.outcome import Comparison
+from likewise.comparison.result import Comparison
 from likewise.context.index_stage import Retrieval
 from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError

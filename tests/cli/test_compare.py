@@ -21,9 +21,7 @@ def data(sentences, tmp_path):
 
 
 def test_a_configuration_with_an_ablation_in_one_line(corpus_file, tiny_base, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("likewise.comparison.inspection.SENTENCES", 10)
-    monkeypatch.setattr("likewise.comparison.inspection._negated", lambda sentences: {})
-    monkeypatch.setattr("likewise.comparison.comparison_job._DRAWINGS", {})
+    monkeypatch.setattr("likewise.comparison.comparison_job.draw_scores", lambda *_: None)
     config = tmp_path / "compare.toml"
     config.write_text(
         f"""
@@ -58,7 +56,7 @@ def test_a_configuration_with_an_ablation_in_one_line(corpus_file, tiny_base, da
             "compare.toml: there is no option method: did you mean methods? There are",
         ),
         ("methods = [", "is not TOML"),
-        ('methods = ["simcse"]', "Missing option '--corpus'"),
+        ('methods = ["simcse"]\nsteps = 1', "give a corpus (--corpus FILE)"),
         ("", "Missing option '--method'"),
     ],
 )

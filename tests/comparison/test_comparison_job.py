@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import random
 import re
@@ -9,7 +10,7 @@ import signal
 
 import pytest
 
-from likewise.comparison import compare, comparison_job, inspection
+from likewise.comparison import Method, compare, comparison_job
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.one_run import RunMaker
 from likewise.evaluation import DataError
@@ -17,8 +18,6 @@ from likewise.recipes import OptionError
 from likewise.runs.job import JobError, read_record, work_of
 from likewise.runs.orderly_stop import Stopped
 
-# No parser, which takes seconds to load, and few sentences.
-FEW = {"SENTENCES": 30, "_negated": lambda sentences: {0: "it does not rain", 1: "no dog sees a cat"}}
 SMALL = {"steps": 4, "batch_size": 8, "eval_steps": 2, "held_out": 20, "max_length": 16}
 
 
@@ -39,8 +38,6 @@ def shared(tmp_path_factory, corpus_file, tiny_base, data):
     out, told = tmp_path_factory.mktemp("comparison"), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIKEWISE_CACHE", str(tmp_path_factory.mktemp("cache")))
-        for name, value in FEW.items():
-            patch.setattr(inspection, name, value)
         given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev,sts12", "seeds": (1, 2), **SMALL}
         methods = [
             "simcse",
@@ -67,7 +64,6 @@ def test_every_method_has_its_runs(shared):
     assert found.waiting == 0
     simcse = found.rows[1]
     assert all(0 < abs(score) <= 100 for score in simcse.cells["sts-b-dev"].scores.values())
-    assert [point["step"] for point in simcse.finished[0]["curve"]] == [0, 2, 4]
     assert found.rows[2].finished[0]["options"]["margin"] == 0.0
 
 
@@ -101,12 +97,32 @@ def test_the_page_needs_nothing_else(shared):
     assert re.findall(r"(?:src|href)=\"(?!data:image/png;base64,)", text) == []
     assert "<script" not in text
     assert "url(" not in text
-    for title in ("Scores", "Training curves", "Cosines", "The worst pairs"):
-        assert title in text
-    assert text.count("<img ") == 3
-    drawn = {path.name for path in out.glob("*.png")}
-    assert drawn == {"scores.png", "curves.png", "losses.png", "path.png", "similarity.png", "maps.png"}
-    assert "beside this page: losses.png, maps.png, path.png." in text
+    assert text.count("<img ") == 1
+    assert {path.name for path in out.glob("comparison.*")} == {
+        f"comparison.{kind}" for kind in ("json", "md", "html", "csv", "tex")
+    }
+
+
+def test_two_rows_differ_by_an_interval_over_pairs_and_seeds(shared):
+    found, out, *_ = shared
+    difference = found.scores.difference("simcse", "base")
+    means = {row.label: row.cells["sts-b-dev"].mean for row in found.rows if row.cells}
+    assert difference.value == pytest.approx(means["simcse"] - means["base"])
+    assert difference.low < difference.value < difference.high
+    written = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+    assert written["differences"]["simcse"]["STS-B dev"]["low"] == difference.low
+    assert "Difference from base" in (out / "comparison.md").read_text(encoding="utf-8")
+
+
+def test_it_becomes_a_frame_and_latex(shared):
+    found, out, *_ = shared
+    frame = found.to_frame()
+    assert frame.loc["simcse", "STS-B dev"] == found.rows[1].cells["sts-b-dev"].mean
+    assert frame.loc["simcse", "STS-B dev ±"] == found.rows[1].cells["sts-b-dev"].spread
+    assert (out / "comparison.tex").read_text(encoding="utf-8") == found.to_latex()
+    assert (out / "comparison.csv").read_text(encoding="utf-8") == found.to_csv()
+    assert "simcse" in str(found)
+    assert "<td>simcse</td>" in found._repr_html_()
 
 
 def test_models_are_not_left_behind(shared):
@@ -118,9 +134,7 @@ def test_models_are_not_left_behind(shared):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Reports without pictures, which take seconds."""
-    monkeypatch.setattr(comparison_job, "_DRAWINGS", {})
-    for name, value in FEW.items():
-        monkeypatch.setattr(inspection, name, value)
+    monkeypatch.setattr(comparison_job, "draw_scores", lambda *_: None)
 
 
 def test_what_is_done_is_not_done_again(shared, corpus_file, monkeypatch, undrawn):
@@ -140,7 +154,7 @@ def test_failed_runs_are_done_again_if_asked(shared, corpus_file, monkeypatch, u
     _, out, _, methods, given = shared
     again = []
 
-    def run(self, method, seed):
+    def run(self, method, seed, items):
         again.append(method.label)
         return {"label": method.label, "seed": seed, "status": "failed", "error": "still lost", "seconds": 0.0}
 
@@ -161,17 +175,17 @@ def test_a_run_that_was_stopped_after_its_training_is_not_trained_again(
     again = compare("simcse", str(corpus_file), out=tmp_path, quiet=True, **given)
     assert again.failures == []
     assert again.rows[1].cells == first.rows[1].cells
-    assert again.rows[1].finished[0]["curve"] == first.rows[1].finished[0]["curve"]
+    assert again.rows[1].finished[0]["dev"] == first.rows[1].finished[0]["dev"]
 
 
 def test_a_stopped_comparison_goes_on(corpus_file, tiny_base, data, tmp_path, monkeypatch, undrawn, capsys):
     given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1,)}
     real = RunMaker.run
 
-    def stopped(self, method, seed):
+    def stopped(self, method, seed, items):
         if method.name == "last-average":
             raise KeyboardInterrupt
-        return real(self, method, seed)
+        return real(self, method, seed, items)
 
     monkeypatch.setattr(RunMaker, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
@@ -212,11 +226,11 @@ def test_a_signal_stops_after_the_run_and_the_same_call_goes_on(
     given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1,), **SMALL, "quiet": True}
     made, real = [], RunMaker.run
 
-    def run(self, method, seed):
+    def run(self, method, seed, items):
         made.append(method.label)
         if len(made) == 1:
             os.kill(os.getpid(), signal.SIGINT)
-        return real(self, method, seed)
+        return real(self, method, seed, items)
 
     monkeypatch.setattr(RunMaker, "run", run)
     with pytest.raises(Stopped, match=r"after run 1 of 2\. Run the same command again to resume"):
@@ -244,3 +258,23 @@ def test_what_is_wrong_is_told_before_work_starts(changes, error, message, corpu
     with pytest.raises(error, match=message):
         compare(corpus=str(corpus_file), out=tmp_path / "out", quiet=True, **given)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_function_may_make_a_model_and_no_corpus_is_needed_if_nothing_learns(
+    tiny_base, data, tmp_path, undrawn, saved_model
+):
+    import likewise
+
+    def made(folder, seed):
+        return {"model": likewise.load(saved_model, precision="fp32"), "note": seed}
+
+    own = Method("mine", "made", "mine", make=made)
+    given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1, 2), "quiet": True}
+    found = compare(["base", own], out=tmp_path, **given)
+    assert [(row.label, [run.get("note") for run in row.finished]) for row in found.rows] == [
+        ("base", [None]),
+        ("mine", [1, 2]),
+    ]
+    assert found.failures == []
+    with pytest.raises(ComparisonError, match="simcse learns from text: give a corpus"):
+        compare("simcse", out=tmp_path / "other", steps=1, **given)

@@ -33,22 +33,6 @@ def test_values_in_braces_are_a_method_each():
     assert len({method.key for method in found}) == 4
 
 
-def test_a_grid_knows_what_varies():
-    found = parse_methods(["simcse", "sncse beta={0.3,2} alpha=0.1 weight={1e-3,5e-4}"])
-    assert found[0].varied == {}
-    assert [method.varied for method in found[1:]] == [
-        {"beta": beta, "weight": weight} for beta in (0.3, 2.0) for weight in (1e-3, 5e-4)
-    ]
-    assert len({method.grid for method in found[1:]}) == 1
-    presets = parse_methods(["arccse preset={cpu,paper-base}", "{simcse,arccse} batch_size=8"])
-    assert [method.varied for method in presets] == [
-        {"preset": "cpu"},
-        {"preset": "paper-base"},
-        {"method": "simcse"},
-        {"method": "arccse"},
-    ]
-
-
 def test_a_combination_that_contradicts_itself_is_named():
     found = parse_methods(["sncse alpha={0.1,0.2} beta={0.15,2}"])
     assert [bool(method.contradiction) for method in found] == [False, False, True, False]
@@ -112,7 +96,7 @@ def test_the_key_is_of_the_options_and_not_of_the_label():
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["arcsce"], "no method 'arcsce'. There are base,"),
+        (["arcsce"], "no method 'arcsce'. Did you mean arccse? There are base,"),
         (["arccse margn=0"], "no option margn: did you mean margin? There are accumulation"),
         (["arccse margin=ten"], "margin must be a number, not 'ten'"),
         (["arccse head=2"], "head must be true or false, not '2'"),

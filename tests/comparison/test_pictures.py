@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from likewise.comparison.pictures import check_extra, panels, save, styles
+from likewise.comparison.pictures import check_extra, panels, save
 from likewise.errors import MissingExtraError
 
 pytest.importorskip("matplotlib")
@@ -25,8 +25,3 @@ def test_a_missing_extra_names_the_cure(monkeypatch):
     monkeypatch.setattr("likewise.errors.find_spec", lambda name: None if name == "matplotlib" else name)
     with pytest.raises(MissingExtraError, match=r'needs matplotlib: pip install "likewise\[report\]"'):
         check_extra()
-
-
-def test_lines_differ_by_colour_and_marker():
-    assert len(set(styles(7))) == 7
-    assert styles(9)[7:] == styles(9)[:2]

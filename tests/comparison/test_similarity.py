@@ -3,8 +3,17 @@ import json
 import numpy as np
 import pytest
 
-from likewise.comparison.analyses import SimilarityReport, analyze_similarity, draw_sentences, write_similarity
-from likewise.comparison.inspection import NEGATION, OTHER, VIEWS, Distribution, partners
+from likewise.comparison.analyses import (
+    NEGATION,
+    OTHER,
+    VIEWS,
+    Distribution,
+    SimilarityReport,
+    analyze_similarity,
+    draw_sentences,
+    partners,
+    write_similarity,
+)
 from likewise.comparison.methods import ComparisonError
 
 

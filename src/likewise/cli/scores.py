@@ -140,7 +140,10 @@ def compare(
             help='A method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid); or "all".',
         ),
     ],
-    corpus: Annotated[list[str], Option(help="Text: a file, a folder, a glob or bundled:wiki-sample; repeatable.")],
+    corpus: Annotated[
+        Optional[list[str]],
+        Option(help="Text to train on: a file, a folder, a glob or bundled:wiki-sample; repeatable."),
+    ] = None,
     base: Annotated[
         str,
         Option(help="A Hugging Face name, a folder, or bundled:NAME, for every method that takes a transformer."),
@@ -150,7 +153,7 @@ def compare(
     seeds: Annotated[
         str,
         Option(
-            help="The seeds; a method that a seed changes is made with each of them, and the pictures show the first.",
+            help="The seeds; a method that a seed changes is made with each of them.",
             parser=_whole_numbers,
             metavar="N,N...",
         ),
@@ -169,6 +172,7 @@ def compare(
     ] = None,
     tasks: Annotated[str, Option(help="The evaluation tasks, as `likewise evaluate` takes them.")] = "sts",
     data: DataOption = None,
+    precision: MeasuringPrecision = None,
     keep_models: Annotated[bool, flag("--keep-models", "Keep the models in the folder, under runs/.")] = False,
     retry_failed: Annotated[bool, flag("--retry-failed", "Repeat runs that failed before.")] = False,
     quiet: QuietOption = False,
@@ -184,10 +188,10 @@ def compare(
 
 def _show_comparison(found: Any) -> None:
     """Print the table of the comparison, its notes, and the place of the page."""
-    from likewise.comparison.comparison_page import notes, scores_table
+    from likewise.comparison.comparison_page import notes, scores_table, verdict
 
     typer.echo(f"\n{scores_table(found)}\n")
-    for line in notes(found):
+    for line in [*notes(found), verdict(found)]:
         typer.echo(line)
     typer.echo(f"report: {found.path / 'comparison.html'}")
 

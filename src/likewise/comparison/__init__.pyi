@@ -6,4 +6,4 @@ from .comparison_job import compare as compare
 from .methods import ComparisonError as ComparisonError
 from .methods import Method as Method
 from .methods import parse_methods as parse_methods
-from .outcome import Comparison as Comparison
+from .result import Comparison as Comparison

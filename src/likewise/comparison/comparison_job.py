@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.comparison.comparison_page import markdown, page
-from likewise.comparison.curve_pictures import draw_curves, draw_grids, draw_losses, draw_path
+from likewise.comparison.comparison_page import page
 from likewise.comparison.methods import Method, Settings, check_shared, parse_methods
 from likewise.comparison.one_run import FAILED, RunMaker
-from likewise.comparison.outcome import Comparison
-from likewise.comparison.pictures import check_extra, draw_maps, draw_scores, draw_similarities
+from likewise.comparison.pictures import check_extra, draw_scores
+from likewise.comparison.result import Comparison
 from likewise.corpus import CorpusOptions
 from likewise.runs.arguments import checked
 from likewise.runs.job import check_target, open_job
@@ -23,21 +22,11 @@ from likewise.runs.progress import Progress
 from likewise.runs.whole_files import read_json, write_json, write_text
 from likewise.transformers_output import only_errors
 
-_DRAWINGS = {
-    "scores": draw_scores,
-    "grid": draw_grids,
-    "curves": draw_curves,
-    "losses": draw_losses,
-    "path": draw_path,
-    "similarity": draw_similarities,
-    "maps": draw_maps,
-}
-
 
 @checked
 def compare(
-    methods: str | Sequence[str],
-    corpus: str | os.PathLike[str] | Sequence[str],
+    methods: str | Method | Sequence[str | Method],
+    corpus: str | os.PathLike[str] | Sequence[str] = (),
     *,
     base: str = "bundled:minilm",
     vectors: str = "bundled:glove",
@@ -48,30 +37,33 @@ def compare(
     preset: str | None = None,
     tasks: str = "sts",
     data: str | os.PathLike[str] | None = None,
+    precision: str | None = None,
     corpus_options: CorpusOptions | None = None,
     keep_models: bool = False,
     retry_failed: bool = False,
     quiet: bool = False,
     **shared: Any,
 ) -> Comparison:
-    """Train and evaluate methods under one budget, and write a table, a page and its pictures.
+    """Train and evaluate methods under one budget, and write a table, a page and a picture.
 
     A stopped comparison is resumed by the same call, and a finished one grows by new methods and seeds. The bases that
     the methods start from are always rows, unchanged.
 
     Args:
-        methods: a method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid); or "all".
-        corpus: text to train on, as in `likewise.train`.
+        methods: a method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid); or "all"; or
+            a `Method`, such as one with a function that makes the model.
+        corpus: text to train on, as in `likewise.train`; may be left out if no method learns.
         base: a Hugging Face name, a folder, or `bundled:NAME`, for every method that takes a transformer.
         vectors: word vectors, for every method that takes them.
         out: the folder of the comparison.
-        seeds: each method that a seed changes is made with each of them; the pictures of models show the first.
-        steps: updates of each training; give either steps or minutes.
+        seeds: each method that a seed changes is made with each of them.
+        steps: updates of each training; give either steps or minutes, or max_steps with each method.
         minutes: minutes of updates for each training, without its evaluations; a short training of each method
             turns them into a number of updates.
         preset: the preset of every recipe that names none itself; the first of each by default.
         tasks: the evaluation tasks, as in `likewise.evaluate`.
         data: the folder of SentEval's data.
+        precision: of the evaluation, as in `likewise.evaluate`.
         corpus_options: how the corpus is read.
         keep_models: keep the models in the folder, under runs/.
         retry_failed: repeat runs that failed before.
@@ -79,7 +71,7 @@ def compare(
         shared: training options of every recipe, over the presets' (batch_size, max_length, eval_steps ...).
 
     Returns:
-        The comparison; comparison.json, .md and .html and the pictures are in `out`.
+        The comparison, which prints as a table; comparison.json, .md, .html, .csv and .tex are in `out`.
 
     Raises:
         LikewiseError: before the first run. What goes wrong in a run is in the report instead.
@@ -87,7 +79,8 @@ def compare(
     """
     check_extra()
     check_shared(shared)
-    asked = parse_methods([methods] if isinstance(methods, str) else methods, preset=preset, shared=shared)
+    lines = [methods] if isinstance(methods, str | Method) else methods
+    asked = parse_methods(lines, preset=preset, shared=shared)
     settings = Settings(
         methods=_with_bases(tuple(method for method in asked if not method.contradiction)),
         seeds=tuple(seeds),
@@ -101,14 +94,16 @@ def compare(
         preset=preset,
         shared=shared,
         corpus_options=corpus_options,
+        precision=precision,
     )
     check_target(out)
     progress = Progress(quiet)
     read = settings.read_corpus(progress)
     plan = settings.plan(read)
     contradictions = {method.label: method.contradiction for method in asked if method.contradiction}
-    runs = settings.runs(len(read))
-    shown = settings.to_dict() | {"corpus": list(read.sources), "sentences": len(read), "sha256": read.sha256}
+    runs = settings.runs(len(read) if read else 0)
+    text = {"corpus": list(read.sources), "sentences": len(read), "sha256": read.sha256} if read else {"sentences": 0}
+    shown = settings.to_dict() | text
 
     with open_job(out, plan, grows=True) as job, orderly_stop(progress) as stop, only_errors():
         parts = Parts(job.result / "results")
@@ -132,12 +127,14 @@ def compare(
         waiting = [(method, seed) for method, seed in runs if (method.label, seed) not in results]
         try:
             for i, (method, seed) in enumerate(waiting, start=1):
-                result = results[method.label, seed] = maker.run(method, seed)
+                items = parts.path(files[method.label, seed]).with_suffix(".npz")
+                items.parent.mkdir(parents=True, exist_ok=True)
+                result = results[method.label, seed] = maker.run(method, seed, items)
                 with parts.new(files[method.label, seed]) as path:
                     write_json(path, result, strict=True)
                 left = (time.monotonic() - started) / i * (len(waiting) - i)
                 progress.tell(_line(result, len(results), len(runs), left))
-                _write(so_far(), job.result, pictures=False)
+                _write(so_far(), job.result, final=False)
                 job.publish({"runs": len(runs), "done": len(results)})
                 if i < len(waiting):
                     stop.check(f"after run {len(results)} of {len(runs)}")
@@ -150,20 +147,21 @@ def compare(
     return so_far()
 
 
-def _write(found: Comparison, folder: Path, pictures: bool = True) -> None:
-    """Write comparison.json and .md; with pictures also these and comparison.html, which take seconds."""
-    write_json(folder / "comparison.json", found.to_dict(), strict=True)
-    write_text(folder / "comparison.md", markdown(found))
-    if pictures:
-        drawn = {name: path for name, draw in _DRAWINGS.items() if (path := draw(found, folder / f"{name}.png"))}
-        write_text(folder / "comparison.html", page(found, drawn))
+def _write(found: Comparison, folder: Path, final: bool = True) -> None:
+    """Write comparison.json; at the end also .md, .csv, .tex, the picture and .html."""
+    write_json(folder / "comparison.json", found.to_dict(differences=final), strict=True)
+    if final:  # the differences take seconds, and so does the picture
+        write_text(folder / "comparison.md", found.table() + "\n")
+        found.to_csv(folder / "comparison.csv")
+        found.to_latex(folder / "comparison.tex")
+        write_text(folder / "comparison.html", page(found, draw_scores(found, folder / "scores.png")))
 
 
 def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:
     """Put the unchanged bases first: the transformer and the word vectors, where methods use them."""
     missing = []
     for name, vectors in (("base", False), ("word-average", True)):
-        own = [m for m in methods if m.kind not in ("model", "origin") and m.base is None]
+        own = [m for m in methods if m.kind not in ("model", "origin", "made") and m.base is None]
         members = [m for m in own if m.takes_vectors == vectors]
         if members and not any(m.is_base for m in members):
             missing.append(name)

@@ -3,20 +3,24 @@
 A page is one file that needs no network and follows the reader's light or dark setting.
 """
 
+from __future__ import annotations
+
 import base64
 import os
 import re
-from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.comparison.methods import ComparisonError
-from likewise.comparison.outcome import Cell, Column, Comparison, Row
 from likewise.comparison.pictures import check_extra
+from likewise.errors import counted
 from likewise.evaluation.rank_errors import ErrorAnalysis
-from likewise.evaluation.report import markdown_table
+from likewise.evaluation.score_table import DIFFERENCES, markdown_table
 from likewise.runs.pages import page_of
+
+if TYPE_CHECKING:
+    from likewise.comparison.result import Comparison, Row
 
 _WORDS = re.compile(r"\w+(?:['’]\w+)*|\s+|[^\w\s]")
 
@@ -24,6 +28,8 @@ _WORDS = re.compile(r"\w+(?:['’]\w+)*|\s+|[^\w\s]")
 Marked = list[tuple[str, bool]]
 
 _NO = "–"
+_COLLAPSED = -0.01
+"""A uniformity above it: all vectors are nearly one. It is 0 where they coincide, and -2 to -3.5 in a good encoder."""
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -31,31 +37,11 @@ def number(value: float | None, digits: int = 2) -> str:
     return _NO if value is None else f"{value:.{digits}f}"
 
 
-def cell_text(cell: Cell | None) -> tuple[str, str]:
-    """Return the mean, followed by ± and the spread if there is one.
-
-    >>> cell_text(Cell({1: 70.0, 2: 72.0}))
-    ('71.00', '± 1.41')
-    """
-    if cell is None:
-        return _NO, ""
-    return number(cell.mean), "" if cell.spread is None else f"± {cell.spread:.2f}"
-
-
-def seeds_text(row: Row) -> str:
-    """Return the number of runs behind the means, in words."""
-    if row.waiting:
-        return f"{len(row.finished)} ({len(row.waiting)} to do)"
-    if row.failed:
-        return f"{len(row.finished)} ({len(row.failed)} failed)"
-    return "same for all" if row.same_for_every_seed else str(len(row.finished))
-
-
 def about(found: Comparison) -> str:
     """Return a paragraph about what all rows share."""
     settings = found.settings
     shared = ", ".join(f"{name} {value}" for name, value in settings["shared"].items())
-    budget = "nothing is trained"
+    budget = "of each method's own" if any(row.method.kind == "recipe" for row in found.rows) else "nothing is trained"
     if settings["steps"] is not None:
         budget = f"{settings['steps']:,} updates"
     elif settings["minutes"] is not None:
@@ -63,7 +49,7 @@ def about(found: Comparison) -> str:
     parts = [
         f"Base {settings['base']}",
         f"word vectors {settings['vectors']}" if any(row.method.takes_vectors for row in found.rows) else "",
-        f"{settings['sentences']:,} sentences",
+        f"{settings['sentences']:,} sentences" if settings["sentences"] else "",
         f"budget {budget}",
         f"preset {settings['preset']}" if settings["preset"] else "",
         f"every recipe with {shared}" if shared else "",
@@ -85,7 +71,7 @@ def reading(found: Comparison) -> str:
 
 
 def notes(found: Comparison) -> list[str]:
-    """List the runs that are missing, failed or still to be done, one line each."""
+    """List what is missing, failed or still to be done, and what looks wrong, one line each."""
     lines = [f"Missing: {title}, {reason}." for title, reason in found.missing.items()]
     lines += [f"Not scored: {what}, {reason}." for what, reason in found.left_out.items()]
     lines += [f"Left out of the grid: {label}, as {reason}." for label, reason in found.contradictions.items()]
@@ -93,23 +79,52 @@ def notes(found: Comparison) -> list[str]:
     if found.waiting:
         runs = "1 run is" if found.waiting == 1 else f"{found.waiting} runs are"
         lines.append(f"{runs} still to be done: run the same command again to resume.")
-    return lines
+    return [*lines, *_warnings(found)]
+
+
+def _warnings(found: Comparison) -> list[str]:
+    """List the rows whose vectors have collapsed, parts of a loss that did nothing, and rows that are the same."""
+    lines = []
+    for row in found.rows:
+        uniformity = row.mean_of("uniformity")
+        if uniformity is not None and uniformity > _COLLAPSED:
+            lines.append(
+                f"{row.label}: all of its vectors are nearly the same (uniformity {uniformity:.3f}), so that its "
+                "scores are of what little is left: take a base that is a sentence encoder, or another pooling."
+            )
+        idle = set.intersection(*(set(result.get("idle", ())) for result in row.finished)) if row.finished else set()
+        lines += [
+            f"{row.label}: the part '{part}' of the loss was 0 in every update: it added nothing here."
+            for part in sorted(idle)
+        ]
+    same: dict[Any, list[str]] = {}
+    for row in found.rows:
+        if row.method.kind == "recipe" and row.cells:
+            scores = tuple((name, *cell.scores.items()) for name, cell in row.cells.items())
+            same.setdefault(scores, []).append(row.label)
+    return lines + [
+        f"{', '.join(labels)}: the same scores to the last digit; what differs between them changed nothing here."
+        for labels in same.values()
+        if len(labels) > 1
+    ]
 
 
 def scores_table(found: Comparison) -> str:
-    """Return the scores as Markdown."""
+    """Return the scores, and the differences from the unchanged base, as Markdown."""
+    blocks = [markdown_table(*found.texts())]
+    columns, rows = _differences(found)
+    return "\n\n".join([*blocks, *([markdown_table(columns, rows), DIFFERENCES] if rows else [])])
 
-    def shown(row: Row, column: Column) -> str:
-        mean, spread = cell_text(row.cells.get(column.name))
-        return f"{f'**{mean}**' if row.label in found.best(column) else mean} {spread}".rstrip()
 
-    columns = ("Method", *(column.title for column in found.columns), "Seeds")
-    rows = [(row.label, *(shown(row, column) for column in found.columns), seeds_text(row)) for row in found.rows]
-    return markdown_table(columns, rows)
+def _differences(found: Comparison) -> Any:
+    return found.scores.difference_texts(found.reference) if found.columns and len(found.rows) > 1 else ((), [])
 
 
 #: The columns of `making`.
-MADE = ("Method", "Base", "Preset", "Changed", "Updates", "Batch", "Kept at", "Seconds", "Alignment", "Uniformity")
+MADE = (
+    *("Method", "Base", "Preset", "Changed", "Updates", "Batch", "Kept at", "Updates a second", "Alignment"),
+    "Uniformity",
+)
 
 
 def making(row: Row) -> tuple[str, ...]:
@@ -118,16 +133,16 @@ def making(row: Row) -> tuple[str, ...]:
     options = first.get("options") or {}
     trained = row.method.kind == "recipe"
     batch = options.get("batch_size", 0) * options.get("accumulation", 1)
-    kept = [step for result in row.finished if (step := (result.get("dev") or {}).get("step")) is not None]
+    kept = [step for run in row.finished if trained and (step := (run.get("dev") or {}).get("step")) is not None]
     return (
         row.label,
         str(first.get("base", row.method.base or _NO)),
         str(first.get("preset") or _NO),
         ", ".join(f"{name} {short(value)}" for name, value in row.method.options.items()) or _NO,
-        f"{first['steps']:,}" if first.get("steps") is not None else _NO,
+        f"{first['steps']:,}" if trained and first.get("steps") is not None else _NO,
         f"{batch:,}" if trained and batch else _NO,
         ", ".join(map(str, kept)) or _NO,
-        number(row.mean_of("training_seconds"), 0) if row.method.kind in ("recipe", "baseline") else _NO,
+        number(row.mean_of("updates_a_second")),
         number(row.mean_of("alignment"), 3),
         number(row.mean_of("uniformity"), 3),
     )
@@ -144,80 +159,79 @@ def markdown(found: Comparison) -> str:
     kinds = "\n".join(f"- `{row.label}`: {row.method.summary}" for row in found.rows)
     listed = "\n".join(f"- {line}" for line in notes(found))
     return (
-        f"# Comparison of {len(found.rows)} methods\n\n{about(found)}\n\n{reading(found)}\n\n{scores_table(found)}\n\n"
+        f"# Comparison of {len(found.rows)} methods\n\n{verdict(found)}\n\n{about(found)}\n\n{reading(found)}\n\n"
+        + f"{scores_table(found)}\n\n"
         + (f"{listed}\n\n" if listed else "")
-        + "## How each row was made\n\n"
-        + "Updates, seconds of training (evaluations counted), the update at which the checkpoint was kept for each "
-        + f"seed; alignment and uniformity of the kept model (lower is better for both).\n\n{made}\n\n{kinds}\n"
+        + f"## How each row was made\n\n{_MAKING}\n\n{made}\n\n{kinds}\n"
     )
+
+
+_MAKING = (
+    "Updates a second are those of training alone; 'kept at' is the update of the selected checkpoint for each seed; "
+    "alignment and uniformity are those of the kept model (lower is better for both)."
+)
 
 
 def verdict(found: Comparison) -> str:
     """Return which method is best by the first column, and by how much, in a sentence or two."""
+    done = len(found.results)
+    so_far = f"So far ({done} of {counted(len(found.runs), 'run')}): " if found.waiting else ""
     column = next(iter(found.columns), None)
     scored = [row for row in found.rows if column and column.name in row.cells]
     if column is None or not scored:
-        return "Nothing has been scored yet."
+        return f"{so_far}nothing has been scored yet."
     best = max(scored, key=lambda row: row.cells[column.name].mean)
-    cell, base = best.cells[column.name], found.base_row(best.method)
-    score = " ".join(cell_text(cell)).strip()
     if best.method.is_base:
-        return f"Nothing is better than the unchanged {best.label}, which scores {score} by {column.title}."
-    said = f"{best.label} is best by {column.title}: {score}"
-    if base is None or column.name not in base.cells:
+        others = "nothing that was scored" if found.waiting else "nothing"
+        said = f"{others} is better than the unchanged {best.label}, which scores {best.cells[column.name]} by "
+        return so_far + (said if so_far else said.capitalize()) + f"{column.title}."
+    said = f"{so_far}{best.label} is best by {column.title}: {best.cells[column.name]}"
+    base = next((row for row in scored if row.label == found.reference and row.method.is_base), None)
+    if base is None:
         return f"{said}."
-    gain = cell.mean - base.cells[column.name].mean
-    said += f", {gain:+.2f} over the unchanged {base.label}."
-    if cell.spread is None:
-        return said if best.same_for_every_seed else f"{said} That is one seed: how much of it is chance is not known."
-    return said if gain > 2 * cell.spread else f"{said} That is less than twice the spread over the seeds."
+    difference = found.scores.difference(best.label, base.label, column.name)
+    if difference is None:
+        gain = best.cells[column.name].mean - base.cells[column.name].mean
+        return f"{said}, {gain:+.2f} over the unchanged {base.label}: how much of it is chance is not known."
+    said += f", {difference.value:+.2f} over the unchanged {base.label}"
+    said += f" (95% interval {difference.low:+.2f} to {difference.high:+.2f})."
+    if not difference.is_sure:
+        return f"{said} It may be chance."
+    return said if len(best.finished) > 1 or best.same_for_every_seed else f"{said} One seed: its chance is not in it."
 
 
-_ON_THE_PAGE = ("scores", "curves", "similarity")
-
-
-def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
-    """Return the page of a comparison: the verdict, the table and three pictures; the others are named."""
-    worst = {row.label: errors for row in found.rows if (errors := row.inspection.get("worst"))}
-    # Over a grid, what its options do says more than a line for each of their values.
-    first = ("grid" if name == "scores" and "grid" in pictures else name for name in _ON_THE_PAGE)
-    shown = {name: pictures[name] for name in first if name in pictures}
-    others = sorted(path.name for name, path in pictures.items() if name not in shown)
-    return _rendered(f"Comparison of {len(found.rows)} methods", about(found), shown, worst, found, others)
+def page(found: Comparison, picture: Path | None) -> str:
+    """Return the page of a comparison: the verdict, the table, the differences, and the picture of the scores."""
+    return page_of(
+        "likewise.comparison",
+        "report.html.j2",
+        *(reading, notes, making, verdict),
+        MADE=MADE,
+        making_text=_MAKING,
+        differences=_differences(found),
+        reading_of_differences=DIFFERENCES,
+        headline=f"Comparison of {len(found.rows)} methods",
+        about=about(found),
+        picture=_encoded(picture) if picture else None,
+        found=found,
+    )
 
 
 def errors_page(analysis: ErrorAnalysis, headline: str, about: str, picture: Path) -> str:
     """Return the page of an error analysis."""
-    return _rendered(headline, about, {"errors": picture}, {analysis.model: analysis.to_dict()})
-
-
-def _rendered(
-    headline: str,
-    about: str,
-    pictures: Mapping[str, Path],
-    worst: Mapping[str, Any],
-    found: Comparison | None = None,
-    others: Sequence[str] = (),
-) -> str:
-    check_extra()
-    shown = {name: base64.b64encode(path.read_bytes()).decode("ascii") for name, path in pictures.items()}
-    among: dict[int, list[str]] = {}  # the methods that have a pair among their worst, by its index
-    for label, errors in worst.items():
-        for pair in errors["worst"]:
-            among.setdefault(pair["index"], []).append(label)
     return page_of(
         "likewise.comparison",
-        "report.html.j2",
-        *(cell_text, seeds_text, reading, notes, making, differences, rank, verdict),
-        MADE=MADE,
+        "errors.html.j2",
+        *(differences, rank),
         headline=headline,
         about=about,
-        pictures=shown,
-        worst=worst,
-        among=among,
-        found=found,
-        others=others,
+        picture=_encoded(picture),
+        errors=analysis.to_dict(),
     )
+
+
+def _encoded(picture: Path) -> str:
+    return base64.b64encode(picture.read_bytes()).decode()
 
 
 def rank(value: float) -> str:

@@ -8,14 +8,16 @@ make a grid: a method for each combination. Three names are not options of the m
 `preset` and `base` (in place of those of the comparison).
 """
 
+import difflib
 import hashlib
 import itertools
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from likewise.baselines import Baseline, baseline_names, find_baseline
@@ -28,7 +30,7 @@ from likewise.runs.options import ContradictionError, OptionError, Options, chec
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 
-MethodKind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore"]
+MethodKind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore", "made"]
 
 ALL = "all"
 _UNTRAINED: dict[str, str] = {
@@ -36,6 +38,7 @@ _UNTRAINED: dict[str, str] = {
     "model": "A saved model, named by path=FOLDER.",
     "origin": "Origin, the similarity by contexts, of a workspace, named by path=FOLDER.",
     "bertscore": "BERTScore on the tokens of the base.",
+    "made": "Made by a function.",
 }
 _VECTORS = "bundled:glove"
 _BUDGET = {"max_steps", "epochs"}
@@ -54,9 +57,11 @@ class Method:
         options: those that were written, over the preset's values.
         preset: of a recipe; None: the comparison's, or the recipe's first.
         base: its own base; None: the comparison's.
-        grid: the line with braces that it comes from, "" for none.
-        varied: its values of the options in braces.
         contradiction: why this combination of a grid cannot be made, "" where it can.
+        recipe: one that no name stands for, in place of `name`.
+        make: of the kind 'made', a function (folder, seed) that leaves a model in the folder or returns one; or that
+            returns facts for the record of the run, which may hold 'model', a model or what `likewise.evaluate` takes.
+        seeds: whether a made model depends on the seed.
     """
 
     label: str
@@ -65,15 +70,16 @@ class Method:
     options: dict[str, Any] = field(default_factory=dict)
     preset: str | None = None
     base: str | None = None
-    grid: str = ""
-    varied: dict[str, Any] = field(default_factory=dict)
     contradiction: str = ""
+    recipe: Recipe | None = field(default=None, compare=False)
+    make: Callable[[Path, int], Any] | None = field(default=None, compare=False)
+    seeds: bool = True
 
     @property
     def part(self) -> Recipe | Baseline | None:
         """The recipe or baseline, None for the other kinds."""
         if self.kind == "recipe":
-            return find_recipe(self.name)
+            return self.recipe or find_recipe(self.name)
         return find_baseline(self.name) if self.kind == "baseline" else None
 
     @property
@@ -89,7 +95,7 @@ class Method:
     @property
     def summary(self) -> str:
         """A description in one sentence."""
-        return self.part.summary if self.part else _UNTRAINED[self.name]
+        return self.part.summary if self.part else _UNTRAINED[self.kind]
 
     @cached_property
     def key(self) -> str:
@@ -98,30 +104,32 @@ class Method:
         >>> Method("ArcCSE!", "recipe", "arccse", {"margin": 0.0}).key
         'arccse-ca7138'
         """
-        said = json.dumps([self.kind, self.name, self.options, self.preset, self.base], sort_keys=True)
+        said = json.dumps([self.kind, self.name, self.options, self.preset, self.base], sort_keys=True, default=str)
         return f"{self.name}-{hashlib.sha256(said.encode()).hexdigest()[:6]}"
 
     def chosen(self, shared: Mapping[str, Any], preset: str | None) -> Any:
         """Return all of its options: the preset's, then the comparison's, then its own; None if it takes none."""
         if self.kind == "recipe":
-            return find_recipe(self.name).options(self.preset or preset, **{**shared, **self.options})
+            recipe = self.recipe or find_recipe(self.name)
+            return recipe.options(self.preset or preset, **{**shared, **self.options})
         return find_baseline(self.name).options(**self.options) if self.kind == "baseline" else None
 
     def differs_by_seed(self, sentences: int) -> bool:
         """Return whether the seed changes the model, for a corpus of that many sentences."""
         if self.kind != "baseline":
-            return self.kind == "recipe"
+            return self.kind in ("recipe", "made") and self.seeds
         drawn = getattr(self.chosen({}, None), "sentences", 0)
         return self.name == "flow" or 0 < drawn < sentences
 
 
 def parse_methods(
-    lines: Sequence[str], *, preset: str | None = None, shared: Mapping[str, Any] | None = None
+    lines: Sequence[str | Method], *, preset: str | None = None, shared: Mapping[str, Any] | None = None
 ) -> tuple[Method, ...]:
     """Read methods as they are written on the command line and in a configuration.
 
     Args:
-        lines: one or more methods each; 'all' stands for the base, every baseline and every recipe.
+        lines: one or more methods each; 'all' stands for the base, every baseline and every recipe. A `Method` stands
+            for itself.
         preset: of recipes that name none.
         shared: options of all recipes, over the preset's.
 
@@ -132,11 +140,12 @@ def parse_methods(
     ['simcse', 'arccse margin=0', 'arccse margin=10']
     """
     methods: dict[str, Method] = {}
-    for line in itertools.chain(
-        *(["base", *baseline_names(), *recipe_names()] if x.strip() == ALL else [x] for x in lines)
-    ):
-        for text, method in _grid(line, preset, shared or {}).items():
-            methods.setdefault(text, method)
+    for line in lines:
+        every = isinstance(line, str) and line.strip() == ALL
+        for one in ["base", *baseline_names(), *recipe_names()] if every else [line]:
+            found = {one.label: one} if isinstance(one, Method) else _grid(one, preset, shared or {})
+            for text, method in found.items():
+                methods.setdefault(text, method)
     labels = [method.label for method in methods.values()]
     if twice := [label for label in labels if labels.count(label) > 1]:
         raise ComparisonError(f"Two methods are called '{twice[0]}'. Give one of them another label=NAME.")
@@ -149,16 +158,10 @@ def _grid(line: str, preset: str | None, shared: Mapping[str, Any]) -> dict[str,
     choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
     lines = [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
     found = {text: _parse(text, preset, shared) for text in lines}
-    reasons = [method.contradiction for method, _ in found.values()]
+    reasons = [method.contradiction for method in found.values()]
     if all(reasons):
         raise ComparisonError(f"Method '{line}': {reasons[0]}.")
-    written = [given for _, given in found.values()]
-    varied = [n for n in written[0] if n != "label" and len({given.get(n) for given in written}) > 1]
-    grid = line if len(found) > 1 else ""
-    return {
-        text: replace(method, grid=grid, varied={n: method.options.get(n, given.get(n)) for n in varied})
-        for text, (method, given) in found.items()
-    }
+    return found
 
 
 def _given(line: str) -> tuple[list[str], dict[str, str]]:
@@ -181,15 +184,15 @@ def _given(line: str) -> tuple[list[str], dict[str, str]]:
     return words, given
 
 
-def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> tuple[Method, dict[str, str]]:
-    """Return a method, and what was written: its name under 'method', and its options."""
-    words, written = _given(line)
-    given = dict(written)
+def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> Method:
+    words, given = _given(line)
     name = given.pop("method")
     kind = "recipe" if name in recipe_names() else "baseline" if name in baseline_names() else name
-    if kind == name and name not in _UNTRAINED:
-        known = ", ".join([*_UNTRAINED, *baseline_names(), *recipe_names(), ALL])
-        raise ComparisonError(f"There is no method '{name}'. There are {known}.")
+    if kind == name and (name == "made" or name not in _UNTRAINED):
+        names = [*(one for one in _UNTRAINED if one != "made"), *baseline_names(), *recipe_names(), ALL]
+        near = difflib.get_close_matches(name, names, n=1)
+        question = f" Did you mean {near[0]}?" if near else ""
+        raise ComparisonError(f"There is no method '{name}'.{question} There are {', '.join(names)}.")
     label = given.pop("label", "") or " ".join(word for word in words if not word.startswith("label="))
     own, base = given.pop("preset", None), given.pop("base", None)
     if kind in ("model", "origin") and (base := given.pop("path", base)) is None:
@@ -203,10 +206,10 @@ def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> tuple[Me
             raise OptionError(unknown_option(next(iter(given)), ()))
         read = part.updated_from_strings(given).to_dict() if part and given else {}
     except ContradictionError as error:
-        return replace(method, contradiction=str(error)), written
+        return replace(method, contradiction=str(error))
     except OptionError as error:
         raise ComparisonError(f"Method '{line}': {error}.") from None
-    return replace(method, options={key: read[key] for key in given}), written
+    return replace(method, options={key: read[key] for key in given})
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,7 @@ class Settings:
     preset: str | None = None
     shared: dict[str, Any] = field(default_factory=dict)
     corpus_options: CorpusOptions | None = None
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         if not self.methods:
@@ -236,12 +240,16 @@ class Settings:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ComparisonError(f"Seeds are one or more different numbers, not {list(self.seeds)}.")
         trained = [method for method in self.methods if method.kind == "recipe"]
-        if trained and (self.steps is None) == (self.minutes is None):
+        free = [method for method in trained if "max_steps" not in method.options]
+        if (self.steps is not None and self.minutes is not None) or (free and self.steps is self.minutes):
             raise ComparisonError("All methods share one budget: give either steps or minutes.")
+        needs = [m for m in self.methods if m.kind == "recipe" or getattr(m.part, "corpus", "") == "required"]
+        if needs and not self.corpus:
+            raise ComparisonError(f"{needs[0].label} learns from text: give a corpus (--corpus FILE).")
         if any(budget is not None and not budget > 0 for budget in (self.steps, self.minutes)):
             raise ComparisonError(f"The budget must be above 0, not {self.steps or self.minutes}.")
         for method in trained:
-            find_recipe(method.name).check_base(self.base_of(method), self.options(method))
+            (method.recipe or find_recipe(method.name)).check_base(self.base_of(method), self.options(method))
         resolve(self.tasks)
 
     def base_of(self, method: Method) -> str:
@@ -250,7 +258,8 @@ class Settings:
 
     def options(self, method: Method) -> Any:
         """Return all options of a method under the budget; None where it has none."""
-        return method.chosen({**self.shared, "max_steps": self.steps or 0}, self.preset)
+        budget = {} if self.steps is None and self.minutes is None else {"max_steps": self.steps or 0}
+        return method.chosen({**self.shared, **budget}, self.preset)
 
     def runs(self, sentences: int) -> list[tuple[Method, int]]:
         """Return every run, all methods of one seed before the next seed."""
@@ -261,8 +270,10 @@ class Settings:
             if seed == self.seeds[0] or method.differs_by_seed(sentences)
         ]
 
-    def read_corpus(self, progress: Progress | None = None) -> PreparedCorpus:
-        """Read the corpus, which must fill one batch of every method."""
+    def read_corpus(self, progress: Progress | None = None) -> PreparedCorpus | None:
+        """Read the corpus, which must fill one batch of every method; None if there is none."""
+        if not self.corpus:
+            return None
         sizes = [o.batch_size * o.accumulation for m in self.methods if m.kind == "recipe" and (o := self.options(m))]
         return prepare(list(self.corpus), self.corpus_options, progress=progress, at_least=max(sizes, default=1))
 
@@ -277,12 +288,13 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that all rows of a table share, as plain values; the others may be extended later."""
         given = {name: getattr(self, name) for name in ("base", "vectors", "steps", "minutes", "preset", "shared")}
+        given |= {"precision": self.precision} if self.precision else {}
         options = (self.corpus_options or CorpusOptions()).to_dict()
         return given | {"corpus_options": options, "tasks": [task.name for task in resolve(self.tasks)[0]]}
 
-    def plan(self, corpus: PreparedCorpus) -> Plan:
+    def plan(self, corpus: PreparedCorpus | None) -> Plan:
         """Return the plan of the table."""
-        inputs = {"corpus": corpus.sha256, "set of evaluation files": self.tasks_found()}
+        inputs = {"corpus": corpus and corpus.sha256, "set of evaluation files": self.tasks_found()}
         return Plan("compare", self.to_dict(), inputs)
 
 

@@ -1,23 +1,29 @@
-"""One run of a comparison: make the model, score it and inspect it. The result is plain values for JSON."""
+"""One run of a comparison: make the model and score it. The result is plain values for JSON."""
+
+from __future__ import annotations
 
 import json
 import shutil
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from likewise.comparison.inspection import Material, inspect
+import numpy as np
+
 from likewise.comparison.methods import Method, Settings
 from likewise.corpus import PreparedCorpus
-from likewise.evaluation.task import plain
+from likewise.evaluation.task import Items, TaskResult, plain
 from likewise.recipes.training_options import TrainingOptions
-from likewise.runs.whole_files import read_json, write_json
+from likewise.runs.whole_files import read_json, write_json, written_whole
 
 FINISHED, FAILED = "finished", "failed"
 _PACE_UPDATES = 20  # of the training that measures the pace; the first half of them is slower, and not counted
+_NOT_LOSSES = {"step", "seconds", "cpu_seconds", "loss", "grad_norm", "learning_rate", "epoch"}
+"""Numbers of a log that are no part of the loss."""
 
 
 @dataclass(frozen=True)
@@ -25,23 +31,23 @@ class RunMaker:
     """The maker of the runs of a comparison.
 
     Attributes:
+        corpus: the text to train on; None if no method learns.
         models: the folder of the models, which are removed after their run; a training found there is resumed.
         pace: the file of the measured seconds an update, by the key of the method.
     """
 
     settings: Settings
-    corpus: PreparedCorpus
+    corpus: PreparedCorpus | None
     models: Path
     keep_models: bool
     pace: Path
 
-    @cached_property
-    def material(self) -> Material:
-        """The sentences that models are inspected with."""
-        return Material.of(self.corpus.dataset, self.settings.tasks, self.settings.data, self.settings.seeds[0])
+    def run(self, method: Method, seed: int, items: Path | None = None) -> dict[str, Any]:
+        """Do a run. An error is recorded as its result and does not end the comparison.
 
-    def run(self, method: Method, seed: int) -> dict[str, Any]:
-        """Do a run. An error is recorded as its result and does not end the comparison."""
+        Args:
+            items: the file for what the scores are statistics of (`kept_items`), by which differences are tested.
+        """
         started = time.monotonic()
         result: dict[str, Any] = {
             "label": method.label,
@@ -54,7 +60,7 @@ class RunMaker:
             "seed": seed,
         }
         try:
-            result |= {"status": FINISHED, **self._done(method, seed)}
+            result |= {"status": FINISHED, **self._done(method, seed, items)}
         except Exception as error:
             result |= {
                 "status": FAILED,
@@ -63,15 +69,14 @@ class RunMaker:
             }
         return plain(result | {"seconds": round(time.monotonic() - started, 1)})
 
-    def steps_of(self, method: Method) -> tuple[int, float | None]:
+    def steps_of(self, method: Method) -> tuple[int | None, float | None]:
         """Return the number of updates of a method, and the seconds per update if they had to be measured.
 
         A budget of minutes is turned into updates beforehand, instead of stopping by the clock: so the learning rate
-        ends where its schedule says, and all seeds of a method have the same number.
+        ends where its schedule says, and all seeds of a method have the same number. None is the method's own number.
         """
-        if self.settings.steps is not None:
+        if self.settings.minutes is None:
             return self.settings.steps, None
-        assert self.settings.minutes is not None
         known = read_json(self.pace) if self.pace.is_file() else {}
         if method.key not in known:
             write_json(self.pace, known | {method.key: self._measured(method)}, strict=True)
@@ -90,37 +95,41 @@ class RunMaker:
         middle = max(step for step in at if step <= _PACE_UPDATES // 2)
         return float(max((at[_PACE_UPDATES] - at[middle]) / (_PACE_UPDATES - middle), 1e-6))
 
-    def _done(self, method: Method, seed: int) -> dict[str, Any]:
+    def folder_of(self, method: Method, seed: int) -> Path:
+        """Return the folder of a run's model."""
+        return self.models / f"{method.key}-seed{seed}"
+
+    def _done(self, method: Method, seed: int, items: Path | None) -> dict[str, Any]:
         from likewise.evaluation import evaluate
         from likewise.inference import load
         from likewise.runs.provenance import machine, versions
 
-        settings, base = self.settings, self.settings.base_of(method)
-        out = self.models / f"{method.key}-seed{seed}"
-        found: dict[str, Any] = {"training_seconds": 0.0}
-        model: Any = f"bertscore:{base}"
-        if method.kind == "recipe":
-            found = self._trained(method, seed, out)
+        settings, base, out = self.settings, self.settings.base_of(method), self.folder_of(method, seed)
+        facts: dict[str, Any] = {}
+        model: Any = f"{method.kind}:{base}"  # of bertscore and origin
+        if method.kind == "made":
+            assert method.make is not None
+            made = method.make(out, seed)
+            facts = {**made} if isinstance(made, Mapping) else {"model": made}
+            model = facts.pop("model", None) or load(out, precision="fp32")
+        elif method.kind == "recipe":
+            facts = self._trained(method, seed, out)
             model = load(out, precision="fp32")
-        elif method.kind == "origin":
-            from likewise.context import open_origin
-
-            model = open_origin(base)
-        elif method.kind != "bertscore":
+        elif method.kind not in ("bertscore", "origin"):
             if method.kind == "baseline":
-                found = self._fitted(method, seed, out)
+                facts = self._fitted(method, seed, out)
             model = load(out if method.kind == "baseline" else base, precision="fp32")
-            found |= self._selection_score(model, seed)
-        report = evaluate(model, settings.tasks, data=settings.data)
+            facts |= self._selection_score(model, seed)
+        report = evaluate(model, settings.tasks, data=settings.data, precision=settings.precision)  # type: ignore[arg-type]
         for key, attribute in (("scores", "score"), ("titles", "title"), ("metrics", "metric")):
-            found[key] = {one.name: getattr(one, attribute) for one in report.results}
-        found["averages"] = dict(report.averages)
-        found["missing"] = {one.title: one.reason for one in report.missing}
-        if not isinstance(model, str) and hasattr(model, "encode") and seed == settings.seeds[0]:
-            found["inspection"] = inspect(model, method.label, self.material)
+            facts[key] = {one.name: getattr(one, attribute) for one in report.results}
+        facts["averages"] = dict(report.averages)
+        facts["missing"] = {one.title: one.reason for one in report.missing}
+        if items is not None:
+            keep_items(items, report.results)
         if not self.keep_models:
             shutil.rmtree(out, ignore_errors=True)
-        return {**found, "versions": versions(), "machine": machine()}
+        return {**facts, "versions": versions(), "machine": machine()}
 
     def _common(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         """Return the arguments that fitting and training share."""
@@ -130,7 +139,7 @@ class RunMaker:
     def _fitted(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         from likewise.baselines import baseline, find_baseline
 
-        corpus = None if find_baseline(method.name).corpus == "none" else self.settings.corpus
+        corpus = None if find_baseline(method.name).corpus == "none" else list(self.settings.corpus) or None
         record = baseline(
             method.name, corpus, overwrite=True, **self._common(method, seed, out), **method.options
         ).record
@@ -145,28 +154,30 @@ class RunMaker:
             return record
         settings = self.settings
         given = self._common(method, seed, out) | {"preset": method.preset or settings.preset, "data": settings.data}
-        return likewise.train(method.name, list(settings.corpus), **given, **{**settings.shared, **options}).record
+        recipe: Any = method.recipe or method.name
+        return likewise.train(recipe, list(settings.corpus), **given, **{**settings.shared, **options}).record
 
     def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         steps, seconds = self.steps_of(method)
-        record = self._train(method, seed, out, {"max_steps": steps, **method.options})
-        curve, losses = _course(out)
-        best = record.get("best") or {}
-        at_best = next((point for point in curve if point["step"] == best.get("step")), {})
+        budget = {} if steps is None else {"max_steps": steps}
+        record = self._train(method, seed, out, budget | method.options)
+        entries, best = _entries(out), record.get("best") or {}
         return {
             **{name: record[name] for name in ("options", "preset", "selection", "steps")},
             "seconds_an_update": seconds,
             "training_seconds": record["seconds"],
+            "updates_a_second": updates_a_second(entries),
+            "idle": idle_parts(entries),
             "dev": {name: best.get(name) for name in ("metric", "score", "step")},
-            **_geometry(at_best),
-            "curve": curve,
-            "losses": losses,
+            **_geometry(next((entry for entry in entries if _is_evaluation(entry, best.get("step"))), {})),
         }
 
     def _selection_score(self, model: Any, seed: int) -> dict[str, Any]:
         """Score an untrained model by the metric that selects the checkpoints of trained ones."""
         from likewise.training.selection import choose_selection
 
+        if self.corpus is None:
+            return {}
         options = TrainingOptions(**self.settings.shared)
         selection = choose_selection(self.corpus.dataset, options, seed, self.settings.data)
         if selection.evaluator is None:
@@ -176,26 +187,68 @@ class RunMaker:
         return {"selection": selection.description, "dev": dev, **_geometry(scores)}
 
 
+def keep_items(path: Path, results: tuple[TaskResult, ...]) -> None:
+    """Write what the scores of a run are statistics of: 32 bits a value."""
+    arrays: dict[str, np.ndarray] = {}
+    for result in results:
+        if result.items is not None:
+            arrays[f"{result.name}/values"] = result.items.values.astype(np.float32)
+            if result.items.gold is not None:
+                side = "ranked" if result.items.ranked else "rated"
+                arrays[f"{result.name}/{side}"] = result.items.gold.astype(np.float32)
+    with written_whole(path) as unfinished, unfinished.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def kept_items(path: Path) -> dict[str, Items]:
+    """Return what `keep_items` wrote, by task; {} if there is no such file."""
+    if not path.is_file():
+        return {}
+    with np.load(path) as arrays:
+        found = dict(arrays)
+    tasks = [name.rpartition("/")[0] for name in found if name.endswith("/values")]
+    return {
+        task: Items(
+            found[f"{task}/values"].astype(np.float64),
+            next((found[f"{task}/{side}"] for side in ("ranked", "rated") if f"{task}/{side}" in found), None),
+            f"{task}/rated" not in found,
+        )
+        for task in tasks
+    }
+
+
 def _entries(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    path = out / "log.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [json.loads(line) for line in lines]
 
 
-def _course(out: Path) -> tuple[list[dict[str, Any]], list[list[float]]]:
-    """Return the evaluations and the losses of a run.
+def updates_a_second(entries: list[dict[str, Any]]) -> float | None:
+    """Return the updates a second of a training's log, evaluations not counted; None if it does not say.
 
-    Returns:
-        A list of {'step', 'seconds', 'score', 'alignment', 'uniformity'} (the score is what selects the checkpoint),
-        and one of [step, loss]. The last entry of a step counts: a resumed run may have written it twice.
+    A loss is written right after its update, and the scores of an evaluation at its end: what lies between any entry
+    and the next loss is training.
     """
-    curve: dict[int, dict[str, Any]] = {}
-    losses: dict[int, float] = {}
-    for entry in _entries(out):
-        step = int(entry["step"])
-        if "loss" in entry:
-            losses[step] = float(entry["loss"])
-        if (score := _ending(entry, "spearman", "separation")) is not None:
-            curve[step] = {"step": step, "seconds": entry["seconds"], "score": score, **_geometry(entry)}
-    return [curve[step] for step in sorted(curve)], [[step, losses[step]] for step in sorted(losses)]
+    updates, seconds = 0, 0.0
+    for before, after in pairwise(entries):
+        if "loss" in after and after["step"] > before["step"] and after["seconds"] > before["seconds"]:
+            updates += after["step"] - before["step"]
+            seconds += after["seconds"] - before["seconds"]
+    return updates / seconds if seconds else None
+
+
+def idle_parts(entries: list[dict[str, Any]]) -> list[str]:
+    """Return the parts of the loss that were 0 in every entry of a training's log."""
+    parts: dict[str, float] = {}
+    for entry in (one for one in entries if "loss" in one):
+        for name, value in entry.items():
+            if name not in _NOT_LOSSES and isinstance(value, int | float):
+                parts[name] = max(parts.get(name, 0.0), abs(value))
+    return [name for name, largest in parts.items() if largest == 0]
+
+
+def _is_evaluation(entry: dict[str, Any], step: int | None) -> bool:
+    return entry.get("step") == step and _ending(entry, "spearman", "separation") is not None
 
 
 def _geometry(scores: dict[str, Any]) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""Pictures of a model's behaviour, and what all pictures share: colours for colour-blind readers, and plain axes.
+"""Pictures of scores, cosines and rank errors: colours for colour-blind readers, and plain axes.
 
 Figures are matplotlib Figure objects, which draw with Agg and are freed with their last reference; pyplot, its
 windows and its list of open figures stay out of it.
@@ -6,15 +6,12 @@ windows and its list of open figures stay out of it.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from likewise.comparison.inspection import NEGATION, OTHER, VIEWS
-from likewise.comparison.outcome import Comparison
 from likewise.errors import require_extra
 from likewise.evaluation.rank_errors import ErrorAnalysis
 from likewise.runs.whole_files import written_whole
@@ -22,14 +19,11 @@ from likewise.runs.whole_files import written_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from likewise.comparison.result import Comparison
+
 # Okabe and Ito 2008, 'Color Universal Design'; yellow is left out, too pale for a line on white.
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
-SKY, PURPLE, BLACK = "#56B4E9", "#CC79A7", "#000000"
-CYCLE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK)
-# Lines differ by their marker too: a colour alone is lost in a grey print.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_KINDS = {VIEWS: GREEN, NEGATION: ORANGE, OTHER: BLUE}
-_JOINED = dict.fromkeys(_KINDS, "a sentence and ")
+SKY, PURPLE = "#56B4E9", "#CC79A7"
 _DPI = 150
 _QUIET = "#666666"
 
@@ -95,13 +89,11 @@ def cut_middle(label: str, length: int = 40) -> str:
     return label[: length - end - 1] + "…" + label[-end:]
 
 
-def styles(count: int) -> Sequence[tuple[str, str]]:
-    """Return (colour, marker) of `count` lines; they repeat after seven colours."""
-    return [(CYCLE[i % len(CYCLE)], MARKERS[i % len(MARKERS)]) for i in range(count)]
-
-
 def draw_scores(found: Comparison, path: Path) -> Path | None:
-    """Draw the scores of the first column, a line for each method: its mean, and its runs as small dots."""
+    """Draw the scores of the first column, a line for each method: its mean, and its runs as small dots.
+
+    The axis is at least two points wide, so that hundredths of a point do not look far apart.
+    """
     if not found.columns:
         return None
     column = found.columns[0]
@@ -115,30 +107,10 @@ def draw_scores(found: Comparison, path: Path) -> Path | None:
     for height, cell in enumerate(shown.values()):
         axes.plot([*cell.scores.values()], [height] * len(cell.scores), "o", color=SKY, markersize=4, zorder=2)
         axes.plot([cell.mean], [height], "o", color=BLUE, markersize=8, zorder=3)
+    every = [score for cell in shown.values() for score in cell.scores.values()]
+    middle, half = (min(every) + max(every)) / 2, max(1.0, 0.55 * (max(every) - min(every)))
+    axes.set_xlim(middle - half, middle + half)
     axes.set_xlabel(column.title)
-    return save(figure, path)
-
-
-def draw_similarities(found: Comparison, path: Path) -> Path | None:
-    """Draw the distributions of cosines, a group of lines for each method: from the 5% to the 95% quantile."""
-    shown = {row.label: parts for row in found.rows if (parts := row.inspection.get("similarity"))}
-    if not shown:
-        return None
-    kinds = list(dict.fromkeys(one["kind"] for parts in shown.values() for one in parts))
-    others = iter((PURPLE, VERMILLION, SKY, BLACK, "#999999") * len(kinds))
-    colours = {kind: _KINDS.get(kind) or next(others) for kind in kinds}
-    figure, axes = _lines_of(list(shown), 0.2 + 0.14 * len(kinds))
-    step = 0.7 / len(kinds)
-    for height, parts in enumerate(shown.values()):
-        for one in parts:
-            y, kind = height + step * (kinds.index(one["kind"]) - (len(kinds) - 1) / 2), one["kind"]
-            ends = [one["quantiles"]["0.05"], one["quantiles"]["0.95"]]
-            axes.plot(ends, [y, y], color=colours[kind], linewidth=2.4, solid_capstyle="butt", alpha=0.6)
-            axes.plot([one["quantiles"]["0.5"]], [y], "o", color=colours[kind], markersize=6)
-    for kind, colour in colours.items():
-        axes.plot([], [], "o-", color=colour, linewidth=2.4, label=f"{_JOINED.get(kind, '')}{kind}")
-    figure.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=9)
-    axes.set_xlabel("cosine")
     return save(figure, path)
 
 
@@ -155,6 +127,7 @@ def draw_similarity(
 ) -> Path:
     """Draw distributions (`Distribution.to_dict`), a panel for each model and a shape for each kind of pairs."""
     kinds = list(dict.fromkeys(one["kind"] for parts in shown.values() for one in parts))
+    colours = dict(zip(kinds, (GREEN, ORANGE, BLUE, PURPLE, VERMILLION, SKY), strict=False))
     figure, flat = panels(
         len(shown),
         lambda lines, n: (max(5.0, 1.6 + 3.0 * n), 0.6 + lines * (0.9 + 0.34 * len(kinds))),
@@ -165,7 +138,7 @@ def draw_similarity(
     lowest = min(one["quantiles"]["0.01"] for parts in shown.values() for one in parts)
     for axes, (label, parts) in zip(flat, shown.items(), strict=True):
         for one in parts:
-            _shape(axes, one, len(kinds) - 1 - kinds.index(one["kind"]))
+            _shape(axes, one, len(kinds) - 1 - kinds.index(one["kind"]), colours)
         axes.set_title(cut_middle(label, 38), loc="left", fontsize=9.5)
         axes.set_yticks(range(len(kinds)), kinds[::-1])
         axes.set_xlabel("cosine similarity")
@@ -173,45 +146,17 @@ def draw_similarity(
     return save(figure, path, name)
 
 
-def _shape(axes: Any, one: Mapping[str, Any], height: int) -> None:
+def _shape(axes: Any, one: Mapping[str, Any], height: int, colours: Mapping[str, str]) -> None:
     """Draw a histogram mirrored at its axis, with a tick at the median."""
     counts = np.array(one["histogram"]["counts"], dtype=float)
     edges = np.linspace(-1.0, 1.0, len(counts) + 1)
     inside = np.flatnonzero(counts)
     part = slice(inside[0], inside[-1] + 2)  # to the end of the last bin
     share = np.append(0.42 * counts / counts.max(), 0.0)[part]
-    colour = _KINDS.get(one["kind"], PURPLE)
+    colour = colours.get(one["kind"], PURPLE)
     axes.fill_between(edges[part], height - share, height + share, step="post", color=colour, alpha=0.55, linewidth=0)
     median = one["quantiles"]["0.5"]
     axes.plot([median, median], [height - 0.42, height + 0.42], color="#222222", linewidth=1.6)
-
-
-def draw_maps(found: Comparison, path: Path) -> Path | None:
-    """Draw the sentences under dropout, a panel for each model, the untrained base first (ArcCSE, figure 1)."""
-    rows = [(row.label, mapped) for row in found.rows if (mapped := row.inspection.get("map"))]
-    if not rows:
-        return None
-    legend = [textwrap.fill(text, 36 * min(4, len(rows))) for text in rows[0][1]["sentences"]]
-    high = 0.5 + 0.2 * sum(text.count("\n") + 1 for text in legend)
-    figure, flat = panels(
-        len(rows), lambda lines, n: (max(4.6, 0.4 + 2.7 * n), high + 2.9 * lines), columns=4, share_x=False
-    )
-    for axes, (label, mapped) in zip(flat, rows, strict=True):
-        points, owner = np.array(mapped["points"]), np.array(mapped["of"])
-        for i, (colour, mark) in enumerate(styles(len(legend))):
-            look = {"color": colour, "marker": mark, "alpha": 0.75, "linewidths": 0}
-            axes.scatter(*points[owner == i].T, s=17, label=legend[i], **look)
-        numbers = f"cosine within {mapped['within']:.2f}, between {mapped['between']:.2f}"
-        axes.set_title(f"{cut_middle(label, 34)}\n{numbers}", loc="left", fontsize=9)
-        axes.grid(visible=False)
-        # Neither the scale nor the directions of the plane have a meaning: names, no numbers.
-        axes.set(xticks=[], yticks=[])
-        axes.set_xlabel("t-SNE, first axis", fontsize=8.5)
-        axes.set_ylabel("t-SNE, second axis", fontsize=8.5)
-        axes.margins(0.08)
-    handles, labels = flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower left", frameon=False, fontsize=8.5, markerscale=1.5)
-    return save(figure, path)
 
 
 def draw_errors(analysis: ErrorAnalysis, path: Path) -> Path:

@@ -3,19 +3,22 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from likewise.comparison.comparison_page import (
     making,
     markdown,
-    markdown_table,
     notes,
     open_folder,
     scores_table,
     verdict,
 )
 from likewise.comparison.methods import ComparisonError, parse_methods
-from likewise.comparison.outcome import Comparison
+from likewise.comparison.one_run import idle_parts, keep_items, kept_items, updates_a_second
+from likewise.comparison.result import Comparison
+from likewise.evaluation.score_table import markdown_table
+from likewise.evaluation.task import Items, TaskResult
 
 SETTINGS = {
     "base": "bundled:minilm",
@@ -82,7 +85,8 @@ def test_the_best_is_marked_and_equals_share_it(found):
 
 
 def test_the_table_as_it_is_printed(found):
-    assert [[cell.strip() for cell in line.strip("|").split("|")] for line in scores_table(found).splitlines()] == [
+    table = scores_table(found).split("\n\n")[0]
+    assert [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()] == [
         ["Method", "STS-B", "SICK-R", "Seeds"],
         ["---------------", "---------------:", "---------------:", "-----------:"],
         ["base", "**72.00**", "–", "same for all"],
@@ -128,14 +132,14 @@ def test_how_a_row_was_made():
             options={"batch_size": 16, "accumulation": 4},
             preset="cpu",
             steps=40,
-            training_seconds=seconds,
+            updates_a_second=pace,
             dev={"metric": "sts_dev_spearman", "score": 80.0, "step": step},
         )
-        for seed, seconds, step in ((1, 10.0, 20), (2, 13.0, 40))
+        for seed, pace, step in ((1, 10.0, 20), (2, 13.0, 40))
     ]
     found = Comparison(Path("out"), SETTINGS, (1, 2), ((method, 1), (method, 2)), tuple(runs))
     cells = making(found.rows[0])
-    assert cells == ("arccse margin=0", "bundled:minilm", "cpu", "margin 0", "40", "64", "20, 40", "12", "–", "–")
+    assert cells == ("arccse margin=0", "bundled:minilm", "cpu", "margin 0", "40", "64", "20, 40", "11.50", "–", "–")
 
 
 def test_a_folder_is_made_or_refused(tmp_path):
@@ -152,18 +156,80 @@ def test_a_cell_cannot_break_the_table():
     assert len({len(line) for line in lines}) == 1
 
 
-@pytest.mark.parametrize(
-    ("scores", "said"),
-    [
-        ({1: 72.0, 2: 73.0}, "simcse is best by STS-B: 72.50 ± 0.71, +2.50 over the unchanged base."),
-        ({1: 69.0, 2: 73.0}, "simcse is best by STS-B: 71.00 ± 2.83, +1.00 over the unchanged base. That is less than "
-         "twice the spread over the seeds."),
-        ({1: 69.0, 2: 70.0}, "Nothing is better than the unchanged base, which scores 70.00 by STS-B."),
-        ({}, "Nothing is better than the unchanged base, which scores 70.00 by STS-B."),
-    ],
-)  # fmt: skip
-def test_the_verdict_names_the_best_and_what_it_gains(scores, said):
+def test_the_verdict_names_the_best_its_gain_and_the_interval():
     base, simcse = parse_methods(["base", "simcse"])
-    results = (result("base", 1, {"sts-b": 70.0}), *(result("simcse", n, {"sts-b": s}) for n, s in scores.items()))
+    runs = ((base, 1), (simcse, 1), (simcse, 2), (simcse, 3))
+
+    def said(*scores):
+        results = (
+            result("base", 1, {"sts-b": 70.0}),
+            *(result("simcse", i, {"sts-b": score}) for i, score in enumerate(scores, 1)),
+        )
+        return verdict(Comparison(Path("out"), SETTINGS, (1, 2, 3), runs, results))
+
+    clear, close = said(72.0, 73.0, 72.5), said(69.0, 73.0, 72.0)
+    assert "simcse is best by STS-B: 72.50 ± 0.50, +2.50 over the unchanged base (95% interval +" in clear
+    assert "chance" not in clear
+    assert close.endswith("It may be chance.")
+    assert said(69.0, 69.0, 70.0) == "Nothing is better than the unchanged base, which scores 70.00 by STS-B."
+
+
+def test_an_unfinished_comparison_says_so_far():
+    base, simcse = parse_methods(["base", "simcse"])
     runs = ((base, 1), (simcse, 1), (simcse, 2))
-    assert verdict(Comparison(Path("out"), SETTINGS, (1, 2), runs, results)) == said
+    found = Comparison(Path("out"), SETTINGS, (1, 2), runs, (result("base", 1, {"sts-b": 70.0}),))
+    assert verdict(found).startswith("So far (1 of 3 runs): nothing that was scored is better")
+    assert verdict(Comparison(Path("out"), SETTINGS, (1, 2), runs, ())) == (
+        "So far (0 of 3 runs): nothing has been scored yet."
+    )
+
+
+def test_a_collapsed_base_an_idle_loss_and_equal_rows_are_told():
+    base, arccse, simcse = parse_methods(["base", "arccse margin=0", "simcse"])
+    results = (
+        result("base", 1, {"sts-b": 20.0}, uniformity=-0.0001),
+        result("arccse margin=0", 1, {"sts-b": 70.0}, uniformity=-2.0, idle=["triplets"]),
+        result("simcse", 1, {"sts-b": 70.0}, uniformity=-2.0, idle=[]),
+    )
+    runs = ((base, 1), (arccse, 1), (simcse, 1))
+    collapsed, idle, equal = notes(Comparison(Path("out"), SETTINGS, (1,), runs, results))[1:]
+    assert collapsed.startswith("base: ")
+    assert "-0.000" in collapsed
+    assert idle.startswith("arccse margin=0: ")
+    assert "'triplets'" in idle
+    assert equal.startswith("arccse margin=0, simcse: ")
+
+
+def test_updates_a_second_leave_evaluations_out():
+    log = [
+        {"step": 0, "seconds": 5.0, "eval_spearman": 1.0},
+        {"step": 10, "seconds": 10.0, "loss": 1.0},
+        {"step": 10, "seconds": 40.0, "eval_spearman": 2.0},
+        {"step": 20, "seconds": 45.0, "loss": 1.0},
+    ]
+    assert updates_a_second(log) == 2.0
+    assert updates_a_second([]) is None
+
+
+def test_a_part_of_the_loss_that_was_always_0_is_idle():
+    log = [{"step": 1, "loss": 1.0, "triplets": 0.0, "contrastive": 1.0}, {"step": 2, "loss": 1.0, "triplets": 0.0}]
+    assert idle_parts(log) == ["triplets"]
+
+
+def test_what_scores_are_statistics_of_comes_back(tmp_path):
+    rated = Items(np.array([0.5, 0.25]), np.array([1.0, 3.0]), ranked=False)
+    results = [
+        TaskResult("a", "A", "spearman", 1.0, 2, items=Items(np.array([0.5, 0.25]), np.array([1.0, 3.0]))),
+        TaskResult("b", "B", "pearson", 1.0, 2, items=rated),
+        TaskResult("c", "C", "accuracy", 1.0, 2, items=Items(np.array([1.0, 0.0]))),
+        TaskResult("d", "D", "f1", 1.0, 2),
+    ]
+    keep_items(tmp_path / "items.npz", tuple(results))
+    found = kept_items(tmp_path / "items.npz")
+    assert set(found) == {"a", "b", "c"}
+    for result_ in results[:3]:
+        again = found[result_.name]
+        assert again.values.tolist() == result_.items.values.tolist()
+        assert (again.gold is None) == (result_.items.gold is None)
+        assert again.ranked == result_.items.ranked
+    assert kept_items(tmp_path / "none.npz") == {}

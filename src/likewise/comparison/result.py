@@ -1,43 +1,24 @@
-"""The outcome of a comparison: means and spreads over the seeds, from the results of the runs."""
+"""The result of a comparison: means and spreads over the seeds, from the results of the runs, and their differences."""
+
+from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.comparison.methods import Method
-from likewise.comparison.one_run import FINISHED
+from likewise.comparison.one_run import FINISHED, kept_items
+from likewise.evaluation.registry import GROUPS
+from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, Texts
+from likewise.evaluation.task import Items
 
-# It does not measure quality (see likewise.evaluation.tasks.negation), so none of it is the best.
-_WITHOUT_BEST = ("negation-gap",)
+if TYPE_CHECKING:
+    import pandas
+
 DEV = "dev"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The scores of a method on a task, by seed."""
-
-    scores: dict[int, float]
-
-    @property
-    def mean(self) -> float:
-        """The mean over the seeds."""
-        return statistics.fmean(self.scores.values())
-
-    @property
-    def spread(self) -> float | None:
-        """The standard deviation over the seeds (with N - 1); None for a single seed."""
-        return statistics.stdev(self.scores.values()) if len(self.scores) > 1 else None
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the table: the name of a task, 'average NAME' or `DEV`, and its title."""
-
-    name: str
-    title: str
 
 
 @dataclass(frozen=True)
@@ -62,20 +43,18 @@ class Row:
         """Its name in tables and pictures."""
         return self.method.label
 
-    @property
-    def inspection(self) -> dict[str, Any]:
-        """The inspection of its first model; {} if there is none."""
-        return next((found for result in self.finished if (found := result.get("inspection"))), {})
-
-    @property
-    def dev_score(self) -> float | None:
-        """The score of its first model by the metric that selects checkpoints."""
-        return (self.finished[0].get("dev") or {}).get("score") if self.finished else None
-
     def mean_of(self, name: str) -> float | None:
         """Return the mean of a value over the seeds; None if it is missing for one of them."""
         values = [result.get(name) for result in self.finished]
         return statistics.fmean(map(float, values)) if values and None not in values else None  # type: ignore[arg-type]
+
+    def seeds_text(self) -> str:
+        """Return the number of runs behind the means, in words."""
+        if self.waiting:
+            return f"{len(self.finished)} ({len(self.waiting)} to do)"
+        if self.failed:
+            return f"{len(self.finished)} ({len(self.failed)} failed)"
+        return "same for all" if self.same_for_every_seed else str(len(self.finished))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -93,8 +72,8 @@ class Row:
         }
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Printed):
     """The finished part of a comparison.
 
     Attributes:
@@ -122,17 +101,18 @@ class Comparison:
         """The columns: first the averages, then the tasks in the order asked for, then the selection metric."""
         titles = {name: title for result in self._finished for name, title in result["titles"].items()}
         groups = dict.fromkeys(name for result in self._finished for name in result["averages"])
-        found = [Column(f"average {name}", f"Average of {name}") for name in groups]
-        found += [Column(name, titles[name]) for name in self.settings["tasks"] if name in titles]
+        columns = [Column(f"average {name}", f"Average of {name}", GROUPS.get(name, ())) for name in groups]
+        columns += [Column(name, titles[name], (name,)) for name in self.settings["tasks"] if name in titles]
         # Where the task itself is in the table, its column is enough.
         if (metric := self.dev_metric) and not (metric == "sts_dev_spearman" and "sts-b-dev" in titles):
-            found.append(Column(DEV, "STS-B dev" if metric == "sts_dev_spearman" else "held-out separation"))
-        return tuple(found)
+            columns.append(Column(DEV, "STS-B dev" if metric == "sts_dev_spearman" else "held-out separation"))
+        return tuple(columns)
 
     @cached_property
     def dev_metric(self) -> str | None:
         """The metric that selects checkpoints: 'sts_dev_spearman', 'held_out_separation', or None."""
-        return next((metric for r in self.results if (metric := (r.get("dev") or {}).get("metric"))), None)
+        devs = [dev for result in self.results if isinstance(dev := result.get("dev"), dict)]
+        return next((metric for dev in devs if (metric := dev.get("metric"))), None)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -142,31 +122,42 @@ class Comparison:
         for label, method in {method.label: method for method, _ in self.runs}.items():
             seeds = [seed for one, seed in self.runs if one.label == label]
             waiting = tuple(seed for seed in seeds if (label, seed) not in done)
-            found = [done[label, seed] for seed in seeds if seed not in waiting]
-            finished = tuple(result for result in found if result["status"] == FINISHED)
-            failed = tuple(result for result in found if result["status"] != FINISHED)
+            results = [done[label, seed] for seed in seeds if seed not in waiting]
+            finished = tuple(result for result in results if result["status"] == FINISHED)
+            failed = tuple(result for result in results if result["status"] != FINISHED)
             cells = {c.name: cell for c in self.columns if (cell := _cell(c.name, finished))}
             rows.append(Row(method, finished, failed, waiting, len(seeds) < len(self.seeds), cells))
         return tuple(rows)
 
-    def base_row(self, method: Method) -> Row | None:
-        """Return the row of the unchanged base that a method starts from."""
-        wanted = (method.takes_vectors, method.base)
-        bases = (row for row in self.rows if row.method.is_base and row.finished)
-        return next((row for row in bases if (row.method.takes_vectors, row.method.base) == wanted), None)
+    @cached_property
+    def scores(self) -> ScoreTable:
+        """The table of the scores, with the differences of any two rows."""
+        cells = {(row.label, name): cell for row in self.rows for name, cell in row.cells.items()}
+        notes = {row.label: row.seeds_text() for row in self.rows}
+        return ScoreTable(tuple(row.label for row in self.rows), self.columns, cells, self._items, "Method", notes)
+
+    def _items(self, label: str, seed: int, task: str) -> Items | None:
+        return self._items_of.get((label, seed), {}).get(task)
+
+    @cached_property
+    def _items_of(self) -> dict[tuple[str, int], dict[str, Items]]:
+        files = {(m.label, seed): self.path / "results" / f"{m.key}-seed{seed}.npz" for m, seed in self.runs}
+        return {key: kept_items(path) for key, path in files.items()}
+
+    @property
+    def reference(self) -> str:
+        """The label of the row that the others are compared with: the first unchanged base, or the first row."""
+        return next((row.label for row in self.rows if row.method.is_base and row.cells), self.rows[0].label)
 
     def best(self, column: Column) -> frozenset[str]:
         """Return the labels with the highest mean of a column; means that agree in two decimals are tied."""
-        means = {row.label: round(row.cells[column.name].mean, 2) for row in self.rows if column.name in row.cells}
-        if len(means) < 2 or column.name in _WITHOUT_BEST:
-            return frozenset()
-        return frozenset(label for label, mean in means.items() if mean == max(means.values()))
+        return self.scores.best(column)
 
     @cached_property
     def missing(self) -> dict[str, str]:
         """The tasks that could not be scored for any method, with the reason."""
-        found = [result["missing"] for result in self._finished]
-        return {title: reason for one in found for title, reason in one.items() if all(title in o for o in found)}
+        missing = [result["missing"] for result in self._finished]
+        return {title: reason for one in missing for title, reason in one.items() if all(title in o for o in missing)}
 
     @cached_property
     def left_out(self) -> dict[str, str]:
@@ -188,17 +179,35 @@ class Comparison:
         """The number of runs that are not done yet."""
         return len(self.runs) - len(self.results)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the table, and each run without what only the pictures show."""
+    def table(self) -> str:
+        """Return the whole report as Markdown."""
+        from likewise.comparison.comparison_page import markdown
+
+        return markdown(self)
+
+    def texts(self) -> Texts:
+        """Return the scores, a row for each method."""
+        return self.scores.texts()
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a row for each method, and for each column its mean, and its spread where there are several seeds."""
+        return self.scores.to_frame()
+
+    def to_dict(self, differences: bool = True) -> dict[str, Any]:
+        """Return plain values for JSON: the table, its differences from the base if they are wanted, and each run."""
+        wanted = differences and self.rows and self.columns
+        compared = self.scores.differences(self.reference) if wanted else {}
         return {
             "settings": self.settings,
             "seeds": list(self.seeds),
             "waiting": self.waiting,
             "missing": self.missing,
             "left_out": self.left_out,
-            "columns": [vars(column) | {"best": sorted(self.best(column))} for column in self.columns],
+            "columns": [{"name": one.name, "title": one.title, "best": sorted(self.best(one))} for one in self.columns],
             "rows": [row.to_dict() for row in self.rows],
-            "runs": [{key: v for key, v in r.items() if key not in ("inspection", "traceback")} for r in self.results],
+            "reference": self.reference if self.rows else None,
+            "differences": {label: {t: vars(d) for t, d in row.items()} for label, row in compared.items()},
+            "runs": [{key: value for key, value in r.items() if key != "traceback"} for r in self.results],
         }
 
 
@@ -207,7 +216,8 @@ def _cell(name: str, finished: tuple[dict[str, Any], ...]) -> Cell | None:
     scores = {}
     for result in finished:
         averages = {f"average {group}": score for group, score in result["averages"].items()}
-        score = {**averages, **result["scores"], DEV: (result.get("dev") or {}).get("score")}.get(name)
+        dev = result.get("dev")
+        score = {**averages, **result["scores"], DEV: dev.get("score") if isinstance(dev, dict) else dev}.get(name)
         if score is None:
             return None
         scores[int(result["seed"])] = float(score)
