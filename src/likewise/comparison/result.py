@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.comparison.methods import Method
 from likewise.comparison.one_run import FINISHED, kept_items
 from likewise.evaluation.registry import GROUPS
-from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, Texts
+from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, TableTexts
 from likewise.evaluation.task import Items
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Comparison(Printed):
 
         return markdown(self)
 
-    def texts(self) -> Texts:
+    def texts(self) -> TableTexts:
         """Return the scores, a row for each method."""
         return self.scores.texts()
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, Texts, markdown_table
+from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, TableTexts, markdown_table
 from likewise.evaluation.task import EvaluationError, TaskResult, number, plain
 from likewise.runs.job import check_target
 from likewise.runs.whole_files import write_json
@@ -120,7 +120,7 @@ class EvaluationReport(Printed):
         blocks += ["\n".join(f"{note}  " for note in self.notes()).rstrip()] if self.notes() else []
         return "\n\n".join(blocks)
 
-    def texts(self) -> Texts:
+    def texts(self) -> TableTexts:
         """Return the main score of each task, and below them the averages."""
         rows = [(one.title, one.metric, number(one.score), f"{one.n:,}") for one in self.results]
         rows += [(f"Average of {group}", "", number(average), "") for group, average in self.averages.items()]
@@ -191,7 +191,7 @@ class EvaluationReports(Printed):
         notes = "\n".join(f"{note}  " for note in self.notes()).rstrip()
         return "\n\n".join(filter(None, [self.scores.table(), notes]))
 
-    def texts(self) -> Texts:
+    def texts(self) -> TableTexts:
         """Return the scores, a row for each model."""
         return self.scores.texts()
 

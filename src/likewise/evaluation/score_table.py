@@ -21,7 +21,7 @@ from likewise.runs.whole_files import write_text
 if TYPE_CHECKING:
     import pandas
 
-Texts = tuple[Sequence[str], Sequence[Sequence[str]]]
+TableTexts = tuple[Sequence[str], Sequence[Sequence[str]]]
 """The columns of a table and the cells of its rows, as text."""
 
 WITHOUT_BEST = ("negation-gap",)
@@ -43,7 +43,7 @@ class Printed(ABC):
         """Return the numbers as a pandas DataFrame, unrounded."""
 
     @abstractmethod
-    def texts(self) -> Texts:
+    def texts(self) -> TableTexts:
         """Return the columns of the main table and the cells of its rows, rounded."""
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -236,7 +236,7 @@ class ScoreTable(Printed):
                 found |= {(*key, task): row for key, row in zip(items, scores, strict=True)}
         return found
 
-    def texts(self) -> Texts:
+    def texts(self) -> TableTexts:
         """Return the columns and the cells, the best mean of each column between two asterisks."""
         last = ("Seeds",) if self.notes_of else ()
         columns = (self.heading, *(column.title for column in self.columns), *last)
@@ -253,7 +253,7 @@ class ScoreTable(Printed):
         mean, _, spread = str(cell).partition(" ")
         return f"{f'**{mean}**' if label in self.best(column) else mean} {spread}".rstrip()
 
-    def difference_texts(self, other: str | None = None) -> Texts:
+    def difference_texts(self, other: str | None = None) -> TableTexts:
         """Return the columns and the cells of the differences from one row, by default the first."""
         other = other or self.labels[0]
         found = self.differences(other)
