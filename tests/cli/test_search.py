@@ -9,7 +9,7 @@ def test_an_index_of_a_folder_without_prose_ends_with_2_and_a_sentence(cli, tiny
     assert result.exit_code == 2
     said = " ".join(result.stderr.split())
     assert "no file in this folder ends in .txt" in said
-    assert "there is 1 file in other formats (1 .log)" in said
+    assert "1 file in other formats (1 .log)" in said
 
 
 def test_index_and_search(cli, tiny_model, sentences, tmp_path):

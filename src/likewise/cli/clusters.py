@@ -13,6 +13,7 @@ from likewise.cli.shared_options import (
     PrecisionOption,
     QuietOption,
     ResumeOption,
+    end_partial,
     given,
     with_corpus,
 )
@@ -78,14 +79,14 @@ def duplicates(
     from likewise.clusters.duplicates import duplicates as find_duplicates
 
     found = find_duplicates(**arguments)
-    if quiet:
-        return
-    _show_duplicates(found)
-    if keep_one is not None:
+    if not quiet:
+        _show_duplicates(found)
+    if keep_one is not None and not quiet:
         from likewise.clusters.duplicates import left_out_path
 
         left_out = found.texts - found.kept
         echo(f"Written: {found.kept:,} in {keep_one}, {left_out:,} left out in {left_out_path(keep_one)}")
+    end_partial(found.is_partial)
 
 
 def _show_duplicates(found: Any) -> None:
@@ -161,6 +162,7 @@ def topics(
     found = find_topics(**arguments)
     if not quiet:
         _show_topics(found)
+    end_partial(found.is_partial)
 
 
 def _show_topics(found: Any) -> None:

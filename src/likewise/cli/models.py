@@ -53,7 +53,12 @@ def encode(
         Optional[str],
         Option(help="The field with the text, if the file is JSONL; or the column of a Parquet file."),
     ] = None,
-    encoding: Annotated[str, Option(help="The encoding of the file, as Python names it.")] = "utf-8",
+    encoding: Annotated[
+        str,
+        Option(
+            help="The encoding of the file, as Python names it; auto is UTF-8, or what a file that is not looks like."
+        ),
+    ] = "auto",
     on: Annotated[
         Optional[str],
         Option(

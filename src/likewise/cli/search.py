@@ -22,6 +22,7 @@ from likewise.cli.shared_options import (
     QuietOption,
     ResumeOption,
     WorkersOption,
+    end_partial,
     flag,
     given,
     with_corpus,
@@ -30,7 +31,7 @@ from likewise.cli.shared_options import (
 from likewise.errors import counted, printable
 from likewise.serving.serve_options import ServeOptions
 
-_TOLD = 3
+_TOLD = 5
 
 
 @typed
@@ -100,18 +101,24 @@ def index(
 ) -> None:
     """Index your own text for search, or bring an index up to date."""
     found = likewise.index(**given(locals()))
-    if quiet:
-        return
+    if not quiet:
+        _show_indexed(found)
+    end_partial(bool(found.unread))
+
+
+def _show_indexed(found: Any) -> None:
+    """Print what was done, and the first lines on what was left out."""
     there = f"{counted(found.passages, 'passage')} of {counted(found.files, 'file')}"
     if found.encoded or found.added or found.removed:
         there += f": {found.encoded:,} encoded now, {counted(found.added, 'file')} added, {found.removed:,} removed"
     else:
         there += ": already finished, nothing done"
     typer.echo(there)
-    for reason in found.skipped[:_TOLD]:
+    reasons = [*found.unread, *(reason for reason in found.skipped if reason not in found.unread)]
+    for reason in reasons[:_TOLD]:
         typer.echo(f"skipped: {printable(reason)}", err=True)
-    if len(found.skipped) > _TOLD:
-        typer.echo(f"skipped: {counted(len(found.skipped) - _TOLD, 'more file')}", err=True)
+    if len(reasons) > _TOLD:
+        typer.echo(f"skipped: {counted(len(reasons) - _TOLD, 'more line')} of this kind", err=True)
 
 
 @typed

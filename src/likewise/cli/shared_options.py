@@ -75,6 +75,16 @@ WHOLE_TEXTS = ("min_words", "max_words", "deduplicate")
 """Options of a corpus that choose sentences: not those of a command whose texts are found again."""
 
 
+PARTIAL = 3
+"""The exit code of a command that is done, but could not read all that it should have read."""
+
+
+def end_partial(is_partial: bool) -> None:
+    """End with the exit code `PARTIAL` if something could not be read."""
+    if is_partial:
+        raise typer.Exit(PARTIAL)
+
+
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a command without those that were not given: the function has its own defaults."""
     return {name: value for name, value in values.items() if value is not None}

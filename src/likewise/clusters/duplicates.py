@@ -76,6 +76,8 @@ class Duplicates:
         reasons: how many texts are kept for their words alone, by reason.
         at_random: the cosine that one in a hundred pairs of texts drawn at random reaches; it depends on the encoder.
         by_threshold: how many near duplicates there would be, about, by other thresholds.
+        skipped: sentences on what was left out, or read in another encoding.
+        is_partial: files or rows that should have been read could not be.
     """
 
     texts: int
@@ -91,6 +93,8 @@ class Duplicates:
     reasons: dict[str, int]
     at_random: float
     by_threshold: dict[float, int]
+    skipped: tuple[str, ...] = ()
+    is_partial: bool = False
 
     @property
     def kept(self) -> int:
@@ -233,6 +237,8 @@ def _summed(kept: KeptTexts, repeated: Repeats, threshold: float, language: str)
         reasons=dict(Counter(why for _, _, why in rejected.values()).most_common()),
         at_random=round(_at_random(kept.vectors), 4),
         by_threshold={level: int((free & (repeated.near >= level)).sum()) for level in levels},
+        skipped=tuple(kept.report.told),
+        is_partial=kept.report.is_partial,
     )
 
 

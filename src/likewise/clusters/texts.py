@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from likewise.corpus.counts import CorpusReport
 from likewise.corpus.given import ID, TextSource
 from likewise.corpus.lines_and_rows import READERS, Source, digest_of, field_text
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sources import find_sources
+from likewise.corpus.sources import find_sources, tell
 from likewise.errors import LikewiseError, counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -68,6 +69,7 @@ class KeptTexts:
     position: np.ndarray
     read: int
     fingerprint: str
+    report: CorpusReport = field(repr=False, compare=False)
     encoder: DeferredEncoder = field(repr=False, compare=False)
     _ends: np.ndarray = field(repr=False, compare=False)
     _bytes: np.ndarray = field(repr=False, compare=False)
@@ -113,11 +115,12 @@ class KeptTexts:
         return ({"file": name} if name else {}) | {"line": int(self.line[position])}
 
 
-def read_units(given: TextSource, progress: Progress) -> Iterator[Unit]:
+def read_units(given: TextSource, progress: Progress, report: CorpusReport | None = None) -> Iterator[Unit]:
     """Yield texts in their order: those that were given, the lines of a list, the rows of tables, paragraphs of prose.
 
     Args:
-        progress: is told which files of a folder are left out.
+        progress: is told what is left out: files of a folder, and rows that cannot be read.
+        report: keeps these lines.
 
     Raises:
         CorpusError: a file cannot be read; the message names the line and the cure.
@@ -129,11 +132,17 @@ def read_units(given: TextSource, progress: Progress) -> Iterator[Unit]:
             whole = {name: row[name] for name in row if name != ID or "id" not in row}
             yield Unit(text, "", line, whole if given.rows else None)
         return
-    for source in find_sources(given.files, given.options, progress):
+    report = report if report is not None else CorpusReport()
+    sources = find_sources(given.files, given.options, progress, report)
+    told = len(report.told)
+    for source in sources:
         for paragraph in read_paragraphs(source, join_rows=True):
             line = next((line for line, _ in paragraph.sentences), 0)
             text = " ".join(" ".join(sentence for _, sentence in paragraph.sentences).split())
             yield Unit(text, "" if given.in_memory else str(source.path), line, paragraph.row)
+    if markup := report.dropped.get("markup"):
+        report.note(f"{counted(markup, 'line')} of code, tables and headings")
+    tell(report, progress, told)
 
 
 def keep_texts(
@@ -156,7 +165,7 @@ def keep_texts(
     """
     encoder = DeferredEncoder(model, engine, precision)
     facts = encoder.facts
-    key = blake2b(digest_size=16)
+    key, report = blake2b(digest_size=16), CorpusReport()
     way = [facts.fingerprint, facts.prompt(), str(facts.truncate_dim), str(facts.longest), engine, precision]
     key.update("\n".join(way).encode())
     home = made_in_cache(cache_folder() / "vectors")
@@ -166,7 +175,7 @@ def keep_texts(
         names: dict[str, int] = {}
         places, ends, size, read = array("i"), array("q"), 0, 0
         with (folder / _TEXTS).open("wb") as file, progress.bar("reading") as bar:
-            for position, unit in enumerate(read_units(given, progress)):
+            for position, unit in enumerate(read_units(given, progress, report)):
                 read = position + 1
                 bar.advance()
                 if not unit.text:
@@ -199,7 +208,7 @@ def keep_texts(
     file_of, line, number_of, position_of = table.T
     fingerprint = key.hexdigest()
     return KeptTexts(
-        final, tuple(names), file_of, line, number_of, position_of, read, fingerprint, encoder, known, text
+        final, tuple(names), file_of, line, number_of, position_of, read, fingerprint, report, encoder, known, text
     )
 
 

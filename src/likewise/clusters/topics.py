@@ -78,12 +78,16 @@ class Topics:
         topics: the largest first.
         of: (N,) the topic of each text, in the order of reading; -1 for an empty one.
         fit: (N,) the cosine of each text with the centre of its topic; NaN for an empty one.
+        skipped: sentences on what was left out, or read in another encoding.
+        is_partial: files or rows that should have been read could not be.
     """
 
     path: Path | None
     topics: tuple[Topic, ...]
     of: np.ndarray
     fit: np.ndarray
+    skipped: tuple[str, ...] = ()
+    is_partial: bool = False
 
 
 @checked
@@ -152,10 +156,10 @@ def topics(
         with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
             if job.finished is not None:
                 progress.tell(job.already)
-                return _read(job.target, kept.read)
+                return _read(job.target, kept)
             found = _sorted(kept, settings, stop)
             _write(job, kept, found, _spots(kept, found, seed, stop))
-        return _read(job.target, kept.read)
+        return _read(job.target, kept)
 
 
 def _sorted(kept: KeptTexts, settings: dict[str, Any], stop: StopRequest) -> Topics:
@@ -194,6 +198,8 @@ def _sorted(kept: KeptTexts, settings: dict[str, Any], stop: StopRequest) -> Top
         ),
         of,
         fits,
+        tuple(kept.report.told),
+        kept.report.is_partial,
     )
 
 
@@ -325,15 +331,18 @@ def _write(job: Job, kept: KeptTexts, found: Topics, spots: Sequence[Spot]) -> N
 _TOPICS, _ASSIGNMENTS = "topics.jsonl", "assignments.jsonl"
 
 
-def _read(folder: Path, read: int) -> Topics:
+def _read(folder: Path, kept: KeptTexts) -> Topics:
     """Return the topics of a finished folder."""
     with (folder / _TOPICS).open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    of, fit = np.full(read, -1), np.full(read, np.nan, dtype=np.float32)
+    of, fit = np.full(kept.read, -1), np.full(kept.read, np.nan, dtype=np.float32)
     with (folder / _ASSIGNMENTS).open(encoding="utf-8") as file:
         for row in map(json.loads, file):
             of[row["position"]], fit[row["position"]] = row["topic"], row["cosine"]
-    return Topics(folder, tuple(Topic(**{**row, **_tuples(row)}) for row in rows), of, fit)
+    told = tuple(kept.report.told)
+    return Topics(
+        folder, tuple(Topic(**{**row, **_tuples(row)}) for row in rows), of, fit, told, kept.report.is_partial
+    )
 
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:

@@ -274,7 +274,9 @@ def _of_html(content: bytes | str) -> Page:
     soup = BeautifulSoup(content, "html.parser", from_encoding=named)
     for tag in soup(_NO_TEXT):
         tag.decompose()
-    for tag in soup("u"):
+    for tag in soup(("u", "sup")):
+        if tag.name == "sup":
+            tag.insert_before("^")
         tag.unwrap()
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     around = [tag.extract() for tag in soup(_AROUND)]
@@ -288,7 +290,7 @@ def _markdown(soup: Any) -> str:
     from markitdown.converters import HtmlConverter
 
     content = io.BytesIO(str(soup).encode("utf-8", "replace"))
-    how = {"escape_misc": True, "sup_symbol": "^", "strong_em_symbol": ""}
+    how = {"escape_misc": True, "strong_em_symbol": ""}
     return str(HtmlConverter().convert(content, _info(".html"), **how).markdown)
 
 

@@ -26,6 +26,7 @@ class CorpusReport:
         notes: sentences that name what was not read, or not as it stands: an encoding, and of each file the first 5
             rows that are none.
         odd_rows: how many of these each file has.
+        failed: files and folders of a folder that could not be read.
     """
 
     kept: int = 0
@@ -34,6 +35,7 @@ class CorpusReport:
     files: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     odd_rows: dict[str, int] = field(default_factory=dict)
+    failed: int = 0
 
     @property
     def read(self) -> int:
@@ -58,6 +60,11 @@ class CorpusReport:
         count = self.odd_rows[str(file)] = self.odd_rows.get(str(file), 0) + 1
         if count <= EXAMPLES:
             self.note(f"{file}:{line}: {reason}")
+
+    @property
+    def is_partial(self) -> bool:
+        """True if something that should have been read could not be: a file, or rows or lines of one."""
+        return self.failed > 0 or "bad row" in self.dropped or "undecodable" in self.dropped
 
     @property
     def told(self) -> list[str]:

@@ -189,20 +189,16 @@ class _Builder:
 
     def of(self, tokens: list[Any], end: int) -> list[Block | _Heading]:
         marks: list[str] = []  # of entries of lists whose text has not come
-        tight = False
         for token, after in zip(tokens, [*tokens[1:], None], strict=False):
             kind = token.type
             if kind == "list_item_open":
                 outer = marks if token.map[0] == self._item else []  # "- - two at once"; others have no text
                 marks = [*outer, f"{token.info}{token.markup} "]
                 self._item = token.map[0]
-            elif kind in ("bullet_list_open", "ordered_list_open"):
-                tight = False
             elif kind == "paragraph_open":
-                if not (tight and token.hidden):
+                if token.map[0] > self._done:  # after a blank line
                     self._flush()
                 self._skip_to(token.map[0])
-                tight = token.hidden
                 self._held += self._inline(after, token.map, marks)
                 marks, self._done = [], token.map[1]
             elif kind in ("heading_open", "fence", "code_block", "table", "html_block", "hr"):

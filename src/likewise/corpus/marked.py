@@ -25,7 +25,7 @@ def _text(line: str) -> str:
     if begin.startswith(("- ", "+ ")) or _NUMBERED.match(begin):
         mark, _, rest = begin.partition(" ")
         return f"{line[: len(line) - len(begin)]}{mark} {_SIGNS.sub(_escaped, rest)}"
-    if begin[:1] in "-+":
+    if begin.startswith(("-", "+")):
         return f"{indent}\\{_SIGNS.sub(_escaped, begin)}"
     return indent + _SIGNS.sub(_escaped, begin)
 
@@ -38,7 +38,7 @@ def org_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
     """Yield the lines of an Org file as Markdown.
 
     >>> [line for _, line in org_lines([(1, "* Pumps"), (2, "Stop if > 5 bar."), (3, "#+BEGIN_SRC sh"), (4, "make")])]
-    ['# Pumps', 'Stop if \\\\> 5 bar.', '`````', 'make']
+    ['## Pumps', 'Stop if \\\\> 5 bar.', '`````', 'make']
     """
     code = False
     for number, line in lines:
@@ -51,7 +51,7 @@ def org_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
             code = True
             yield number, _FENCE
         elif heading := _ORG_HEADING.match(line):
-            yield number, f"{'#' * min(6, len(heading[1]))} {_SIGNS.sub(_escaped, line[heading.end() :])}"
+            yield number, f"#{'#' * min(5, len(heading[1]))} {_SIGNS.sub(_escaped, line[heading.end() :])}"
         elif title := _ORG_TITLE.match(line):
             yield number, f"# {_SIGNS.sub(_escaped, line[title.end() :].strip())}"
         elif begin.startswith("|"):

@@ -8,10 +8,11 @@ from operator import itemgetter
 from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.counts import CorpusReport
 from likewise.corpus.lines_and_rows import Source, unrepeated
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentences import without_share_of_words
-from likewise.corpus.sources import Spec, find_sources
+from likewise.corpus.sources import Spec, find_sources, tell
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 
@@ -79,7 +80,9 @@ def read_passages(
         progress: as in `find_sources`.
     """
     options = options or CorpusOptions()
-    sources = find_sources(spec, options, progress)
+    report = CorpusReport()
+    sources = find_sources(spec, options, progress, report)
+    told = len(report.told)
     rng = random.Random(seed)
     kept: list[tuple[int, Passage]] = []
     passages = _passages(sources, options)
@@ -88,6 +91,8 @@ def read_passages(
             kept.append((count, passage))
         elif (place := rng.randrange(count + 1)) < most:
             kept[place] = (count, passage)
+    if progress is not None:
+        tell(report, progress, told)
     if not kept:
         raise CorpusError(
             f"{sources[0].path}:1: no passage of {counted(options.min_words, 'word')} or more in "

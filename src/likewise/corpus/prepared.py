@@ -14,7 +14,7 @@ from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick
 from likewise.corpus.lines_and_rows import Source, digest_of
 from likewise.corpus.sentences import kept_sentences
-from likewise.corpus.sources import Spec, find_sources
+from likewise.corpus.sources import Spec, find_sources, tell
 from likewise.errors import counted
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import datasets
 
 # A part of every cache key: raise it when the same files and options give other sentences.
-FORMAT = 3
+FORMAT = 4
 BATCH = 10_000  # sentences written at once
 PARTITION = 1 << 22
 """Fingerprints compared at once; 150 MB with what sorting them takes."""
@@ -82,7 +82,8 @@ def prepare(
         CorpusError: a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.
     """
     options = options or CorpusOptions()
-    sources = find_sources(spec, options, progress)
+    seen = CorpusReport()
+    sources = find_sources(spec, options, progress, seen)
 
     def make(folder: Path) -> None:
         total = sum(source.size for source in sources)
@@ -91,6 +92,9 @@ def prepare(
             bar.update(total)
 
     corpus = _load(cached("corpus", _key(sources, options), make))
+    corpus.report.notes = [*seen.notes, *corpus.report.notes]
+    if progress is not None:
+        tell(corpus.report, progress, len(seen.notes))
     if len(corpus) < at_least:
         raise CorpusError(
             f"{corpus.sources[0]}:1: {counted(len(corpus), 'sentence')} could be used of "

@@ -149,6 +149,7 @@ def find_sources(
             bar.update(before := before + sizes.get(path, 0))
     if not sources:
         raise CorpusError(errors[0])
+    report.failed += len(errors) + sum(len(listing.unread) for listing in listings)
     for sentence in [*errors, *(one for listing in listings for one in (*listing.unread.values(), *listing.left_out))]:
         report.note(sentence)
     if progress is not None:

@@ -49,7 +49,7 @@ def encode_file(
     engine: EngineName | None = None,
     precision: EnginePrecision | None = None,
     field: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str = "auto",
     on: str | None = None,
     workers: int | None = None,
     quiet: bool = False,
@@ -75,7 +75,7 @@ def encode_file(
         engine, precision: as in `load`; None takes what the model was loaded with, and float32 if that was no
             precision.
         field: the field with the text, if the file is JSONL; or the column of a Parquet file.
-        encoding: the encoding of the file, as Python names it.
+        encoding: the encoding of the file, as Python names it; "auto" is UTF-8, or what a file that is not looks like.
         on: 'ray' for workers on the cores of this machine (or of the cluster in $RAY_ADDRESS), or the address of a Ray
             cluster, as ray://head:10001; `out` is then a folder.
         workers: number of workers of the Ray cluster; None for one on each core.
@@ -118,7 +118,7 @@ def encode_file(
         prompt = default_prompt(encoder) or ""
         work = LoadedEncoder(encoder, prompt, choice=choice, batch_size=batch_size, normalize=normalize)
         if out == STREAM:
-            with open_lines(source, reading) as lines:
+            with open_lines(source, reading, progress.tell) as lines:
                 return _to_stream(work, lines, progress, sys.stdout)
         options: dict[str, Any] = {"normalize": normalize, "batch_size": batch_size, "form": form}
         options |= {"engine": choice.engine, "precision": choice.precision, "prompt": prompt}
@@ -136,7 +136,7 @@ def encode_file(
         ):
             if is_folder:
                 return to_shards(work, pieces, reading, job, number, stop)
-            with open_lines(source, reading) as lines:
+            with open_lines(source, reading, progress.tell) as lines:
                 return _to_file(work, lines, job, stop)
 
 

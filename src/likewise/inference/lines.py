@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.encodings import LineDecoder, named_encoding
+from likewise.corpus.encodings import AUTO, BINARY, LineDecoder, named_encoding
 from likewise.corpus.files import HEAD, as_utf8, check_ends, reading
 from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
 from likewise.errors import LikewiseError, first_line
@@ -71,12 +71,17 @@ class Lines:
 
 
 @contextmanager
-def open_lines(path: str, options: CorpusOptions | None = None) -> Iterator[Lines]:
+def open_lines(
+    path: str, options: CorpusOptions | None = None, tell: Callable[[str], None] = lambda sentence: None
+) -> Iterator[Lines]:
     """Open a text file (plain, .gz, .bz2, .zst, a pipe, or '-' for standard input) and give its lines.
 
     Every line gives one string, an empty line the empty string, so that row i belongs to line i; the line
     break and a byte order mark are taken off, nothing else is. Only '\\n' and '\\r\\n' end a line, as `wc -l`
     counts. With a `field` in the options, each line is a JSON object and gives the text of that field.
+
+    Args:
+        tell: is told the encoding, if it is not UTF-8 and was not named.
     """
     options = options or CorpusOptions()
     if path == STREAM:
@@ -85,6 +90,8 @@ def open_lines(path: str, options: CorpusOptions | None = None) -> Iterator[Line
     check_lines(path)
     with reading(Path(path), options) as opened:
         size = Path(path).stat().st_size if Path(path).is_file() else None
+        if options.encoding == AUTO and opened.encoding not in ("utf-8", BINARY):
+            tell(f"{path}: read as {opened.encoding}, since it is not UTF-8")
         yield Lines(decoded(opened.stream, Path(path), options), size, opened.position)
 
 

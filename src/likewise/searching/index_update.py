@@ -468,8 +468,7 @@ class _Update:
                 plan.fail(path, str(reason))
                 self.failed.append(source)
             else:
-                faults = {"bad row", "undecodable"} & set(report.dropped)
-                (self.unread if faults else self.skipped).extend(report.told)
+                (self.unread if report.is_partial else self.skipped).extend(report.told)
         if window:
             yield window
 

@@ -52,6 +52,7 @@ class IndexedPassage:
         metadata: the values of the metadata fields, in their order; None if a row has none.
         prose: whether it is sentences, and not code or a table.
         id: that of its row; None if it has none.
+        read_title: what the model reads of the title; None for all of it.
     """
 
     text: str
@@ -60,11 +61,12 @@ class IndexedPassage:
     metadata: tuple[Any, ...] = ()
     prose: bool = True
     id: str | int | None = None
+    read_title: str | None = None
 
     @property
     def encoded(self) -> str:
         """The text that the model reads: the title and the passage."""
-        return passage_text(self.title, self.text)
+        return passage_text(self.title if self.read_title is None else self.read_title, self.text)
 
 
 class TokenLimit:
@@ -90,9 +92,15 @@ class TokenLimit:
         special = int(self._tokenizer.num_special_tokens_to_add(False))
         return max(8, self._longest - special - self.counts([self._prompt])[0] - _SPARE)
 
+    def shortened(self, title: str) -> str:
+        """Return what is read of a title: half of all tokens at most."""
+        if not self.may_be_long([title]) or self.counts([f"{title}:"])[0] <= self.room // 2:
+            return title
+        return next(self.pieces(title, self.room // 2 - _SPARE)).strip()
+
     def room_below(self, title: str) -> int:
-        """Return the tokens that a text may have below a title, which takes half of all at most."""
-        return self.room - min(self.room // 2, self.counts([f"{title}:"])[0] if title else 0)
+        """Return the tokens that a text may have below a title."""
+        return self.room - (self.counts([f"{title}:"])[0] if title else 0)
 
     def may_be_long(self, texts: Sequence[str]) -> bool:
         """Return whether texts may have more tokens than there is room, since each has a byte or more."""
@@ -164,10 +172,11 @@ class Splitting:
                 report.tell(path, line, misfit)
             packed = self._passages if paragraph.kind in ("prose", "heading") else self._lines
             prose, some = paragraph.kind == "prose", False
-            for line, text in packed(paragraph.sentences, title):
+            above = self.limit.shortened(title) if self.limit else title
+            for line, text in packed(paragraph.sentences, above):
                 if has_text(text):
                     some = True
-                    yield IndexedPassage(text, line, title, metadata, prose, name)
+                    yield IndexedPassage(text, line, title, metadata, prose, name, above)
             if not some and title and paragraph.row is not None:
                 some = True
                 yield IndexedPassage(title, line, "", metadata, False, name)

@@ -12,6 +12,7 @@ from functools import wraps
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from unicodedata import normalize
 
 import numpy as np
 
@@ -346,7 +347,7 @@ class Index:
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
         if by not in ("passage", "document"):
             raise SearchError(f"by is {by!r}: give passage or document")
-        typed = TypedQuery.of(without_surrogates(query))
+        typed = TypedQuery.of(normalize("NFC", without_surrogates(query)))
         while True:
             opened = self._opened
             steps = pipeline_of(pipeline, opened.pipeline)
@@ -371,7 +372,7 @@ class Index:
     ) -> Hits:
         """Search one state of the index."""
         table = opened.table
-        conditions = [f"({table.condition(where)})"] if where else []
+        conditions = [f"({table.condition(normalize('NFC', where))})"] if where else []
         if not typed.text.strip() or not table.rows:
             return Hits()
         conditions += [table.holding(phrase) for phrase in typed.demanded]

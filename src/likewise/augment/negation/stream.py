@@ -21,7 +21,9 @@ from threadpoolctl import threadpool_limits
 from likewise.augment.negation import parser
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
 from likewise.corpus.files import strict_lines
+from likewise.corpus.languages import language_of
 from likewise.corpus.lines_and_rows import digest_of
+from likewise.errors import LikewiseError
 from likewise.runs.cache import KeptRows
 from likewise.runs.job import open_job
 from likewise.runs.on_ray import RayExecutor, cluster
@@ -38,6 +40,9 @@ _KEPT = "negations.jsonl"
 _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
+_LOOKED_AT = 200
+"""Sentences by which the language is told."""
+_ENOUGH = 100  # characters
 
 
 @dataclass
@@ -104,12 +109,14 @@ def negate_corpus(
     Raises:
         CorpusError: a file is missing, not UTF-8 or a broken archive.
         OptionError: an option is out of range.
+        LanguageError: the sentences are not English.
         MissingExtraError: spaCy, lemminflect or the model is not installed.
         Stopped: Ctrl-C; what is done is kept.
     """
     if processes < 0 or batch_size < 1:
         raise OptionError(f"processes must be 0 or more and batch_size 1 or more, not {processes} and {batch_size}")
     progress = Progress(quiet)
+    sentences = check_english(_sentences(sources))
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
     counts = NegationCounts(Path(out))
     with ExitStack() as stack:
@@ -117,7 +124,7 @@ def negate_corpus(
         job = stack.enter_context(open_job(out, plan, overwrite=overwrite, kind="file"))
         stop = stack.enter_context(orderly_stop(progress))
         lines = stack.enter_context(job.result.open("r+b" if job.result.exists() else "w+b"))
-        left = _resume(lines, _sentences(sources), counts)
+        left = _resume(lines, sentences, counts)
         bar = stack.enter_context(progress.bar("negating the sentences", done=counts.resumed))
         # A changed rule or model has rows of its own, so that nothing stale is ever read.
         store = stack.enter_context(closing(KeptRows("negation", dict(plan.options)))) if cache else None
@@ -143,6 +150,26 @@ def negate_corpus(
         lines.close()
         job.finish()
     return counts
+
+
+class LanguageError(LikewiseError):
+    """Raised if sentences are of another language than English, whose negations alone are known."""
+
+
+def check_english(sentences: Iterable[str]) -> Iterator[str]:
+    """Return sentences, after a look at the first of them.
+
+    Raises:
+        LanguageError: most of these are of another language.
+    """
+    left = iter(sentences)
+    first = list(islice(left, _LOOKED_AT))
+    if sum(map(len, first)) >= _ENOUGH and (language := language_of(first)) not in ("", "English"):
+        raise LanguageError(
+            f"these sentences are {language} ({first[0][:60]!r}), and negations are known for English alone: give "
+            "English text, or a method that needs no negations, such as arccse or simcse"
+        )
+    return chain(first, left)
 
 
 def kept_negations(

@@ -1,0 +1,170 @@
+"""Formats of documents: each is text with a place, and loses nothing that a reader of it sees."""
+
+import mailbox
+import zipfile
+from email.message import EmailMessage
+
+import pytest
+
+from likewise.corpus import CorpusOptions
+from likewise.corpus.converter import without_edges
+from likewise.corpus.foreign import place_in
+from likewise.corpus.markdown import front_matter
+from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.sources import open_source
+
+OPTIONS = CorpusOptions()
+
+
+def blocks(path):
+    """The place, the headings, the kind and the text of each paragraph."""
+    found = read_paragraphs(open_source(path, OPTIONS), blocks=True)
+    return [
+        (one.sentences[0][0], one.headings, one.kind, "\n".join(text for _, text in one.sentences)) for one in found
+    ]
+
+
+def whole(path):
+    return "\n".join(text for *_, text in blocks(path))
+
+
+def test_org(write):
+    text = "#+TITLE: Manual\n* Pumps\nStop if > 5 bar.\n- open *it*\n- close\n#+BEGIN_SRC sh\n* make\n#+END_SRC\n"
+    text += "** Parts\n| a | b |\n|---+---|\n| 1 | 2 |\n* Fire\n"
+    assert blocks(write("a.org", text)) == [
+        (3, ("Manual", "Pumps"), "prose", "Stop if > 5 bar.\n- open *it*\n- close"),
+        (6, ("Manual", "Pumps"), "code", "`````\n* make\n`````"),
+        (10, ("Manual", "Pumps", "Parts"), "table", "| a | b |\n|---|---|\n| 1 | 2 |"),
+        (13, ("Manual",), "heading", "Fire"),
+    ]
+
+
+def test_asciidoc(write):
+    text = "= Manual\n\n== Pumps\n\nStop if > 5 bar.\n\n* open\n** it\n\n----\n== make\n----\n// a comment\n"
+    assert blocks(write("a.adoc", text)) == [
+        (5, ("Manual", "Pumps"), "prose", "Stop if > 5 bar."),
+        (7, ("Manual", "Pumps"), "prose", "- open\n- it"),
+        (10, ("Manual", "Pumps"), "code", "`````\n== make\n`````"),
+    ]
+
+
+def test_front_matter_is_fields_and_what_is_none_is_text(write):
+    source = open_source(write("a.md", "---\ntitle: Pumps\ntags: [oil, seal]\nyear: 2024\n---\n\nText.\n"), OPTIONS)
+    (paragraph,) = read_paragraphs(source)
+    assert paragraph.fields == {"title": "Pumps", "tags": "oil, seal", "year": 2024}
+    assert paragraph.headings == ("Pumps",)
+    assert ("not: [closed",) in [headings for _, headings, *_ in blocks(write("b.md", "---\nnot: [closed\n---\nText."))]
+    bomb = ["---", "a: &a [x, x]", *(f"{c}: &{c} [*{b}, *{b}]" for b, c in zip("abcde", "bcdef", strict=True)), "---"]
+    assert front_matter(enumerate(bomb, 1))[0] == {}, "what stands for gigabytes is not read as YAML"
+
+
+def test_comments_go_and_headings_without_text_stay(write):
+    text = "# Manual\n\n<!-- one\n\ntwo -->\nSome text.\n\n## Descaling\n\n## Oil\n\nChange it.\n\n# Fire\n"
+    assert blocks(write("a.md", text)) == [
+        (6, ("Manual",), "prose", "Some text."),
+        (8, ("Manual",), "heading", "Descaling"),
+        (12, ("Manual", "Oil"), "prose", "Change it."),
+        (14, (), "heading", "Fire"),
+    ]
+
+
+@pytest.fixture
+def converts():
+    pytest.importorskip("markitdown")
+
+
+@pytest.mark.usefixtures("converts")
+class TestConverted:
+    def test_a_page_keeps_forms_asides_and_signs(self, write):
+        page = "<nav>Home</nav><form><h1>Pumps</h1><p>File &gt; Save max_open_files, 10<sup>6</sup> *.txt</p></form>"
+        page += "<aside>The surface is hot.</aside><ol><li>Open</li><li>1. Close</li></ol><footer>Imprint</footer>"
+        found = whole(write("a.html", page))
+        for part in ("File > Save max_open_files, 10^6 *.txt", "The surface is hot.", "1. Open", "1. Close"):
+            assert part in " ".join(found.split())
+        assert "Home" not in found
+        assert "only this" in whole(write("b.html", "<nav><p>There is only this.</p></nav>"))
+
+    def test_a_page_says_its_encoding_or_it_is_seen(self, write):
+        text = "Die Größe der Ölpumpe ist außen angeschrieben."
+        assert text in whole(write("a.html", f"<meta charset=iso-8859-1><p>{text}</p>".encode("latin-1")))
+        assert text in whole(write("b.html", f"<p>{text}</p>".encode("cp1252")))
+
+    def test_slides_have_titles_of_their_own(self, tmp_path):
+        pptx = pytest.importorskip("pptx")
+        slides = pptx.Presentation()
+        for title, text in (("Pumps", "Oil them."), ("", "Valves > pumps"), ("In case of fire", "")):
+            slide = slides.slides.add_slide(slides.slide_layouts[1])
+            slide.shapes.title.text, slide.placeholders[1].text = title, text
+        slides.save(tmp_path / "a.pptx")
+        assert blocks(tmp_path / "a.pptx") == [
+            (1, ("Pumps",), "prose", "Oil them."),
+            (2, (), "prose", "Valves > pumps"),
+            (3, (), "heading", "In case of fire"),
+        ]
+
+    def test_sheets_are_tables_with_rows_as_places(self, tmp_path):
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        book.active.title = "Parts"
+        for row in (["no", "name"], [7, "Seal"], [8, "Ring"]):
+            book.active.append(row)
+        book.save(tmp_path / "a.xlsx")
+        source = open_source(tmp_path / "a.xlsx", OPTIONS)
+        (table,) = read_paragraphs(source, blocks=True)
+        assert (table.headings, table.kind) == (("Parts",), "table")
+        assert table.sentences == [(1, "| no | name |"), (1, "| --- | --- |"), (2, "| 7 | Seal |"), (3, "| 8 | Ring |")]
+
+    def test_chapters_of_a_book(self, tmp_path):
+        path = tmp_path / "a.epub"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("META-INF/container.xml", '<container><rootfile full-path="b.opf"/></container>')
+            items = '<item id="x" href="one.xhtml"/><item id="y" href="a%20b.xhtml"/><item id="z" href="none.css"/>'
+            order = '<itemref idref="y"/><itemref idref="x"/>'
+            archive.writestr("b.opf", f"<package><manifest>{items}</manifest><spine>{order}</spine></package>")
+            archive.writestr("one.xhtml", "<h1>Pumps</h1><p>Oil them.</p>")
+            archive.writestr("a b.xhtml", "<h1>Preface</h1><p>Read this.</p>")
+        assert blocks(path) == [(1, ("Preface",), "prose", "Read this."), (2, ("Pumps",), "prose", "Oil them.")]
+        assert place_in("a.epub", 2) == "a.epub, chapter 2"
+
+    def test_mails(self, tmp_path):
+        first, second = EmailMessage(), EmailMessage()
+        for message, subject in ((first, "Pump 7"), (second, "")):
+            message["Subject"], message["From"], message["Date"] = (
+                subject,
+                "Ada <ada@a.org>",
+                "Mon, 4 Mar 2024 10:00:00",
+            )
+        first.set_content("It leaks.\n\n> Is it > 5 bar?\n# no heading\n")
+        first.add_attachment(b"x", maintype="application", subtype="pdf", filename="plan.pdf")
+        second.set_content("<p>It is <b>hot</b>.</p>", subtype="html")
+        (tmp_path / "a.eml").write_bytes(bytes(first))
+        text = whole(tmp_path / "a.eml")
+        for part in ("It leaks.", "> Is it > 5 bar?", "# no heading", "plan.pdf"):
+            assert part in text
+        box = mailbox.mbox(tmp_path / "b.mbox")
+        box.add(first)
+        box.add(second)
+        box.close()
+        found = list(read_paragraphs(open_source(tmp_path / "b.mbox", OPTIONS), blocks=True))
+        assert {one.headings for one in found} == {("Pump 7",), ()}
+        assert [one.sentences[0] for one in found][-1] == (2, "It is hot.")
+        assert found[0].fields["from"] == "Ada <ada@a.org>"
+
+    def test_open_document(self, tmp_path):
+        body = '<t:h t:outline-level="1">Pumps</t:h><t:p>Stop if &gt; 5<t:s/>bar_x.</t:p><t:list><t:list-item><t:p>Open'
+        body += "</t:p></t:list-item></t:list><b:table><b:table-row><b:table-cell><t:p>a</t:p></b:table-cell>"
+        body += "<b:table-cell><t:p>b</t:p></b:table-cell></b:table-row></b:table>"
+        content = f'<o:d xmlns:o="o" xmlns:t="t" xmlns:b="b"><o:body><o:text>{body}</o:text></o:body></o:d>'
+        with zipfile.ZipFile(tmp_path / "a.odt", "w") as archive:
+            archive.writestr("content.xml", content)
+        assert blocks(tmp_path / "a.odt") == [
+            (0, ("Pumps",), "prose", "Stop if > 5 bar_x."),
+            (0, ("Pumps",), "prose", "- Open"),
+            (0, ("Pumps",), "table", "| a | b |\n| --- | --- |"),
+        ]
+
+
+def test_words_that_a_line_of_a_pdf_divides():
+    assert without_edges([["The turbo\u00ad\ncharger is hot."]]) == ["The turbocharger is hot."]
+    assert without_edges([["The con\u2010\ndenser. A condenser."]]) == ["The condenser. A condenser."]
+    assert without_edges([["A well-\nknown pump."]]) == ["A well-known pump."]

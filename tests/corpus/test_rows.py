@@ -1,0 +1,129 @@
+"""Rows of every kind of file: their form is seen, and one that is none does not cost the others."""
+
+import json
+
+import pytest
+
+from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_sentences
+from likewise.corpus.lines_and_rows import csv_form, read_rows
+from likewise.corpus.sources import open_source
+
+FIELD = CorpusOptions(field="text")
+
+
+def rows(path, **options):
+    """The rows of a file, with their lines, and what is told of others."""
+    report = CorpusReport()
+    source = open_source(path, CorpusOptions(field="text", **options), report=report)
+    return list(read_rows(source)), report
+
+
+def texts(path, **options):
+    return [row["text"] for _, row in rows(path, **options)[0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "separator", "first"),
+    [
+        ("a.csv", "id;text;price\n1;A pump leaks, badly;3,50\n", ";", "A pump leaks, badly"),
+        ("a.csv", "sep=;\nid;text\n1;Oil, hot\n", ";", "Oil, hot"),
+        ("a.csv", "id|text\n1|Oil, hot; red\n", "|", "Oil, hot; red"),
+        ("a.csv", "id\ttext\n1\tOil, hot\n", "\t", "Oil, hot"),
+        ("a.csv", 'id,text\n1,"Oil; hot; red"\n2,Water\n', ",", "Oil; hot; red"),
+        ("a.csv", "text\nOil, hot; red\n", ",", "Oil, hot; red"),
+        ("a.csv", "text,id\rOil,1\rWater,2\r", ",", "Oil"),
+        ("a.csv", 'text,id\r\n"Oil\r\nis hot",1\r\n', ",", "Oil\nis hot"),
+        ("a.tsv", 'id\ttext\n1\t"Stop\n2\tgo"\n', "\t", '"Stop'),
+        ("a.tsv", 'id\ttext\n1\t"Stop\nit"\n2\tgo\n', "\t", "Stop\nit"),
+        ("a.tsv", 'id\ttext\n1\t"He said ""no"""\n', "\t", 'He said "no"'),
+        ("a.tsv", "id;text\n1;Oil\n", ";", "Oil"),
+    ],
+)
+def test_the_form_of_separated_values_is_seen(write, name, content, separator, first):
+    path = write(name, content)
+    assert csv_form(open_source(path, FIELD)).separator == separator
+    assert texts(path)[0] == first
+
+
+def test_a_separator_can_be_named(write):
+    assert texts(write("a.csv", "id:text\n1:Oil, hot\n"), separator=":") == ["Oil, hot"]
+
+
+def test_an_open_quote_costs_its_row_alone(write):
+    path = write("a.csv", 'text,id\nOne,1\n"Two,2\nThree,3\n"Four, with a comma",4\n5" pipe,5\n')
+    found, report = rows(path)
+    assert [row["text"] for _, row in found] == ["One", "Three", "Four, with a comma", '5" pipe']
+    assert [line for line, _ in found] == [2, 4, 5, 6]
+    assert report.examples == {"bad row": [f"{path}:3"]}
+
+
+def test_cells_beyond_the_header_are_told_and_columns_have_names_of_their_own(write):
+    path = write("a.csv", "text,id,id,\nOne,1,2,3\nTwo,1,2,3,lost,too\nThree\n")
+    found, report = rows(path)
+    assert found[0] == (2, {"text": "One", "id": "1", "id 3": "2", "column 4": "3"})
+    assert [row["text"] for _, row in found] == ["One", "Two", "Three"]
+    assert len(report.told) == 1
+    assert report.told[0].startswith(f"{path}:3: ")
+    assert "lost too" in report.told[0]
+
+
+def test_lists_of_objects_in_any_layout(write):
+    values = [{"text": f"Text {i} in {{braces}}, [brackets]", "n": i} for i in range(2000)]
+    for name, content in {
+        "a.json": json.dumps(values),
+        "b.json": json.dumps(values, indent=2),
+        "c.json": "\n\n".join(json.dumps(value, indent=1) for value in values),
+        "d.jsonl": "\n".join(map(json.dumps, values)),
+    }.items():
+        found, report = rows(write(name, content))
+        assert [row for _, row in found] == values, name
+        assert report.told == []
+    assert [line for line, _ in rows(write("b.json", json.dumps(values, indent=2)))[0]][:3] == [2, 6, 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kept", "bad"),
+    [
+        ("a.jsonl", '{"text": "One"}\n{"text": "Tw', ["One"], 2),
+        ("a.jsonl", '{"text": "One"}\nnull\n{"text": "Two"}\n', ["One", "Two"], 2),
+        ("a.json", '[{"text": "One"},\n{"text": "Two"},\n{"te', ["One", "Two"], 3),
+        ("a.json", '[{"text": "One"},\n 7,\n{"text": "Two"}]', ["One", "Two"], 2),
+        ("a.json", '[{"text": "One"},\n{"text": "Two"}', ["One", "Two"], 2),
+    ],
+)
+def test_what_is_being_written_is_named_and_the_rest_is_read(write, name, content, kept, bad):
+    path = write(name, content)
+    found, report = rows(path)
+    assert [row["text"] for _, row in found] == kept
+    assert report.examples == {"bad row": [f"{path}:{bad}"]}
+    assert report.is_partial
+
+
+def test_many_bad_rows_are_counted_and_the_first_named(write):
+    path = write("a.jsonl", '{"text": "One two three."}\n' * 3 + "broken\n" * 40)
+    report = CorpusReport()
+    assert len(list(read_sentences(path, FIELD, report))) == 3
+    assert report.dropped == {"bad row": 40}
+    assert len(report.told) == 6
+    assert "35" in report.told[-1]
+
+
+def test_a_field_that_no_row_has_is_an_error_at_once(write):
+    path = write("a.jsonl", '{"text": "One two three."}\n' * 5000)
+    with pytest.raises(CorpusError, match=r"a\.jsonl:1: no field 'body'"):
+        list(read_sentences(path, CorpusOptions(field="body")))
+
+
+def test_sheets_are_rows_if_a_field_is_named(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "text"], [1, "The pump leaks oil."], [None, None], [2, "The valve is shut."]):
+        book.active.append(row)
+    book.create_sheet("More").append(["text"])
+    book["More"].append(["The fan is loud."])
+    book.save(tmp_path / "a.xlsx")
+    assert [(line, row["text"]) for line, row in rows(tmp_path / "a.xlsx")[0]] == [
+        (2, "The pump leaks oil."),
+        (4, "The valve is shut."),
+        (2, "The fan is loud."),
+    ]
