@@ -2,7 +2,7 @@
 
 import pytest
 
-from likewise.augment.negation.stream import LanguageError, check_english
+from likewise.augment.negation.stream import NotEnglishError, check_english
 
 GERMAN = ["Die Pumpe im Keller ist kaputt.", "Der Techniker muss die Dichtung heute noch austauschen."] * 3
 CHINESE = ["地下室的水泵坏了，正在漏油。", "技术人员今天必须更换密封圈。"] * 5
@@ -12,7 +12,7 @@ ENGLISH = ["The pump in the cellar is broken.", "The technician has to replace t
 
 @pytest.mark.parametrize(("sentences", "language"), [(GERMAN, "German"), (CHINESE, "Chinese"), (SPANISH, "Spanish")])
 def test_other_languages_are_refused_by_name(sentences, language):
-    with pytest.raises(LanguageError, match=language):
+    with pytest.raises(NotEnglishError, match=language):
         check_english(sentences)
 
 

@@ -109,7 +109,7 @@ def negate_corpus(
     Raises:
         CorpusError: a file is missing, not UTF-8 or a broken archive.
         OptionError: an option is out of range.
-        LanguageError: the sentences are not English.
+        NotEnglishError: the sentences are not English.
         MissingExtraError: spaCy, lemminflect or the model is not installed.
         Stopped: Ctrl-C; what is done is kept.
     """
@@ -152,7 +152,7 @@ def negate_corpus(
     return counts
 
 
-class LanguageError(LikewiseError):
+class NotEnglishError(LikewiseError):
     """Raised if sentences are of another language than English, whose negations alone are known."""
 
 
@@ -160,12 +160,12 @@ def check_english(sentences: Iterable[str]) -> Iterator[str]:
     """Return sentences, after a look at the first of them.
 
     Raises:
-        LanguageError: most of these are of another language.
+        NotEnglishError: most of these are of another language.
     """
     left = iter(sentences)
     first = list(islice(left, _LOOKED_AT))
     if sum(map(len, first)) >= _ENOUGH and (language := language_of(first)) not in ("", "English"):
-        raise LanguageError(
+        raise NotEnglishError(
             f"these sentences are {language} ({first[0][:60]!r}), and negations are known for English alone: give "
             "English text, or a method that needs no negations, such as arccse or simcse"
         )
