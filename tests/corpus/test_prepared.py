@@ -146,7 +146,7 @@ def test_an_archive_that_would_fill_the_disk_leaves_nothing_behind(write, cache,
 def test_no_temporary_file_stays(write, cache):
     corpus = prepare(write("a.txt", "One two three\n"))
     names = [path.name for path in cache.rglob("*") if path.is_file()]  # one is a hash: not in a fixed order
-    assert sorted(names) == sorted([".whole.json", corpus.path.parent.name, "corpus.json", "sentences.arrow"])
+    assert sorted(names) == sorted([".whole.json", corpus.path.parent.name, "corpus.json", "in-use", "sentences.arrow"])
     assert kept(cache) == [corpus.path.parent]
 
 
