@@ -169,8 +169,9 @@ def test_a_file_that_is_read_is_not_written_over(option, saved_model, sentences,
     path = tmp_path / "own.txt"
     path.write_text("\n".join(sentences[:20]) + "\n")
     before = path.read_bytes()
+    given = {option: tmp_path / "." / "own.txt"}
     with pytest.raises(likewise.LikewiseError, match=r"own.txt is one of the files that were read"):
-        likewise.duplicates(tmp_path, model=saved_model, quiet=True, **{option: tmp_path / "." / "own.txt"})
+        likewise.duplicates(tmp_path, model=saved_model, quiet=True, overwrite=True, **given)
     assert path.read_bytes() == before
 
 

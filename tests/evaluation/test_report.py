@@ -54,7 +54,7 @@ def test_table(report):
 def test_json(report, tmp_path):
     path = tmp_path / "scores.json"
     path.write_text("older")
-    report.to_json(path)
+    report.to_json(path, overwrite=True)
     found = json.loads(path.read_text())
     assert found["results"][0]["subsets"] == [{"name": "a", "spearman": 1.0, "pearson": 2.0, "n": 10}]
     assert found["results"][1]["score"] is None

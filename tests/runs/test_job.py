@@ -15,6 +15,7 @@ import pytest
 
 from likewise.runs.job import Job, JobError, check_target, complete_installation, open_job, read_record, work_of
 from likewise.runs.plan import Plan
+from likewise.runs.results import note_results
 
 PLAN = Plan("train toy", {"seed": 1, "nested": {"rate": 0.1}}, {"corpus": "abc"})
 
@@ -175,6 +176,7 @@ def test_notes_and_seconds_outlive_a_stop(tmp_path: Path) -> None:
 def test_a_file_as_the_target(tmp_path: Path) -> None:
     out = tmp_path / "v.npy"
     out.write_text("old")
+    note_results(out)
     with pytest.raises(KeyboardInterrupt), open_job(out, PLAN, kind="file") as job:
         (job.work / "part").write_text("1")
         raise KeyboardInterrupt

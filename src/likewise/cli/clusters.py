@@ -12,6 +12,7 @@ from likewise.cli.shared_options import (
     OverwriteOption,
     PrecisionOption,
     QuietOption,
+    ReplaceOption,
     ResumeOption,
     end_partial,
     given,
@@ -71,6 +72,7 @@ def duplicates(
     engine: EngineOption = "auto",
     precision: PrecisionOption = "fp32",
     seed: Annotated[int, Option(help="Fixes the cells in which more than 100,000 texts are compared.")] = 1,
+    overwrite: ReplaceOption = False,
     quiet: QuietOption = False,
     corpus_options: Any,
 ) -> None:

@@ -17,6 +17,7 @@ from likewise.cli.shared_options import (
     OverwriteOption,
     PresetOption,
     QuietOption,
+    ReplaceOption,
     ResumeOption,
     given,
     with_config,
@@ -130,12 +131,14 @@ def score(
         bool, typer.Option("--explain", help="Print the contexts that decided, for two sentences.")
     ] = False,
     out: Annotated[Optional[Path], typer.Option(help="A TSV file to write: similarity and sentences.")] = None,
+    overwrite: ReplaceOption = False,
     preset: KindOfModels = "frozen",
     config: Config = None,
     assignments: Set = None,
 ) -> None:
     """Print the Origin similarity of two sentences, of a file of pairs, or its agreement with human ratings."""
     from likewise.context.similarity import WEIGHTS
+    from likewise.runs.results import check_results, written_result
 
     given = sum((bool(sentences), pairs is not None, task is not None))
     if given != 1 or (sentences and len(sentences) != 2):
@@ -144,6 +147,7 @@ def score(
         raise stages.ContextError("--choose needs rated pairs: give --task sts-b-dev")
     if explain and not sentences:
         raise stages.ContextError("--explain needs two sentences")
+    check_results(out, overwrite=overwrite)
     options, progress = stages.read_sections(config, assignments or (), preset), Progress()
     gold = None
     if task is not None:
@@ -164,7 +168,7 @@ def score(
         spearman, pearson = correlations(values, gold)
         typer.echo(f"{task}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {counted(len(gold), 'pair')}")
     if out is not None:
-        with out.open("w", encoding="utf-8", newline="") as file:
+        with written_result(out, overwrite) as path, path.open("w", encoding="utf-8", newline="") as file:
             for value, (one, other) in zip(values, asked, strict=True):
                 file.write(f"{value:.6f}\t{one}\t{other}\n")
         typer.echo(f"written: {out}")

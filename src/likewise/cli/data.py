@@ -7,7 +7,7 @@ import typer
 from typer import Argument, Option
 
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.shared_options import OverwriteOption, QuietOption, WorkersOption, given
+from likewise.cli.shared_options import OverwriteOption, QuietOption, ReplaceOption, WorkersOption, given
 from likewise.errors import counted
 
 
@@ -60,14 +60,15 @@ def sections(
         int,
         Option(help="Skip the articles of this many triplets: 10000 skips those of the task wiki-sections.", min=0),
     ] = 0,
+    overwrite: ReplaceOption = False,
 ) -> None:
     """Draw triplets from articles: a sentence, one of its section, and one of another."""
     from likewise.corpus.documents import read_documents
     from likewise.corpus.triplets import section_triplets, write_triplets
-    from likewise.runs.job import check_target
+    from likewise.runs.results import check_results
 
-    check_target(out, "file")
-    written = write_triplets(out, section_triplets(read_documents(corpus), n, seed, skip))
+    check_results(out, overwrite=overwrite)
+    written = write_triplets(out, section_triplets(read_documents(corpus), n, seed, skip), overwrite)
     fewer = f", of {n:,} asked for: there are no more articles with two sections" if written < n else ""
     typer.echo(f"{out}: {counted(written, 'triplet')}{fewer}")
 

@@ -14,6 +14,7 @@ from likewise.cli.shared_options import (
     DataOption,
     ModelArgument,
     QuietOption,
+    ReplaceOption,
     flag,
     given,
     with_config,
@@ -22,17 +23,10 @@ from likewise.cli.shared_options import (
 )
 from likewise.errors import counted
 from likewise.recipes.training_options import TrainingOptions
-from likewise.runs.job import check_target
+from likewise.runs.results import check_results, written_result
 
 MeasuringPrecision = Annotated[Optional[str], Option(help="fp32, or bf16 for bfloat16 autocast.")]
 BatchSize = Annotated[int, Option(help="Sentences in a batch.")]
-
-
-def _check_json(json: Path | None) -> Path | None:
-    """Check the folder before minutes of encoding."""
-    if json is not None:
-        check_target(json, "file")
-    return json
 
 
 def _whole_numbers(text: Any) -> tuple[int, ...]:
@@ -68,24 +62,21 @@ def evaluate(
     without_overlap: Annotated[
         bool, flag("--without-overlap", "Leave the pairs of STS-B train and dev out of the other STS tests.")
     ] = False,
-    json: Annotated[
-        Optional[Path], Option(help="Write the whole report to this file as well.", callback=_check_json)
-    ] = None,
-    latex: Annotated[
-        Optional[Path], Option(help="Write the table as LaTeX (booktabs) to this file as well.", callback=_check_json)
-    ] = None,
-    csv: Annotated[
-        Optional[Path], Option(help="Write the numbers as CSV to this file as well.", callback=_check_json)
-    ] = None,
+    json: Annotated[Optional[Path], Option(help="Write the whole report to this file as well.")] = None,
+    latex: Annotated[Optional[Path], Option(help="Write the table as LaTeX (booktabs) to this file as well.")] = None,
+    csv: Annotated[Optional[Path], Option(help="Write the numbers as CSV to this file as well.")] = None,
+    overwrite: ReplaceOption = False,
 ) -> None:
     """Score a model, or several side by side, on tasks."""
+    check_results(json, latex, csv, overwrite=overwrite)  # before minutes of encoding
     how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "quiet": not sys.stderr.isatty()}
     how["without_overlap"] = without_overlap
     report: Any = likewise.evaluate(model if len(model) > 1 else model[0], tasks, data=data, **how)
     (_show_reports if len(model) > 1 else _show_report)(report)
     for path, write in ((json, report.to_json), (latex, report.to_latex), (csv, report.to_csv)):
         if path is not None:
-            write(path)
+            with written_result(path, overwrite) as unfinished:
+                write(unfinished)
             typer.echo(f"Report: {path}")
 
 
@@ -205,15 +196,7 @@ def analyze() -> CommandTable:
     }
 
 
-def _checked(out: Path) -> Path:
-    """Check the folder and the extra before minutes of encoding; an analysis that fails makes no folder."""
-    from likewise.comparison.comparison_page import check_folder
-
-    check_folder(out)
-    return out
-
-
-ReportFolder = Annotated[Path, Option(help="The folder to write to.", callback=_checked)]
+ReportFolder = Annotated[Path, Option(help="The folder to write to.")]
 
 
 @typed
@@ -233,13 +216,16 @@ def _similarity(
     batch_size: BatchSize = 64,
     precision: MeasuringPrecision = None,
     out: ReportFolder,
+    overwrite: ReplaceOption = False,
 ) -> None:
     """Compare a sentence's cosines with itself, its negation and another sentence, before and after training."""
-    from likewise.comparison.analyses import analyze_similarity, write_similarity
+    from likewise.comparison.analyses import SIMILARITY_FILES, analyze_similarity, write_similarity
+    from likewise.comparison.comparison_page import check_folder
 
+    check_folder(out, SIMILARITY_FILES, overwrite)  # before minutes of encoding; an analysis that fails makes no folder
     how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "quiet": not sys.stderr.isatty()}
     report = analyze_similarity(model, before, sentences=sentences, data=data, n=n, seed=seed, **how)
-    written = write_similarity(report, out)
+    written = write_similarity(report, out, overwrite)
     left_out = sum(report.left_out.values())
     typer.echo(f"{counted(len(report.sentences), 'sentence')}, {left_out:,} left out without a negation")
     for found in report.distributions:
@@ -259,15 +245,17 @@ def _errors(
     batch_size: BatchSize = 64,
     precision: MeasuringPrecision = None,
     out: ReportFolder,
+    overwrite: ReplaceOption = False,
 ) -> None:
     """Find the pairs whose rank by the cosine is furthest from that by human ratings."""
-    from likewise.comparison.analyses import write_errors
-    from likewise.comparison.comparison_page import rank
+    from likewise.comparison.analyses import ERROR_FILES, write_errors
+    from likewise.comparison.comparison_page import check_folder, rank
     from likewise.evaluation.rank_errors import analyze_errors
 
+    check_folder(out, ERROR_FILES, overwrite)
     how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "quiet": not sys.stderr.isatty()}
     found = analyze_errors(model, task, data=data, worst=worst, **how)
-    written = write_errors(found, out)
+    written = write_errors(found, out, overwrite)
     typer.echo(
         f"{found.title}: {found.pairs:,} pairs, Spearman {found.spearman:.2f}; "
         f"of the worst {len(found.worst)} pairs {found.overestimated} are overestimated"

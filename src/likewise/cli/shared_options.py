@@ -65,6 +65,7 @@ OverwriteOption = Annotated[
         rich_help_panel=JOBS,
     ),
 ]
+ReplaceOption = Annotated[bool, flag("--overwrite", "Replace a file at this place, even if likewise did not write it.")]
 KeepCheckpointsOption = Annotated[
     bool, flag("--keep-checkpoints", "Keep the trainer's last checkpoints in out.", rich_help_panel=JOBS)
 ]

@@ -22,11 +22,10 @@ from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
-from likewise.runs.job import check_target
 from likewise.runs.options import OptionError
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import written_whole
+from likewise.runs.results import check_results, written_result
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -115,6 +114,7 @@ def duplicates(
     engine: EngineName = "auto",
     precision: EnginePrecision = "fp32",
     seed: int = 1,
+    overwrite: bool = False,
     quiet: bool = False,
 ) -> Duplicates:
     """Find the texts that say what an earlier one says.
@@ -140,6 +140,7 @@ def duplicates(
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         engine, precision: as in `load`.
         seed: fixes the cells in which more than 100,000 texts are compared.
+        overwrite: replace files at `out` and `keep_one` that likewise did not write.
         quiet: show nothing on standard error.
 
     Returns:
@@ -155,10 +156,7 @@ def duplicates(
         raise OptionError(f"words is {words}: give a share from 0 to 1")
     targets = [out, keep_one, None if keep_one is None else left_out_path(keep_one)]
     written = [Path(target) for target in targets if target is not None]
-    for target in written:
-        check_target(target, "file")
-    if len({path.resolve() for path in written}) < len(written):
-        raise OptionError(f"{os.fspath(out or '')}: out and keep_one are one file: give each a name of its own")
+    check_results(*written, overwrite=overwrite)
     progress, given = Progress(quiet), given_texts(texts, corpus_options)
     kept = keep_texts(given, model=model, engine=engine, precision=precision, progress=progress)
     read = {Path(file).resolve() for file in kept.files if file}
@@ -183,10 +181,10 @@ def duplicates(
         repeated = repeats(kept.vectors, threshold, reason, seed=seed, advance=advance)
     result = _summed(kept, repeated, threshold, look.language)
     if out is not None:
-        with written_whole(Path(out)) as path, path.open("w", encoding="utf-8") as file:
+        with written_result(Path(out), overwrite) as path, path.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(group, ensure_ascii=False) + "\n" for group in _written(kept, repeated, result))
     if keep_one is not None:
-        _write_kept(Path(keep_one), given, kept, repeated, result)
+        _write_kept(Path(keep_one), overwrite, given, kept, repeated, result)
     return result
 
 
@@ -272,7 +270,9 @@ def _cosines(kept: KeptTexts, repeated: Repeats, first: int, others: Sequence[in
     return [1.0 if number == kept.number[first] else round(float(repeated.cosine[number]), 4) for number in numbers]
 
 
-def _write_kept(path: Path, given: TextSource, kept: KeptTexts, repeated: Repeats, result: Duplicates) -> None:
+def _write_kept(
+    path: Path, overwrite: bool, given: TextSource, kept: KeptTexts, repeated: Repeats, result: Duplicates
+) -> None:
     """Write what is left if the first of each group is kept, and beside it what is left out; both are read again."""
     reason: dict[int, dict[str, Any]] = {}
     place = {position: place for place, position in enumerate(kept.position.tolist())}
@@ -289,10 +289,8 @@ def _write_kept(path: Path, given: TextSource, kept: KeptTexts, repeated: Repeat
     for unit in _again(given, result) if as_table else ():
         columns |= dict.fromkeys(_row(unit))
     with ExitStack() as stack:
-        file, left_out = (
-            stack.enter_context(stack.enter_context(written_whole(target)).open("w", encoding="utf-8", newline=""))
-            for target in (path, left_out_path(path))
-        )
+        unfinished = [stack.enter_context(written_result(one, overwrite)) for one in (path, left_out_path(path))]
+        file, left_out = (stack.enter_context(one.open("w", encoding="utf-8", newline="")) for one in unfinished)
         table = csv.DictWriter(file, list(columns), restval="")
         if as_table:
             table.writeheader()

@@ -24,7 +24,7 @@ from likewise.corpus.sources import find_sources, tell
 from likewise.errors import LikewiseError, counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.runs.cache import cache_folder, cached, found_in_cache, made_in_cache
+from likewise.runs.cache import cached, found_in_cache, in_cache
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -168,8 +168,10 @@ def keep_texts(
     key, report = blake2b(digest_size=16), CorpusReport()
     way = [facts.fingerprint, facts.prompt(), str(facts.truncate_dim), str(facts.longest), engine, precision]
     key.update("\n".join(way).encode())
-    home = made_in_cache(cache_folder() / "vectors")
-    with tempfile.TemporaryDirectory(prefix="making-", dir=home, ignore_cleanup_errors=True) as work:
+    with (
+        in_cache("vectors") as home,
+        tempfile.TemporaryDirectory(prefix="making-", dir=home, ignore_cleanup_errors=True) as work,
+    ):
         folder = Path(work)
         numbers: dict[bytes, int] = {}
         names: dict[str, int] = {}

@@ -30,6 +30,7 @@ from likewise.evaluation.score_table import markdown_table
 from likewise.evaluation.suite import read_tasks
 from likewise.runs.options import checked_seed
 from likewise.runs.progress import Progress
+from likewise.runs.results import note_results
 from likewise.runs.whole_files import write_json, write_text
 
 if TYPE_CHECKING:
@@ -292,9 +293,16 @@ def draw_sentences(
     return [unique[i] for i in np.random.default_rng(seed).permutation(len(unique))[:n]], source
 
 
-def write_similarity(report: SimilarityReport, out: str | os.PathLike[str]) -> list[Path]:
-    """Write similarity.json, .md, .tsv (every pair with its cosines) and .png into a folder; return their paths."""
-    folder = open_folder(out)
+SIMILARITY_FILES = ("similarity.json", "similarity.md", "similarity.tsv", "similarity.png")
+ERROR_FILES = ("errors.json", "errors.md", "errors.png", "errors.html")
+
+
+def write_similarity(report: SimilarityReport, out: str | os.PathLike[str], overwrite: bool = False) -> list[Path]:
+    """Write similarity.json, .md, .tsv (every pair with its cosines) and .png into a folder; return their paths.
+
+    Files that likewise did not write are replaced only with `overwrite`; see `check_results`.
+    """
+    folder = open_folder(out, SIMILARITY_FILES, overwrite)
     shown = {
         f"{label}: {cut_middle(model, 30)}": [d.to_dict() for d in report.distributions if d.label == label]
         for label, model in report.models.items()
@@ -304,25 +312,32 @@ def write_similarity(report: SimilarityReport, out: str | os.PathLike[str]) -> l
     for i, texts in enumerate(zip(report.sentences, report.negations, report.others, strict=True)):
         cells = [" ".join(text.split()) for text in texts]
         lines.append("\t".join([*cells, *(f"{d.cosines[i]:.6f}" for d in columns)]))
-    return [
+    written = [
         write_json(folder / "similarity.json", report.to_dict(), strict=True),
         write_text(folder / "similarity.md", report.table()),
         write_text(folder / "similarity.tsv", "\n".join(lines) + "\n"),
         draw_similarity(shown, folder / "similarity.png"),
     ]
+    note_results(*written)
+    return written
 
 
-def write_errors(analysis: ErrorAnalysis, out: str | os.PathLike[str]) -> list[Path]:
-    """Write errors.json, .md, .png and .html into a folder; return their paths."""
-    folder = open_folder(out)
+def write_errors(analysis: ErrorAnalysis, out: str | os.PathLike[str], overwrite: bool = False) -> list[Path]:
+    """Write errors.json, .md, .png and .html into a folder; return their paths.
+
+    Files that likewise did not write are replaced only with `overwrite`; see `check_results`.
+    """
+    folder = open_folder(out, ERROR_FILES, overwrite)
     headline = f"{analysis.title}: the {len(analysis.worst)} pairs with the most wrong rank"
     picture = draw_errors(analysis, folder / "errors.png")
-    return [
+    written = [
         write_json(folder / "errors.json", analysis.to_dict(), strict=True),
         write_text(folder / "errors.md", f"# {headline}\n\n{_about(analysis)}\n\n{errors_table(analysis)}\n"),
         picture,
         write_text(folder / "errors.html", errors_page(analysis, headline, _about(analysis), picture)),
     ]
+    note_results(*written)
+    return written
 
 
 def errors_table(analysis: ErrorAnalysis) -> str:

@@ -18,6 +18,7 @@ from likewise.errors import counted
 from likewise.evaluation.rank_errors import ErrorAnalysis
 from likewise.evaluation.score_table import DIFFERENCES, markdown_table
 from likewise.runs.pages import page_of
+from likewise.runs.results import check_results
 
 if TYPE_CHECKING:
     from likewise.comparison.result import Comparison, Row
@@ -263,17 +264,24 @@ def differences(first: str, second: str) -> tuple[Marked, Marked]:
     return sides
 
 
-def check_folder(out: str | os.PathLike[str]) -> None:
-    """Check that a report can be written to a folder, and that its extra is there; nothing is made."""
+def check_folder(out: str | os.PathLike[str], names: Sequence[str] = (), overwrite: bool = False) -> None:
+    """Check that a report can be written to a folder, and that its extra is there; nothing is made.
+
+    Args:
+        names: the files that are going to be written there.
+        overwrite: replace those that likewise did not write.
+    """
     check_extra()
     there = next(path for path in (Path(out).absolute(), *Path(out).absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         reason = "Permission denied" if there.is_dir() else f"'{there}' is a file"
         raise ComparisonError(f"--out '{out}' cannot be made a folder ({reason}). Give another one.")
+    if Path(out).is_dir():
+        check_results(*(Path(out) / name for name in names), overwrite=overwrite)
 
 
-def open_folder(out: str | os.PathLike[str]) -> Path:
-    """Return the folder of a report, created if needed."""
-    check_folder(out)
+def open_folder(out: str | os.PathLike[str], names: Sequence[str] = (), overwrite: bool = False) -> Path:
+    """Return the folder of a report, created if needed; see `check_folder`."""
+    check_folder(out, names, overwrite)
     Path(out).mkdir(parents=True, exist_ok=True)
     return Path(out)

@@ -15,7 +15,7 @@ from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.documents import Document
 from likewise.corpus.tables import read_table
 from likewise.errors import LikewiseError
-from likewise.runs.whole_files import written_whole
+from likewise.runs.results import written_result
 
 COLUMNS = ("Sentence1", "Sentence2", "Sentence3")
 _ALSO_WRITTEN = ("Article", "Section", "Other section")
@@ -104,16 +104,17 @@ def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
     return found
 
 
-def write_triplets(path: str | os.PathLike[str], triplets: Iterable[Triplet]) -> int:
+def write_triplets(path: str | os.PathLike[str], triplets: Iterable[Triplet], overwrite: bool = False) -> int:
     """Write triplets in the CSV format that `read_triplets` reads; the file is written atomically.
 
-    Returns the number written. Raises a LikewiseError if the folder to write in is not there.
+    Returns the number written. Raises a LikewiseError if the folder to write in is not there, or if likewise did not
+    write the file that is there, unless `overwrite` is true.
     """
-    out = Path(path)
-    if not out.parent.is_dir():
-        raise LikewiseError(f"There is no folder '{out.parent}' to write '{out.name}' in; make it first.")
     count = 0
-    with written_whole(out) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
+    with (
+        written_result(Path(path), overwrite) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow((*COLUMNS, *_ALSO_WRITTEN))
         for t in triplets:

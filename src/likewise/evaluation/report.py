@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, TableTexts, markdown_table
 from likewise.evaluation.task import EvaluationError, TaskResult, number, plain
-from likewise.runs.job import check_target
+from likewise.runs.results import written_result
 from likewise.runs.whole_files import write_json
 
 if TYPE_CHECKING:
@@ -75,14 +75,17 @@ class EvaluationReport(Printed):
             "seconds": round(self.seconds, 2),
         }
 
-    def to_json(self, path: str | os.PathLike[str]) -> None:
+    def to_json(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write `to_dict` to a file, atomically.
 
+        Args:
+            overwrite: replace a file that likewise did not write.
+
         Raises:
-            JobError: the folder to write in is not there.
+            JobError: the folder to write in is not there, or likewise did not write the file that is.
         """
-        check_target(path, "file")
-        write_json(Path(path), self.to_dict(), strict=True)
+        with written_result(Path(path), overwrite) as unfinished:
+            write_json(unfinished, self.to_dict(), strict=True)
 
     def sections(self) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
         """Return one table (its columns, its rows) for each kind of result."""
@@ -207,11 +210,14 @@ class EvaluationReports(Printed):
             "differences": {model: {t: vars(d) for t, d in found.items()} for model, found in differences.items()},
         }
 
-    def to_json(self, path: str | os.PathLike[str]) -> None:
+    def to_json(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write `to_dict` to a file, atomically.
 
+        Args:
+            overwrite: replace a file that likewise did not write.
+
         Raises:
-            JobError: the folder to write in is not there.
+            JobError: the folder to write in is not there, or likewise did not write the file that is.
         """
-        check_target(path, "file")
-        write_json(Path(path), self.to_dict(), strict=True)
+        with written_result(Path(path), overwrite) as unfinished:
+            write_json(unfinished, self.to_dict(), strict=True)

@@ -106,7 +106,7 @@ def encode_file(
     else:
         check_lines(source)
         if out != STREAM:
-            check_target(out, "file")
+            check_target(out, "file", overwrite)
         if out != STREAM and form not in (".npy", ".parquet"):
             raise LikewiseError(
                 f"'{out}': the vectors go to a .npy or .parquet file, a folder, a .lance table, or '-' (stdout)."

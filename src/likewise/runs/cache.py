@@ -38,6 +38,7 @@ KINDS = {
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
     "queries": "queries that language models wrote",
+    "results": "which files likewise has written as results, so that it replaces no others",
     "stages": "what recipes prepare of a corpus: negations, vectors to learn from, and models that are trained first",
     "texts": "texts that were given in Python",
     "vectors": "texts and vectors of `likewise duplicates` and `topics`",
@@ -122,6 +123,24 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
 
 
 @contextmanager
+def in_cache(kind: str) -> Iterator[Path]:
+    """Provide the folder of a kind, for files that are written there.
+
+    Raises:
+        CacheError: the cache cannot be written, or the disk is full.
+    """
+    try:
+        yield made_in_cache(cache_folder() / kind)
+    except Exception as error:
+        if is_full_disk(error) and not isinstance(error, CacheError):
+            raise CacheError(
+                f"the cache {cache_folder()}: the disk is full, and {KINDS[kind]} are kept there. Make room, or set "
+                "LIKEWISE_CACHE to a folder on another disk"
+            ) from error
+        raise
+
+
+@contextmanager
 def being_made(kind: str, key: Any, *, resumes: bool = False) -> Iterator[tuple[Path, Path | None]]:
     """Yield the folder that the cache has for a key, and the one to fill in a `with` block, None if it is whole.
 
@@ -133,8 +152,7 @@ def being_made(kind: str, key: Any, *, resumes: bool = False) -> Iterator[tuple[
         return
     final = _place(kind, key)
     work = final.with_name(f".{final.name}{_RESUMES if resumes else ''}")
-    made_in_cache(final.parent)
-    with FileLock(final.parent / _LOCKS / final.name):
+    with in_cache(kind), FileLock(final.parent / _LOCKS / final.name):
         if _is_whole(final):  # another process has made it meanwhile
             yield final, None
             return
@@ -147,14 +165,9 @@ def being_made(kind: str, key: Any, *, resumes: bool = False) -> Iterator[tuple[
             write_json(work / _WHOLE, {name: [*_state(path), checksum(path)] for name, path in sorted(files.items())})
             shutil.rmtree(final, ignore_errors=True)
             work.rename(final)
-        except BaseException as error:
+        except BaseException:
             if not resumes:
                 shutil.rmtree(work, ignore_errors=True)
-            if is_full_disk(error):
-                raise CacheError(
-                    f"{cache_folder()}: the disk is full, and {KINDS[kind]} are kept there. Make room, or set "
-                    "LIKEWISE_CACHE to a folder on another disk"
-                ) from error
             raise
 
 

@@ -25,6 +25,7 @@ from filelock import FileLock, Timeout
 from likewise.runs.installation import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
 from likewise.runs.plan import Plan
 from likewise.runs.provenance import machine
+from likewise.runs.results import check_results, note_results
 from likewise.runs.whole_files import UNFINISHED_FILE, give_usual_mode, is_full_disk, write_json
 
 _UNFINISHED, _NOTES, _HOLDER = ".unfinished", "notes.json", "holder.json"
@@ -43,8 +44,10 @@ class Job:
         finished: the record of a finished job of the same plan, which need not be done again; otherwise None.
     """
 
-    def __init__(self, target: Path, plan: Plan, kind: TargetKind, grows: bool = False) -> None:
-        self.target, self.plan, self.kind, self.grows = target, plan, kind, grows
+    def __init__(
+        self, target: Path, plan: Plan, kind: TargetKind, grows: bool = False, overwrite: bool = False
+    ) -> None:
+        self.target, self.plan, self.kind, self.grows, self.overwrite = target, plan, kind, grows, overwrite
         self.work = work_of(target, kind)
         self.resumed = False
         self.finished: dict[str, Any] | None = None
@@ -98,8 +101,10 @@ class Job:
         record = {"plan": plan, "versions": plan.pop("versions"), "machine": machine(), "seconds": self.seconds()}
         record |= {**(facts or {}), "status": "finished"}
         if self.kind == "file":
+            check_results(self.target, overwrite=self.overwrite)
             give_usual_mode(self.result)
             self.result.replace(self.target)
+            note_results(self.target)
             return record
         for rest in self.result.rglob(UNFINISHED_FILE):  # of a write that was killed
             rest.unlink()
@@ -198,8 +203,8 @@ def open_job(
             stopped work.
         grows: open a finished folder of the same plan again, to add to it: `result` starts as a copy of it.
     """
-    job = Job(Path(target), plan, kind, grows)
-    check_target(target, kind)
+    job = Job(Path(target), plan, kind, grows, overwrite)
+    check_target(target, kind, overwrite)
     existed = job.target.exists()
     lock = _locked(job.work, job.target)
     try:
@@ -242,6 +247,8 @@ def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _locked(work: Path, target: Path) -> Any:
     """Return the lock of a working folder, acquired."""
+    if work.is_symlink():  # somebody else's, who would have us write and remove files elsewhere
+        raise JobError(f"{work} is a link, which likewise does not make: remove it, or choose another --out")
     try:
         work.mkdir(parents=True, exist_ok=True)
         return FileLock(work / "lock").acquire(timeout=0).lock
@@ -254,14 +261,18 @@ def _locked(work: Path, target: Path) -> Any:
         raise JobError(f"{target} cannot be written ({error.strerror}): choose another --out") from None
 
 
-def check_target(target: str | os.PathLike[str], kind: TargetKind = "folder") -> None:
-    """Check a target before the input is read, so that a wrong --out fails at once. Writes nothing."""
+def check_target(target: str | os.PathLike[str], kind: TargetKind = "folder", overwrite: bool = False) -> None:
+    """Check a target before the input is read, so that a wrong --out fails at once. Writes nothing.
+
+    A file is checked as by `check_results`; in a folder, no file is replaced but those that its own record names.
+    """
     path = Path(target)
-    if not str(target) or "\0" in str(target) or (path.exists() and path.is_dir() != (kind == "folder")):
-        raise JobError(f"--out {str(target)!r} is not a {kind}: give the name of a {kind}")
-    if kind == "file" and not path.parent.is_dir():
-        raise JobError(f"there is no folder {path.parent} to write {path.name} in: make it first")
-    if kind == "folder" and path.is_dir() and not read_record(path) and not work_of(path, kind).exists():
+    if kind == "file":
+        check_results(target, overwrite=overwrite)
+        return
+    if not str(target) or "\0" in str(target) or (path.exists() and not path.is_dir()):
+        raise JobError(f"--out {str(target)!r} is not a folder: give the name of a folder")
+    if path.is_dir() and not read_record(path) and not work_of(path, kind).exists():
         names = sorted(entry.name for entry in path.iterdir())
         if names:
             raise JobError(f"{path} holds other files ({', '.join(names[:3])}): choose another --out")

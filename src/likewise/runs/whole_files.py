@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from likewise.errors import LikewiseError
+
 UNFINISHED_FILE = ".*.part"
 """A pattern for the names of temporary files."""
 _LONGEST_NAME = 50  # characters of a file's name in that of its temporary file, which may have 255 bytes in all
@@ -17,6 +19,10 @@ _FULL = re.compile(
     r"No space left on device|os error 28|Disk quota exceeded|disk is full|StreamWriter failed writing|"
     r"requested and \d+ written|iostream error|unexpected pos \d+ vs"
 )
+
+
+class FullDiskError(LikewiseError, OSError):
+    """Raised if a file cannot be written for lack of room; the message names it and the cure."""
 
 
 @contextmanager
@@ -34,6 +40,10 @@ def written_whole(path: Path) -> Iterator[Path]:
         yield unfinished
         give_usual_mode(unfinished)
         unfinished.replace(path)
+    except Exception as error:
+        if is_full_disk(error) and not isinstance(error, LikewiseError):
+            raise FullDiskError(f"{path}: the disk is full: make room, or write to another disk") from error
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 
