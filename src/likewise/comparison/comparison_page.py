@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
