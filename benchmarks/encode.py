@@ -44,11 +44,11 @@ from likewise.encoder.build import build_encoder
 from likewise.errors import MissingExtraError
 from likewise.evaluation.registry import TASKS
 from likewise.inference import load
-from likewise.inference.chooser import exports_of, next_export
 from likewise.inference.encoder import Encoder
 from likewise.inference.engines.engine import EngineError
 from likewise.inference.fidelity import Sample
 from likewise.inference.model_tokens import tokens_of
+from likewise.inference.policy import policy_of
 from likewise.runs.provenance import machine
 
 FLAGS = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
@@ -107,8 +107,8 @@ def by_default(name: str, texts: list[str], export: bool) -> Encoder:
     with tempfile.TemporaryDirectory() as empty:
         own = os.environ.get("LIKEWISE_CACHE")
         if export:
-            if pair := next_export():
-                exports_of(model).prepare(pair, Sample(model, texts))
+            if pair := policy_of(model).missing_export():
+                policy_of(model).make(pair, Sample(model, texts))
         else:
             os.environ["LIKEWISE_CACHE"] = empty
         model.encode(texts)

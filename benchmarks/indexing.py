@@ -147,14 +147,14 @@ def one(name: str, documents: Path, warm: Path, model: str) -> None:
 
 def export(model: str, texts: list[str]) -> None:
     """Make the export that the default call wants, which a user finds made in the background."""
-    from likewise.inference.chooser import exports_of, next_export
     from likewise.inference.engines.store import release
     from likewise.inference.fidelity import Sample
+    from likewise.inference.policy import policy_of
 
     encoder = likewise.load(model)
-    for pair in (next_export(), ("onnx", "fp32")):
+    for pair in (policy_of(encoder).missing_export(), ("onnx", "fp32")):
         if pair and release(pair[0]):
-            exports_of(encoder).prepare(pair, Sample(encoder, texts))
+            policy_of(encoder).make(pair, Sample(encoder, texts))
 
 
 def judged(name: str, model: str, folder: Path) -> dict[str, Any]:

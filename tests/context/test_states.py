@@ -11,7 +11,6 @@ from likewise.baselines.baseline_job import baseline
 from likewise.context import ContextError, StatesOptions, Workspace, read_states, states
 from likewise.context.index_stage import open_store
 from likewise.context.states import FrozenEncoder, States
-from likewise.inference.vectors import LoadedEncoder
 from likewise.runs.job import JobError
 from likewise.runs.orderly_stop import Stopped
 
@@ -124,14 +123,15 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monke
 def test_a_stopped_run_of_vectors_goes_on_with_its_engine(begun, tiny_base, monkeypatch):
     monkeypatch.setattr(states, "_AT_ONCE", 200)
     options = StatesOptions(encoder=str(tiny_base), max_tokens=24, keep="vectors")
-    real, asked, engines = LoadedEncoder.choose, [], []
+    real, asked, engines = states.text_encoder, [], []
 
-    def choosing(self, texts, total, progress, before=""):
+    def opening(*given, before="", **settings):
         asked.append(before)
-        real(self, texts, total, progress, before)
-        engines.append(self.engine)
+        encoder = real(*given, before=before, **settings)
+        engines.append(encoder.engine)
+        return encoder
 
-    monkeypatch.setattr(LoadedEncoder, "choose", choosing)
+    monkeypatch.setattr(states, "text_encoder", opening)
     with monkeypatch.context() as patched:
         patched.setattr(FrozenEncoder, "read_vectors", interrupting(FrozenEncoder.read_vectors, []))
         with pytest.raises(Stopped, match="after 2 of"):

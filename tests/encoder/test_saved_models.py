@@ -222,9 +222,9 @@ def test_own_classes_load_without_the_flag_whatever_file_they_were_in(tmp_path):
 def test_a_name_that_leads_nowhere_is_said_before_torch_is_imported():
     code = (
         "import sys\n"
-        "from likewise.inference.deferred import DeferredEncoder\n"
+        "from likewise.inference.handle import ModelHandle\n"
         "from likewise.encoder.location import LoadError\n"
-        "try:\n    DeferredEncoder('nobody/no-such-model').facts\n"
+        "try:\n    ModelHandle('nobody/no-such-model').facts\n"
         "except LoadError as error:\n    print(error)\n"
         "print(sorted({'torch', 'sentence_transformers', 'transformers'} & {*sys.modules}))\n"
     )

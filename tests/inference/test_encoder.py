@@ -9,11 +9,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise.inference import load
-from likewise.inference.encoder import Encoder, fast_vectors
-from likewise.inference.engines.engine import EngineChoice, EngineError, TorchEngine
+from likewise.inference.encoder import Encoder
+from likewise.inference.engines.engine import EngineError, TorchEngine
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.text_encoder import TextEncoder
-from likewise.runs.progress import Progress
 
 KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
 
@@ -96,11 +95,13 @@ def test_repeats_are_encoded_once_and_the_order_is_kept(tiny_model, sentences):
 
 def test_two_cores_give_what_one_gives(tiny_model, texts):
     tiny_model.eval()
-    one, _ = fast_vectors(tiny_model, texts, EngineChoice("torch"), at_most=3, progress=Progress(quiet=True))
+    encoder = TextEncoder(tokens_of(tiny_model), TorchEngine(tiny_model), batch_size=3)
+    one = encoder.rows(texts)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        two, _ = fast_vectors(tiny_model, texts, EngineChoice("torch"), at_most=3, progress=Progress(quiet=True))
+        encoder.workers = 2
+        two = encoder.rows(texts)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

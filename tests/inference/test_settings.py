@@ -13,6 +13,7 @@ from tokenizers.normalizers import Replace, Sequence
 
 from likewise.inference import LoadError, export, load, similarity
 from likewise.inference.engines.engine import CannotExport
+from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import base_name
 from likewise.runs.job import JobError
 
@@ -162,3 +163,29 @@ def test_an_adapter_without_peft_says_what_to_install(save, monkeypatch):
     (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "x"}')
     with pytest.raises(LoadError, match="pip install peft"):
         load(folder)
+
+
+@pytest.mark.parametrize("kind", ["routes behind the pooling", "routes before it", "prompt left out of the pooling"])
+def test_a_job_encodes_queries_and_documents_as_sentence_transformers(kind, tiny_model, save, sentences):
+    if kind == "routes before it":
+        torch.manual_seed(2)
+        parts = [[tiny_model[0], Pooling(32, "mean"), *more] for more in ([Dense(32, 32)], [])]
+        router = Router.for_query_document(query_modules=parts[0], document_modules=parts[1])
+        folder = save(name="unused").parent / "routed"
+        routed_first = SentenceTransformer(modules=[router, Normalize()], device="cpu", prompts=PROMPTS)
+        routed_first.save(str(folder), create_model_card=False)
+    elif kind == "routes behind the pooling":
+        folder = save(routed(), prompts=PROMPTS)
+    else:
+        folder = save(prompts=PROMPTS, default_prompt_name="document", include_prompt=False)
+    wanted, handle = plain(folder), ModelHandle(folder)
+    queries, documents = (
+        getattr(wanted, f"encode_{role}")(sentences[:9], normalize_embeddings=True) for role in ("query", "document")
+    )
+    np.testing.assert_allclose(handle.opened("query", sentences)(sentences[:9]), queries, atol=1e-5)
+    np.testing.assert_allclose(handle.opened("document", sentences)(sentences[:9]), documents, atol=1e-5)
+    assert not np.allclose(queries, documents, atol=2e-5)
+    # As a service does it: one encoder, and the side with each request; both may share a batch.
+    encoder, facts = handle.opened(None, sentences), handle.facts
+    items = encoder.items(sentences[:9], facts.side("query")) + encoder.items(sentences[:9], facts.side("document"))
+    np.testing.assert_allclose(encoder.vectors(items), np.concatenate([queries, documents]), atol=1e-5)

@@ -11,9 +11,9 @@ from tokenizers.pre_tokenizers import Whitespace
 
 import likewise
 from likewise.errors import LikewiseError, MissingExtraError
-from likewise.inference import chooser
+from likewise.inference import handle, policy
 from likewise.runs.job import read_record
-from likewise.searching import index_update, passage_encoder
+from likewise.searching import index_update
 from likewise.searching.index_update import index, recall_of
 from likewise.searching.search_index import Index
 from likewise.searching.table import SearchError
@@ -211,8 +211,8 @@ def test_an_index_keeps_its_precision_and_a_stopped_run_its_engine(
     notes, saved_model, sentences, tmp_path, monkeypatch, after_two_windows
 ):
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "bf16")
-    monkeypatch.setattr(passage_encoder, "FEW", 10)
-    monkeypatch.setattr(chooser, "FEW", 10)
+    monkeypatch.setattr(handle, "FEW", 10)
+    monkeypatch.setattr(policy, "ENOUGH", 10)
     out, exact = tmp_path / "a.index", tmp_path / "exact.index"
     with after_two_windows():
         index(notes, model=saved_model, out=out, precision="close", quiet=True)

@@ -25,7 +25,7 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
-from likewise.inference.deferred import DeferredEncoder
+from likewise.inference.handle import ModelHandle
 from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
 from likewise.runs.arguments import checked
@@ -132,7 +132,7 @@ def choose(
         files = [*named, *(path for listing in listings for path in listing.files)]
         splitting = Splitting(WORDS, given.options)
         excerpts, total = sampled(files, splitting, passages, seed)
-        encoders = {name: DeferredEncoder(name) for name in names}
+        encoders = {name: ModelHandle(name) for name in names}
         if writes(queries):
             writer = writer_of(str(queries), queries_model, progress)
             written = _by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
@@ -185,7 +185,7 @@ def choose(
                 progress.tell(f"{name}, adapted, is {name}: {adapted.reason}")
             else:
                 final = target / "adapted" / _folder(name)
-                run.base(f"{name}, adapted", str(final), DeferredEncoder(model), free=False)
+                run.base(f"{name}, adapted", str(final), ModelHandle(model), free=False)
         found = run.choice()
         choice = replace(found, folder=target if out else None)
         choice.save(job.result)
@@ -217,21 +217,20 @@ class _Run:
         self.by_judges: list[np.ndarray] = []
         self.found: list[list[list[str]]] = []
 
-    def foretell(self, encoders: Mapping[str, DeferredEncoder], adapt: bool) -> None:
+    def foretell(self, encoders: Mapping[str, ModelHandle], adapt: bool) -> None:
         """Say what the work will cost, by a few passages."""
         begun = [name for name in encoders if not (self.job.result / "indexes" / _folder(name)).exists()]
         if not begun or self.progress.quiet:
             return
         probe, seconds = [one.searched for one in self.held.passages[:_PROBE]], 0.0
         for name in begun:
-            encoder = encoders[name].opened("document")
-            encoder.choose(probe, len(self.held.passages), Progress(quiet=True))
+            encoder = encoders[name].opened("document", probe, len(self.held.passages))
             seconds += seconds_each(encoder, probe) * (len(self.held.passages) + 3 * len(self.held.queries))
         more = ", and as long as you allow for each adaptation" if adapt else ""
         texts = counted(len(self.held.passages) * len(begun), "passage")
         self.progress.tell(f"{texts} to encode: about {max(1, round(seconds / 60))} min{more}")
 
-    def base(self, shown: str, model: str, encoder: DeferredEncoder, free: bool = True, learnt: bool = False) -> None:
+    def base(self, shown: str, model: str, encoder: ModelHandle, free: bool = True, learnt: bool = False) -> None:
         """Index the text by a base, and measure every way to search with it."""
         folder, whole = (self.job.result / place / _folder(shown) for place in ("indexes", "whole"))
         path = trial_index(self.held, folder, encoder.name, language=self.language, quiet=self.progress.quiet)
@@ -366,7 +365,7 @@ def _by_writer(
     excerpts: Sequence[Excerpt],
     writer: Writer,
     most: int,
-    encoders: Sequence[DeferredEncoder],
+    encoders: Sequence[ModelHandle],
     language: str,
     seed: int,
     progress: Progress,
@@ -378,8 +377,8 @@ def _by_writer(
     kept = set[Written]()
     for encoder in encoders:
 
-        def vectors(some: Sequence[str], encoder: DeferredEncoder = encoder) -> np.ndarray:
-            found = encoder.opened()(list(some))
+        def vectors(some: Sequence[str], encoder: ModelHandle = encoder) -> np.ndarray:
+            found = encoder.opened(None, some, len(some))(list(some))
             unit: np.ndarray = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
             return unit
 
@@ -412,7 +411,7 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _model_bytes(encoder: DeferredEncoder) -> int | None:
+def _model_bytes(encoder: ModelHandle) -> int | None:
     """Return the size of a model's weights on disk, None if it is not in a folder."""
     folder = Path(resolve_model(encoder.name or ""))
     if not folder.is_dir():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Literal, Optional
 
 import typer
@@ -84,16 +83,14 @@ def similarity(
     b: Annotated[str, typer.Argument(help="Another sentence.")],
 ) -> None:
     """Print the cosine of two sentences, from -1 to 1."""
-    from likewise.inference.deferred import DeferredEncoder
+    from likewise.inference.handle import ModelHandle
 
-    encoder = DeferredEncoder(model)
+    encoder = ModelHandle(model)
     try:  # torch takes seconds to import, and an export of a known model does not need it
         first, second = encoder.export()([a, b])
         typer.echo(f"{first @ second:.4f}")
     except LookupError:
         typer.echo(f"{likewise.similarity(a, b, model=encoder.model):.4f}")
-        sys.stdout.flush()
-        encoder.make_export([a, b])
 
 
 @typed
@@ -101,12 +98,19 @@ def export(
     *,
     model: ModelArgument,
     format: Annotated[
-        Literal["openvino", "onnx", "model2vec"],
-        Option(help='"onnx" or "openvino"; or "model2vec", for a model that is a mean of word vectors.'),
-    ],
-    out: Annotated[str, Option(help="The folder to write.")],
+        Optional[Literal["openvino", "onnx", "model2vec"]],
+        Option(
+            help='"onnx" or "openvino"; or "model2vec", for a model that is a mean of word vectors. By default what is '
+            "fastest here, if there is no --out."
+        ),
+    ] = None,
+    out: Annotated[
+        Optional[str],
+        Option(help="The folder to write, for a program of your own; by default it is made where `load` finds it."),
+    ] = None,
     overwrite: Annotated[bool, flag("--overwrite", "Replace what is there.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Export a model as a graph that an engine runs, or for model2vec."""
-    for path in likewise.export(model, format, out, overwrite=overwrite):
+    """Export a model as a graph that an engine runs: for `load`, for a program of your own, or for model2vec."""
+    for path in likewise.export(model, format, out, overwrite=overwrite, quiet=quiet):
         typer.echo(path)

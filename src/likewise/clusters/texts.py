@@ -22,8 +22,8 @@ from likewise.corpus.lines_and_rows import READERS, Source, digest_of, field_tex
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import find_sources, tell
 from likewise.errors import LikewiseError, counted
-from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.inference.handle import ModelHandle
 from likewise.runs.cache import cached, found_in_cache, in_cache
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class KeptTexts:
     read: int
     fingerprint: str
     report: CorpusReport = field(repr=False, compare=False)
-    encoder: DeferredEncoder = field(repr=False, compare=False)
+    encoder: ModelHandle = field(repr=False, compare=False)
     _ends: np.ndarray = field(repr=False, compare=False)
     _bytes: np.ndarray = field(repr=False, compare=False)
 
@@ -163,7 +163,7 @@ def keep_texts(
         CorpusError: a file cannot be read.
         TextError: there are fewer than `at_least` texts.
     """
-    encoder = DeferredEncoder(model, engine, precision)
+    encoder = ModelHandle(model, engine, precision)
     facts = encoder.facts
     key, report = blake2b(digest_size=16), CorpusReport()
     way = [facts.fingerprint, facts.prompt(), str(facts.truncate_dim), str(facts.longest), engine, precision]
@@ -215,7 +215,7 @@ def keep_texts(
 
 
 def _encode(
-    encoder: DeferredEncoder, folder: Path, engine: EngineName, precision: EnginePrecision, progress: Progress
+    encoder: ModelHandle, folder: Path, engine: EngineName, precision: EnginePrecision, progress: Progress
 ) -> None:
     """Make the vectors of the texts of a folder."""
     from likewise.inference.files import encode_file

@@ -24,7 +24,9 @@ from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.inference.engines.engine import EngineChoice
 from likewise.inference.load_model import load
-from likewise.inference.vectors import LoadedEncoder, Precision, autocast, undisturbed
+from likewise.inference.policy import text_encoder
+from likewise.inference.text_encoder import TextEncoder
+from likewise.inference.vectors import Precision, autocast, undisturbed
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts, checksum
@@ -71,6 +73,7 @@ class FrozenEncoder:
             raise ContextError(f"states.encoder={name} reads whole words: give a transformer")
         self.model.max_seq_length = min(self.model.max_seq_length or max_tokens, max_tokens)
         self.pieces = len(tokenizer)
+        self._fast: TextEncoder | None = None
         self._special = np.array(tokenizer.all_special_ids)
 
     def read_pieces(self, texts: Sequence[str]) -> list[SentenceReading]:
@@ -80,14 +83,21 @@ class FrozenEncoder:
         ids = (row[~np.isin(row, self._special)] for row in map(np.array, found))
         return [SentenceReading(nothing.ravel(), one, nothing) for one in ids]
 
-    @cached_property
-    def fast(self) -> LoadedEncoder:
-        """The same encoder on the fastest engine that keeps its vectors, which gives no states of word pieces."""
-        return LoadedEncoder(self.model, "", choice=EngineChoice("auto", self.precision))
+    def fast(self, texts: Sequence[str], progress: Progress | None = None, before: str = "") -> TextEncoder:
+        """Return the same encoder on the fastest engine that keeps its vectors, which gives no states of word pieces.
+
+        Args:
+            texts: the first of the texts, by which the engine is chosen.
+            before: the engine of the run that is resumed.
+        """
+        if self._fast is None:
+            choice = EngineChoice("auto", self.precision)
+            self._fast = text_encoder(self.model, choice, texts, progress=progress, before=before)
+        return self._fast
 
     def read_vectors(self, texts: Sequence[str]) -> list[SentenceReading]:
         """Return the vectors and the word pieces of sentences."""
-        rows = zip(self.fast(texts), self.read_pieces(texts), strict=True)
+        rows = zip(self.fast(texts)(texts), self.read_pieces(texts), strict=True)
         return [SentenceReading(vector, found.ids, found.states) for vector, found in rows]
 
     def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[SentenceReading]:
@@ -252,8 +262,7 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progres
     names = {begin: f"{begin}-{min(begin + _AT_ONCE, len(texts))}.safetensors" for begin in begins}
     parts = Parts(job.work / "parts")
     if keep == "vectors":
-        encoder.fast.choose(texts, len(texts), progress, job.notes.get("engine", ""))
-        job.note(engine=encoder.fast.engine)
+        job.note(engine=encoder.fast(texts, progress, job.notes.get("engine", "")).engine)
     with orderly_stop(progress) as stop, progress.bar("encoding sentences", len(begins), done=len(parts)) as bar:
         for begin in begins:
             if names[begin] in parts:

@@ -12,7 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 
-from likewise.inference.encoder import default_prompt
+from likewise.inference.load_model import default_prompt
 from likewise.inference.vectors import undisturbed
 
 BATCH = 32
@@ -56,7 +56,7 @@ class TokenCache:
         return table[self._rows], table[self._unique_rows]
 
     def _tokenize(self, model: SentenceTransformer) -> None:
-        prompt = default_prompt(model)
+        prompt = default_prompt(model) or None
         setting = (model.max_seq_length, prompt)
         if self._tokenizer is not None and self._tokenizer() is model[0] and self._setting == setting:
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -18,14 +19,16 @@ from sentence_transformers import SentenceTransformer
 from likewise.corpus import CorpusOptions
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, counted
-from likewise.inference.encoder import default_prompt, settled
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, list_pieces, open_lines, state_of
-from likewise.inference.load_model import load
-from likewise.inference.shards import check_shards, to_shards
+from likewise.inference.load_model import default_prompt, load
+from likewise.inference.policy import settled, text_encoder
+from likewise.inference.shards import Opens, check_shards, to_shards
+from likewise.inference.text_encoder import TextEncoder
+from likewise.inference.tokens import TextSide
 from likewise.inference.vector_parts import EncodedFile, VectorParts
-from likewise.inference.vectors import LoadedEncoder, dimension, undisturbed
+from likewise.inference.vectors import dimension, undisturbed
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
 from likewise.runs.on_ray import check_workers, cluster
@@ -115,11 +118,13 @@ def encode_file(
     own = settled(encoder) if hasattr(encoder, "choice") else EngineChoice()
     choice = EngineChoice(engine or own.engine, precision or own.precision)
     with undisturbed(encoder):
-        prompt = default_prompt(encoder) or ""
-        work = LoadedEncoder(encoder, prompt, choice=choice, batch_size=batch_size, normalize=normalize)
+        prompt = default_prompt(encoder)
+        settings: Any = {"side": TextSide(prompt), "normalize": normalize, "batch_size": batch_size}
+        opens: Opens = partial(text_encoder, encoder, choice, **settings)
+        size = dimension(encoder)
         if out == STREAM:
             with open_lines(source, reading, progress.tell) as lines:
-                return _to_stream(work, lines, progress, sys.stdout)
+                return _to_stream(opens, size, lines, progress, sys.stdout)
         options: dict[str, Any] = {"normalize": normalize, "batch_size": batch_size, "form": form}
         options |= {"engine": choice.engine, "precision": choice.precision, "prompt": prompt}
         options |= {"max_seq_length": encoder.max_seq_length, "truncate_dim": encoder.truncate_dim}
@@ -135,28 +140,28 @@ def encode_file(
             orderly_stop(progress) as stop,
         ):
             if is_folder:
-                return to_shards(work, pieces, reading, job, number, stop)
+                return to_shards(encoder, opens, pieces, reading, job, number, stop)
             with open_lines(source, reading, progress.tell) as lines:
-                return _to_file(work, lines, job, stop)
+                return _to_file(opens, size, lines, job, stop)
 
 
 def _windows(
-    work: LoadedEncoder, lines: Lines, progress: Progress, before: str = ""
-) -> Iterator[tuple[list[str], Bar]]:
-    """Choose an engine (`before` is that of the run that is resumed), and yield all lines in windows, with the bar."""
+    opens: Opens, lines: Lines, progress: Progress, before: str = ""
+) -> Iterator[tuple[TextEncoder, list[str], Bar]]:
+    """Open the encoder (`before` is that of the run that is resumed), and yield it, lines in windows, and the bar."""
     windows = lines.windows(WINDOW, _WINDOW_CHARACTERS)
     first, total = next(windows, ([], 0))
-    work.choose(first, total, progress, before)
+    encoder = opens(first, total, progress=progress, before=before)
     with progress.bar("encoding", total) as bar:
         for window, expected in chain([(first, total)] if first else [], windows):
             bar.update(total=expected)
-            yield window, bar
+            yield encoder, window, bar
 
 
-def _to_stream(work: LoadedEncoder, lines: Lines, progress: Progress, out: IO[str]) -> EncodedFile:
-    rows, size = 0, dimension(work.model)
-    for window, bar in _windows(work, lines, progress):
-        vectors = work(window, bar.advance)
+def _to_stream(opens: Opens, size: int, lines: Lines, progress: Progress, out: IO[str]) -> EncodedFile:
+    rows = 0
+    for encoder, window, bar in _windows(opens, lines, progress):
+        vectors = encoder(window, bar.advance)
         # 9 digits give the float32 back.
         form = "[" + ", ".join(["%.9g"] * vectors.shape[1]) + "]\n"
         out.writelines(form % tuple(row) for row in vectors.tolist())
@@ -165,13 +170,13 @@ def _to_stream(work: LoadedEncoder, lines: Lines, progress: Progress, out: IO[st
     return EncodedFile(rows, size)
 
 
-def _to_file(work: LoadedEncoder, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
+def _to_file(opens: Opens, size: int, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
     """Encode the missing parts, join all parts, and return the shape."""
     parts, before, tell = VectorParts(job), job.notes.get("engine", ""), stop.progress.tell
     seen: dict[bytes, int] = {}  # sentence to the number of its row
     position, rows, earlier = 0, 0, sum(parts.counts)
-    for window, bar in _windows(work, lines, stop.progress, before):
-        if not rows and before not in ("", work.engine):
+    for encoder, window, bar in _windows(opens, lines, stop.progress, before):
+        if not rows and before not in ("", encoder.engine):
             parts.drop_from(0)
         keys = [digest_of(line) for line in window]
         if parts.has(position, window):
@@ -183,8 +188,8 @@ def _to_file(work: LoadedEncoder, lines: Lines, job: Job, stop: StopRequest) -> 
                 tell(f"the text has changed from line {rows + 1:,} on: it is encoded again from there")
                 earlier = rows
             parts.drop_from(position)
-            vectors = _with_known(work, window, np.array([seen.get(key, -1) for key in keys]), parts, bar)
-            job.note(engine=work.engine)
+            vectors = _with_known(encoder, window, np.array([seen.get(key, -1) for key in keys]), parts, bar)
+            job.note(engine=encoder.engine)
             parts.add(window, vectors)
             stop.check(f"after row {rows + len(window):,}")
         for place, key in enumerate(keys):
@@ -194,13 +199,13 @@ def _to_file(work: LoadedEncoder, lines: Lines, job: Job, stop: StopRequest) -> 
         rows += len(window)
         position += 1
     parts.drop_from(position)  # the text is shorter now
-    shape = EncodedFile(rows, parts.size if rows else dimension(work.model))
+    shape = EncodedFile(rows, parts.size if rows else size)
     parts.join(job.result, shape)
     job.finish()
     return shape
 
 
-def _with_known(work: LoadedEncoder, lines: list[str], known: np.ndarray, parts: VectorParts, bar: Bar) -> np.ndarray:
+def _with_known(work: TextEncoder, lines: list[str], known: np.ndarray, parts: VectorParts, bar: Bar) -> np.ndarray:
     """Return the vectors (S, D) of a window; those of repeated sentences are in known rows, -1 for none."""
     fresh = np.flatnonzero(known < 0)
     if len(fresh) == len(lines):

@@ -15,8 +15,9 @@ from sentence_transformers import SentenceTransformer
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.saved_models import open_model
 from likewise.errors import LikewiseError
-from likewise.inference.encoder import DEFAULT, Encoder
+from likewise.inference.encoder import Encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
+from likewise.inference.policy import DEFAULT
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cached
 
@@ -46,7 +47,7 @@ def load(
             processor.
         precision: "close", the default of the engine "auto": bfloat16 where the processor has it, if each vector has a
             cosine of 0.999 or more with the one in float32 on a sample of your texts, otherwise float32. It takes an
-            export that is there, and makes none but in the background. "fp32", the vectors of
+            export that is there, and makes none: `likewise export` does. "fp32", the vectors of
             sentence-transformers, up to rounding; with the engine "torch" and up to 32 texts in a call, to the last
             bit; the default of an engine that is named. "bf16" or "int8", if those are near enough (see
             `likewise.inference.fidelity`); "auto", the fastest that is. With any but "close", an export is made when
@@ -70,6 +71,11 @@ def load(
     model.choice = choice
     model.loaded_from = str(found.folder.resolve()) if found.folder else found.path
     return model
+
+
+def default_prompt(model: SentenceTransformer) -> str:
+    """Return the default prompt that `encode` puts before each text; "" if there is none."""
+    return model.prompts.get(model.default_prompt_name or "") or ""
 
 
 def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
@@ -106,7 +112,7 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
 def _save(model: SentenceTransformer, folder: Path) -> None:
     """Save a model with the sides of its tokenizer, which transformers writes only if they were there at first."""
     tokenizer = getattr(model[0], "tokenizer", None)
-    if hasattr(tokenizer, "init_kwargs"):
+    if tokenizer is not None and hasattr(tokenizer, "init_kwargs"):
         tokenizer.init_kwargs |= {name: getattr(tokenizer, name) for name in _SIDES}
     model.save_pretrained(str(folder), create_model_card=False)
 

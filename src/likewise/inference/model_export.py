@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
 from likewise.errors import LikewiseError
-from likewise.inference import background
-from likewise.inference.chooser import MAKERS, exports_of, next_export
-from likewise.inference.encoder import default_prompt
-from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError
+from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineVariant
 from likewise.inference.engines.graph import fingerprint, least_tokens
 from likewise.inference.engines.onnx_engine import WHOLE
 from likewise.inference.engines.store import TOKENIZER
 from likewise.inference.fidelity import Sample, sample_of
-from likewise.inference.load_model import load
-from likewise.inference.model_tokens import UnfitModel, tokens_of
+from likewise.inference.load_model import default_prompt, load
+from likewise.inference.model_tokens import UnfitModel, fits, tokens_of
+from likewise.inference.policy import DEFAULT, MAKERS, candidates, policy_of
+from likewise.inference.tokens import SENTENCES
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.job import Job, check_target, open_job
@@ -33,6 +31,8 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json, write_text
 
+VARIABLE = "LIKEWISE_EXPORTS"
+"""Environment variable: `never` for no export at the end of a job that makes a model."""
 MODEL2VEC = "model2vec"
 FORMATS = (*MAKERS, MODEL2VEC)
 # Short, long, empty and special texts on which a graph is compared with torch.
@@ -42,12 +42,17 @@ _TEXTS = ["A cat.", "", "It isn't 3.5, says \u201cX\u201d.", *("a few words more
 @checked
 def export(
     model: SentenceTransformer | str | os.PathLike[str],
-    format: Literal["openvino", "onnx", "model2vec"],
-    out: str | os.PathLike[str],
+    format: Literal["openvino", "onnx", "model2vec"] | None = None,
+    out: str | os.PathLike[str] | None = None,
     *,
     overwrite: bool = False,
+    quiet: bool = False,
 ) -> list[Path]:
     """Export a model: its graph with the pooling and its tokenizer, or its word vectors.
+
+    Without `out`, the graph is put into the cache, where `likewise.load` finds it: `export("bundled:minilm")` makes the
+    one that is fastest on this processor, and compares its vectors with torch's. With `out`, a folder is written for a
+    program of your own.
 
     Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out, and
     'token_embeddings', (B, T, E), unless the model pools a single token.
@@ -58,9 +63,11 @@ def export(
 
     Args:
         model: the encoder, on the CPU and in float32; or what `likewise.load` takes.
-        format: "onnx" or "openvino"; or "model2vec", for a model that is a mean of word vectors.
-        out: the folder to write.
+        format: "onnx" or "openvino"; or "model2vec", for a model that is a mean of word vectors. None for what is
+            fastest here, if there is no `out`.
+        out: the folder to write; None for the cache.
         overwrite: replace another export there.
+        quiet: show nothing on standard error.
 
     Returns:
         The files written.
@@ -72,18 +79,30 @@ def export(
         EngineError: there is no such format.
         JobError: the folder holds another export, or other files.
     """
-    check_target(out)
-    if format not in FORMATS:
+    if format is not None and format not in FORMATS:
         raise EngineError(f"Unknown format {format!r}; known are {', '.join(FORMATS)}.")
+    if (out is None and format == MODEL2VEC) or (out is not None and format is None):
+        raise EngineError(
+            "model2vec's format is for other programs: give a folder (--out)"
+            if out is None
+            else f"a folder is written in a format that is named: give --format, one of {', '.join(FORMATS)}"
+        )
+    if out is not None:
+        check_target(out)
     encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu", precision="fp32")
     check = _check_model2vec if format == MODEL2VEC else _check_graph
+    if out is None:
+        try:
+            return _in_cache(encoder, format, SENTENCES, Progress(quiet))
+        except UnfitModel as reason:
+            raise CannotExport(f"The model cannot be exported: {reason}.") from None
     check(encoder)
     settings = {"format": format, **_settings(encoder)}
     plan = Plan("export", settings, inputs={"model": fingerprint(encoder)} | _tokenizer_of(encoder))
     with open_job(out, plan, overwrite=overwrite) as job:
         if job.finished is None and format == MODEL2VEC:
             _write_model2vec(encoder, job.result)
-        elif job.finished is None:
+        elif job.finished is None and format is not None:
             try:
                 _write_graph(encoder, format, job)
             except (CannotExport, UnfitModel) as reason:
@@ -95,9 +114,9 @@ def export(
 def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
     """Copy a checked export from the cache, where it is made if there is none, and write what a caller must know."""
     pair: Any = (format, "fp32")
-    exports, sample = exports_of(encoder), Sample(encoder, _TEXTS)
-    exports.ready(pair, sample)
-    tokens, made = sample.tokens, exports.store.folder(pair)
+    policy, sample = policy_of(encoder), Sample(encoder, _TEXTS)
+    policy.check(pair, sample)
+    tokens, made = sample.tokens, policy.store.folder(pair)
     assert made is not None
     shutil.copytree(made, job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json", WHOLE))
     write_text(job.result / TOKENIZER, tokens.json)
@@ -117,7 +136,7 @@ def _settings(model: SentenceTransformer) -> dict[str, Any]:
     prompts = {name: text for name, text in model.prompts.items() if text}
     return {
         "max_tokens": model.max_seq_length,
-        "prompt": default_prompt(model) or "",
+        "prompt": default_prompt(model),
         "prompts": prompts,
         "truncate_dim": model.truncate_dim,
         "similarity": model.similarity_fn_name,
@@ -149,29 +168,44 @@ def _check_graph(model: SentenceTransformer) -> None:
 def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Progress) -> None:
     """Make the export that `load(name).encode` takes on this processor, at the end of a job that made the model.
 
-    Nothing is made if an export would not be faster, its package is missing, or exports are not wanted (see
-    `background.wanted`). An engine that does not take the model is no error.
+    Nothing is made if an export would not be faster, its package is missing, the cache is only read, or the variable
+    LIKEWISE_EXPORTS is 'never'. An engine that does not take the model is no error.
 
     Args:
         texts: 1 or more, on a sample of which its vectors are compared with torch's.
     """
-    if (pair := next_export()) is None or not background.wanted():
+    if os.environ.get(VARIABLE, "").strip().lower() == "never" or not texts:
         return
-    progress.tell(f"exporting the model for {pair[0]}, on which `likewise.load` then runs it: 15 to 40 seconds")
     with suppress(LikewiseError, UnfitModel, OSError):
-        model = load(name, device="cpu", engine="torch", precision="fp32")
-        prompt = default_prompt(model) or ""
-        exports_of(model).prepare(pair, Sample(model, [prompt + text for text in sample_of(texts)]))
+        if made_in_cache(cache_folder() / "engines"):
+            _in_cache(load(name, device="cpu", precision="fp32"), None, sample_of(texts), progress)
 
 
-def told_export(told: Mapping[str, Any]) -> None:
-    """Make the export that `background.start` tells of, in its own process."""
-    model = load(told["name"], device="cpu", engine="torch", precision="fp32")
-    exports, pair = exports_of(model), tuple(told["pair"])
-    if exports.store.fingerprint == told["fingerprint"]:
-        locks = made_in_cache(cache_folder() / "engines" / ".locks")
-        with suppress(Timeout), FileLock(locks / f"{told['fingerprint']}-background", timeout=0):
-            exports.prepare(pair, Sample(model, told["texts"]))
+def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[str], progress: Progress) -> list[Path]:
+    """Make an export where `load` finds it; return its files, none if this processor has no use for one.
+
+    Args:
+        format: the engine; None for the one that is fastest on this processor.
+        texts: 1 or more, on which its vectors are compared with torch's.
+    """
+    fits(model, texts, default_prompt(model))
+    policy = policy_of(model)
+    usable: list[EngineVariant] = [pair for pair in candidates(DEFAULT) if pair[0] in (format or tuple(MAKERS))]
+    pair = policy.missing_export() if format is None else next(iter(usable), None)
+    if pair is None:  # it is there, or none would be faster
+        pair = next((pair for pair in usable if policy.is_there(pair)), None)
+        if pair is None:
+            progress.tell("no export is faster than torch on this processor, or its package is not installed")
+            return []
+    elif not policy.is_there(pair):
+        progress.tell(f"exporting the model for {pair[0]}, on which `likewise.load` then runs it: 15 to 40 seconds")
+    prompt = default_prompt(model)
+    fidelity = policy.make(pair, Sample(model, [prompt + text for text in texts]))
+    if not fidelity.close:
+        raise CannotExport(f"{' '.join(pair)} does not keep the vectors: {fidelity}; `likewise.load` runs torch")
+    progress.tell(f"{' '.join(pair)}: {fidelity}")
+    folder = policy.store.folder(pair)
+    return sorted(path for path in folder.iterdir() if path.is_file()) if folder else []
 
 
 def _check_model2vec(model: SentenceTransformer) -> None:

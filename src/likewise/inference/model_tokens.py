@@ -1,27 +1,45 @@
-"""The tokenizer of a model as the fast path takes it, and the models that it does not take.
+"""The tokenizer of a model as the fast path takes it, and the models that it does not take."""
 
-Letters of the shapes: S sentences, D embedding.
-"""
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding, Transformer
+from sentence_transformers.sentence_transformer.modules import Transformer
 from tokenizers import Tokenizer
-from torch import Tensor
 
-from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.word_vectors import WordVectors
-from likewise.inference.per_model import PerModel
-from likewise.inference.tokens import Step, Tokens
+from likewise.inference.engines.engine import has_own_encode
+from likewise.inference.tokens import Tokens
 
-_STATIC_BATCH = 1024  # texts of a mean of word vectors: nothing is padded
 # Longer than any model reads: tokenizers without a limit say 1e30.
 _NO_LIMIT = 1 << 24
+
+
+Made = TypeVar("Made")
+
+
+class ForEachModel(Generic[Made]):
+    """A function from a model to the thing that is made for it once, which goes when the model does.
+
+    Args:
+        make: from a model to the thing, which does not hold the model.
+        state: from a model to what the thing depends on: it is made again once that is another one.
+    """
+
+    def __init__(
+        self, make: Callable[[SentenceTransformer], Made], state: Callable[[SentenceTransformer], object]
+    ) -> None:
+        self._make, self._state = make, state
+        self._made: weakref.WeakKeyDictionary[SentenceTransformer, tuple[object, Made]] = weakref.WeakKeyDictionary()
+
+    def __call__(self, model: SentenceTransformer) -> Made:
+        """Return the thing of a model, which is made now if it is new or has changed."""
+        known, state = self._made.get(model), self._state(model)
+        if known is None or known[0] != state:
+            known = self._made[model] = state, self._make(model)
+        return known[1]
 
 
 class UnfitModel(ValueError):  # noqa: N818 - the reason, not a fault
@@ -41,11 +59,6 @@ def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None
     if getattr(model[0], "can_flatten_inputs", False):
         raise UnfitModel("its batches are flattened for flash attention")
     return tokens_of(model)
-
-
-def has_own_encode(model: SentenceTransformer) -> bool:
-    """Return whether a model has an `encode` that is not sentence-transformers'."""
-    return "encode" in vars(model) or type(model).encode is not SentenceTransformer.encode
 
 
 def _made(model: SentenceTransformer) -> Tokens:
@@ -102,34 +115,5 @@ def token_state(model: SentenceTransformer) -> tuple[Any, ...]:
     return id(tokenizer), len(tokenizer) if hasattr(tokenizer, "__len__") else 0, model.max_seq_length, *sides, *steps
 
 
-tokens_of = PerModel(_made, token_state)
+tokens_of = ForEachModel(_made, token_state)
 """The tokenizer of a model, made again if the model's own or its length has changed."""
-
-
-def is_static(model: SentenceTransformer) -> bool:
-    """Return whether a model starts with a mean of word vectors, and its `encode` is sentence-transformers' own."""
-    return isinstance(model[0], StaticEmbedding) and not has_own_encode(model)
-
-
-def static_vectors(
-    model: SentenceTransformer, texts: Sequence[str], *, at_most: int | None = None, step: Step
-) -> Tensor:
-    """Return the vectors (S, D) of texts, 1 or more, by a mean of word vectors; `step` is called with the texts done.
-
-    This is no `TextEncoder`: a batch is a thousand texts in a row of ids, as nothing is padded and no text has a length
-    that a batch is made by.
-    """
-    words: Any = model[0]
-    size, found = at_most or _STATIC_BATCH, []
-    for start in range(0, len(texts), size):
-        piece = [without_surrogates(text) for text in texts[start : start + size]]
-        ids = [text.ids for text in words.tokenizer.encode_batch_fast(piece, add_special_tokens=False)]
-        lengths = np.array([len(row) for row in ids])
-        flat = np.fromiter((i for row in ids for i in row), dtype=np.int64, count=int(lengths.sum()))
-        features = {
-            "input_ids": torch.from_numpy(flat).to(model.device),
-            "offsets": torch.from_numpy(np.cumsum(lengths) - lengths).to(model.device),
-        }
-        found.append(model(features)["sentence_embedding"])
-        step(len(piece))
-    return torch.cat(found)

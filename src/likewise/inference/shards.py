@@ -12,11 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sentence_transformers import SentenceTransformer
+
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, counted, require_extra
+from likewise.inference.handle import ModelHandle
 from likewise.inference.lines import read_piece
+from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.vector_parts import EncodedFile, vector_column
-from likewise.inference.vectors import LoadedEncoder, dimension
+from likewise.inference.vectors import dimension
 from likewise.runs.job import Job, read_record
 from likewise.runs.on_ray import Piece, pieces_on_ray
 from likewise.runs.orderly_stop import StopRequest
@@ -24,6 +28,8 @@ from likewise.runs.parts import Parts
 from likewise.runs.whole_files import written_whole
 
 _LANCE = ".lance"
+Opens = Callable[..., TextEncoder]
+"""Opens the encoder of some texts: of the first of them, how many there are, progress, and the engine of before."""
 _SAMPLE = 512  # texts on which every worker checks its engine, so that all come to the same one
 
 
@@ -44,19 +50,27 @@ def check_shards(folder: Path, overwrite: bool) -> str:
 
 
 def to_shards(
-    work: LoadedEncoder, pieces: Sequence[Piece], reading: CorpusOptions, job: Job, workers: int, stop: StopRequest
+    model: SentenceTransformer,
+    opens: Opens,
+    pieces: Sequence[Piece],
+    reading: CorpusOptions,
+    job: Job,
+    workers: int,
+    stop: StopRequest,
 ) -> EncodedFile:
     """Encode pieces into a folder of shards, by the workers of a cluster if there are any; finished shards are kept."""
     if job.finished:
         return EncodedFile(job.finished["rows"], job.finished["dimension"])
     parts, incoming, progress = Parts(job.work / "shards"), (job.work / "incoming").resolve(), stop.progress
     total, before = sum(piece["rows"] or 0 for piece in pieces), job.notes.get("engine", "")
-    work.choose(next(read_piece(pieces[0], reading), [])[:_SAMPLE] if pieces else [], total, progress, before)
-    if before not in ("", work.engine):
+    texts = next(read_piece(pieces[0], reading), [])[:_SAMPLE] if pieces else []
+    encoder, size = opens(texts, total, progress=progress, before=before), dimension(model)
+    if before not in ("", encoder.engine):
         parts.drop(*parts.facts)
     incoming.mkdir(exist_ok=True)
     missing = [piece for piece in pieces if piece["name"] not in parts]
-    arguments = (work.elsewhere() if workers else lambda: work, reading, str(incoming))
+    again = ModelHandle(model).elsewhere(encoder, texts, total) if workers else lambda: encoder
+    arguments = (again, size, reading, str(incoming))
     encoded = (
         pieces_on_ray(ShardEncoder, arguments, missing, workers) if workers else map(ShardEncoder(*arguments), missing)
     )
@@ -66,24 +80,25 @@ def to_shards(
     with progress.bar("encoding", total or None, done=earlier) as bar:
         for found in encoded:
             _take(parts, incoming, found)
-            job.note(engine=work.engine)
+            job.note(engine=encoder.engine)
             bar.advance(found["rows"])
             stop.check(f"after {counted(len(parts), 'shard')} of {len(pieces):,}")
-    return _finish(job, parts, work)
+    return _finish(job, parts, size, encoder.engine)
 
 
 class ShardEncoder:
     """The encoder of pieces: writes the shard of each, whole or not at all.
 
     Args:
-        opens: gives the encoder, with an engine that is chosen.
+        opens: gives the encoder.
+        size: the length of the vectors.
         reading: how the pieces are read.
         folder: of the shards.
     """
 
-    def __init__(self, opens: Callable[[], LoadedEncoder], reading: CorpusOptions, folder: str) -> None:
-        self.work, self.reading, self.folder = opens(), reading, Path(folder)
-        self.schema = _schema(dimension(self.work.model))
+    def __init__(self, opens: Callable[[], TextEncoder], size: int, reading: CorpusOptions, folder: str) -> None:
+        self.encoder, self.reading, self.folder = opens(), reading, Path(folder)
+        self.schema = _schema(size)
 
     def __call__(self, piece: Piece) -> Piece:
         """Write the shard of a piece; return its name and rows."""
@@ -96,7 +111,7 @@ class ShardEncoder:
         ):
             for window in read_piece(piece, self.reading):
                 places = [[piece["path"]] * len(window), range(end, end + len(window))]
-                columns = [*places, window, vector_column(self.work(window))]
+                columns = [*places, window, vector_column(self.encoder(window))]
                 writer.write_batch(pa.record_batch(columns, schema=self.schema))
                 end += len(window)
         return {"name": piece["name"], "rows": end - begin}
@@ -135,7 +150,7 @@ def _take(parts: Parts, incoming: Path, found: Piece) -> None:
             ) from None
 
 
-def _finish(job: Job, parts: Parts, work: LoadedEncoder) -> EncodedFile:
+def _finish(job: Job, parts: Parts, size: int, engine: str) -> EncodedFile:
     shutil.rmtree(job.result)  # some of them, after a kill
     lance = job.plan.options["form"] == _LANCE
     folder = job.result / "data" if lance else job.result
@@ -146,10 +161,9 @@ def _finish(job: Job, parts: Parts, work: LoadedEncoder) -> EncodedFile:
         except OSError:  # a file system without links
             shutil.copyfile(parts.path(name), folder / name)
     rows = sum(fact["rows"] for fact in parts.facts.values())
-    size = dimension(work.model)
     if lance:
         _commit(job.result, {name: parts.facts[name]["rows"] for name in sorted(parts.facts)}, size)
-    job.finish({"rows": rows, "dimension": size, "engine": work.engine, "shards": len(parts)})
+    job.finish({"rows": rows, "dimension": size, "engine": engine, "shards": len(parts)})
     return EncodedFile(rows, size)
 
 

@@ -15,14 +15,13 @@ import numpy as np
 
 from likewise.errors import LikewiseError
 from likewise.inference.cores import cores, one_core_threads
-from likewise.inference.engines.engine import CPU_BUDGET, DEVICE_BUDGET, Call, Engine
-from likewise.inference.tokens import Step, Tokens, by_budget
+from likewise.inference.engines.engine import DEVICE_BUDGET, TOKENS, Call, Engine
+from likewise.inference.tokens import PLAIN, Step, TextSide, Tokens, WholeTexts, by_budget
 from likewise.runs.overlap import spread_over
-from likewise.runs.progress import Progress
 
 Taken = TypeVar("Taken")
 Item = Any
-"""A text as an encoder takes it: its token ids, or the text itself if the fast path does not take the model."""
+"""A text as an encoder takes it: its token ids, or a `WholeText` for sentence-transformers' own `encode`."""
 Spread = Callable[..., Iterable[Any]]
 """Maps over batches: `map` on one core, that of an executor on several."""
 
@@ -36,34 +35,32 @@ class TextEncoder:
 
     Args:
         tokens: the model's tokenizer.
-        runs: the engine.
-        prompt: the text before each text.
+        engine: what runs the batches.
+        side: the prompt before each text, and the route.
         truncate_dim: the length that vectors are cut to; None keeps them whole.
+        normalize: scale each row to length 1.
         batch_size: most texts in a batch; None leaves it to the number of their tokens.
+        for_tokens: opens the engine that gives the vectors of tokens, if the other one may give none.
 
     Attributes:
-        engine: what it runs on, in words; "" before it is chosen.
+        runs: the engine.
         workers: how many threads run a batch each, on one core.
-        gives_tokens: whether it gives the vectors of the tokens of a model that has such.
     """
-
-    gives_tokens = False
-    _runs: Any
-    few_on_all_cores = True
-    """Whether batches that are fewer than two a core run one after the other, each on all cores."""
 
     def __init__(
         self,
-        tokens: Tokens,
-        runs: Engine,
+        tokens: Tokens | WholeTexts,
+        engine: Engine,
         *,
-        prompt: str = "",
+        side: TextSide = PLAIN,
         truncate_dim: int | None = None,
+        normalize: bool = True,
         batch_size: int | None = None,
+        for_tokens: Callable[[], Engine] | None = None,
     ) -> None:
-        self._tokens, self._runs, self.engine = tokens, runs, str(runs)
-        self.prompt, self.truncate_dim, self.batch_size = prompt, truncate_dim, batch_size
-        self.workers = cores()
+        self.runs, self.side, self.truncate_dim, self.batch_size = engine, side, truncate_dim, batch_size
+        self._tokens: Any = tokens
+        self.normalize, self._for_tokens, self.workers = normalize, for_tokens, cores()
 
     @property
     def pool(self) -> Executor:
@@ -71,17 +68,19 @@ class TextEncoder:
         return one_core_threads(self.workers)
 
     @property
+    def engine(self) -> str:
+        """What it runs on, in words."""
+        return str(self.runs)
+
+    @property
     def budget(self) -> int:
         """Tokens of a batch."""
-        return self._runs.budget if self._runs else CPU_BUDGET
+        return self.runs.budget
 
-    def choose(self, texts: Sequence[str], total: int, progress: Progress, before: str = "") -> None:
-        """Choose the engine by the first of `total` texts, if there is a choice, and show it.
-
-        Args:
-            before: the engine of the run that is resumed: what was left open is chosen as it was then.
-        """
-        progress.tell(f"engine: {self.engine}")
+    @property
+    def gives_tokens(self) -> bool:
+        """Whether it gives the vectors of the tokens of a model that has such."""
+        return self._for_tokens is not None or self.runs.gives_tokens
 
     def __call__(self, texts: Sequence[str], step: Step = _nothing) -> np.ndarray:
         """Return the vectors (S, D), float32, of S texts, 1 or more, on all cores; a repeated text is encoded once.
@@ -92,7 +91,7 @@ class TextEncoder:
         Raises:
             LikewiseError: they are not finite.
         """
-        return all_finite(self._finished(self.rows(texts, step)))
+        return all_finite(float32(finished(self.rows(texts, step), self.truncate_dim, self.normalize)))
 
     def rows(self, texts: Sequence[str], step: Step = _nothing) -> Any:
         """Return the same as the engine gives them: of its type, on its device, neither cut nor scaled."""
@@ -102,7 +101,7 @@ class TextEncoder:
         # On an accelerator a batch is as large as it holds. On cores there are two batches for each, or the last one
         # would wait for the others; and one batch a core needs no waiting for each other inside a matrix product.
         workers = self.workers if self.budget < DEVICE_BUDGET else 1
-        if self.few_on_all_cores and len(batches) < 2 * workers:
+        if self.runs.few_on_all_cores and len(batches) < 2 * workers:
             workers = 1
         spread = map if workers == 1 else one_core_threads(workers).map
         found, _ = self.in_batches(items, batches, workers=workers, spread=spread, step=step)
@@ -112,15 +111,14 @@ class TextEncoder:
         step(len(texts) - len(unique))
         return found[np.array([place[text] for text in texts])]
 
-    def items(self, texts: Sequence[str], prompt: str | None = None) -> list[Item]:
-        """Return S texts as `vectors` takes them, after a prompt (None: the usual one)."""
-        before = self.prompt if prompt is None else prompt
-        found: list[Item] = self._tokens([before + text for text in texts] if before else texts)
-        return found
+    def items(self, texts: Sequence[str], side: TextSide | None = None) -> list[Item]:
+        """Return S texts as `vectors` takes them, on a side (None: the usual one)."""
+        items: list[Item] = self._tokens.items(texts, self.side if side is None else side)
+        return items
 
     def tokens(self, item: Item) -> int:
         """Return the length of an item in tokens."""
-        return len(item)
+        return int(self._tokens.length(item))
 
     def vectors(self, items: Sequence[Item], spread: Spread = map, step: Step = _nothing) -> np.ndarray:
         """Return the vectors (S, D), float32 and of length 1, of S items, 1 or more; threads may call at the same time.
@@ -160,12 +158,12 @@ class TextEncoder:
         )
         return all_finite(cut(float32(found), self.truncate_dim)), taken
 
-    def read_query(self, text: str, prompt: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def read_query(self, text: str, side: TextSide | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the vector (D,) of a query, and the vectors (T, E) and the ids (T,) of its tokens.
 
         Tokens of the prompt, and others that every text begins with, are left out.
         """
-        item, empty = self.items([text, ""], prompt)
+        item, empty = self.items([text, ""], side)
         same = min(len(item), len(empty))
         start = next((i for i in range(same) if item[i] != empty[i]), same)
         vectors, (tokens,) = self.vectors_and_tokens([item], np.copy)
@@ -190,7 +188,7 @@ class TextEncoder:
         Returns:
             The vectors (S, D) as the engine gives them, and what was taken.
         """
-        call, at_least = self._open(workers, take is not None), self._runs.at_least
+        call, at_least = self._opened(workers, take is not None)
 
         def run(batch: np.ndarray) -> tuple[Any, Any, np.ndarray]:
             ids, mask = self._tokens.batch([items[i] for i in batch], at_least)
@@ -208,15 +206,39 @@ class TextEncoder:
             step(len(batch))
         return found, [taken[i] for i in range(len(taken))]
 
-    def _open(self, workers: int, tokens: bool) -> Call:
-        opened: Call = self._runs.open(workers, tokens)
-        return opened
+    def _opened(self, workers: int, tokens: bool) -> tuple[Call, int]:
+        """Return the function that runs a batch, and the tokens that a batch must have."""
+        engine = self.runs
+        if tokens and not engine.gives_tokens:
+            if self._for_tokens is None:
+                raise LookupError(TOKENS)
+            engine = self._for_tokens()
+        return engine.open(workers, tokens), engine.at_least
 
     def _batches(self, items: Sequence[Item]) -> list[np.ndarray]:
+        if self.runs.makes_batches:
+            return [np.arange(len(items))]
         return by_budget(np.array([len(item) for item in items]), self.budget, self.batch_size)
 
-    def _finished(self, rows: Any) -> np.ndarray:
-        return cut(float32(rows), self.truncate_dim)
+
+def equal_vectors(tokens: Tokens, engine: Engine, texts: Sequence[str], batch_size: int) -> Any:
+    """Return vectors (S, D) in the batches of sentence-transformers, by a whole torch equal to its own to the bit."""
+    order = np.argsort([-len(text) for text in texts])  # as it sorts
+    batches = [order[start : start + batch_size] for start in range(0, len(texts), batch_size)]
+    encoder = TextEncoder(tokens, engine)
+    return encoder.in_batches(encoder.items(texts), batches)[0]
+
+
+def finished(vectors: Any, truncate_dim: int | None, normalized: bool) -> Any:
+    """Return vectors (S, D), an array or a tensor, cut to a dimension and scaled to length 1, if asked for."""
+    vectors = vectors if truncate_dim is None else vectors[..., :truncate_dim]
+    if not normalized:
+        return vectors
+    if isinstance(vectors, np.ndarray):
+        return cut(vectors, None)
+    from torch.nn.functional import normalize  # it is there: this is a tensor
+
+    return normalize(vectors, p=2, dim=1)
 
 
 def float32(part: Any) -> np.ndarray:

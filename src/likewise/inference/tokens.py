@@ -6,7 +6,7 @@ Letters of the shapes: S sentences, B sentences of a batch, T tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,51 @@ FEW = 256
 """For fewer texts 'auto' opens no export, which takes about as long as encoding them; one that is open is used."""
 WASTE = 64
 """Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
+SENTENCES = [
+    f"{opening} {verb} {ending}"
+    for opening in ("The old man", "A report of the committee", "It", "Nobody in the town")
+    for verb in ("said that", "did not know", "has found out, after a long search,", "wrote")
+    for ending in ("it was late.", "what the cells of the plant need to grow.", "prices rose by 3.5% in May.")
+]
+"""Texts on which an engine is compared with torch where there are none of the user's own."""
 _PIECE = 1024  # texts handed to the tokenizer at a time: its objects are far larger than the ids
+
+
+Role = Literal["query", "document"]
+
+
+class TextSide(NamedTuple):
+    """What a model does with the texts of one side of a search: its prompt before them, and its route."""
+
+    prompt: str = ""
+    task: Role | None = None
+
+
+PLAIN = TextSide()
+"""Of a text that is put as it is."""
+
+
+class WholeText(NamedTuple):
+    """A text for sentence-transformers' own `encode`."""
+
+    text: str
+    side: TextSide
+
+
+class WholeTexts:
+    """In place of `Tokens`, for a model that reads texts in a way of its own."""
+
+    def items(self, texts: Sequence[str], side: TextSide) -> list[WholeText]:
+        """Return texts with the side that they are on."""
+        return [WholeText(text, side) for text in texts]
+
+    def length(self, item: WholeText) -> int:
+        """Return about how many tokens a text has: four characters each."""
+        return 1 + len(item.text) // 4
+
+    def batch(self, items: Sequence[WholeText], at_least: int = 1) -> tuple[Sequence[WholeText], np.ndarray]:
+        """Return texts as they are."""
+        return items, np.ones((len(items), 1), dtype=np.int64)
 
 
 class Tokens:
@@ -44,6 +88,14 @@ class Tokens:
             piece = [without_surrogates(text) for text in texts[start : start + _PIECE]]
             found.extend(np.array(text.ids, dtype=np.int32) for text in self._tokenizer.encode_batch_fast(piece))
         return found
+
+    def items(self, texts: Sequence[str], side: TextSide) -> list[np.ndarray]:
+        """Return the token ids of texts after the prompt of a side."""
+        return self([side.prompt + text for text in texts] if side.prompt else texts)
+
+    def length(self, item: np.ndarray) -> int:
+        """Return the number of tokens of a text."""
+        return len(item)
 
     def batch(self, ids: Sequence[np.ndarray], at_least: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and mask of a batch, both (B, T) int64, with T the greatest length and `at_least`."""

@@ -13,7 +13,7 @@ from likewise.corpus.folders import Listing, list_folder
 from likewise.corpus.given import TextSource
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.sources import find_files, nothing_in
-from likewise.inference.exported import Facts
+from likewise.inference.handle import Facts
 from likewise.runs.parts import checksum
 
 WORDS = 180

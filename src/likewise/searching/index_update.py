@@ -22,8 +22,8 @@ from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
-from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.inference.handle import ModelHandle
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
@@ -182,7 +182,7 @@ def index(
 
 
 def add(
-    opened: Index, encoder: DeferredEncoder, texts: GivenTexts, options: CorpusOptions | None, progress: Progress
+    opened: Index, encoder: ModelHandle, texts: GivenTexts, options: CorpusOptions | None, progress: Progress
 ) -> Changed:
     """Add texts, rows or files to an index; those of an id, or a file, that is there take the place of the old ones."""
     with ExitStack() as stack:
@@ -190,14 +190,14 @@ def add(
         return _updated(opened.path, encoder, Change.of(given, opened.path, keep=True), {}, progress)[0]
 
 
-def delete(opened: Index, encoder: DeferredEncoder, ids: Sequence[str], progress: Progress) -> int:
+def delete(opened: Index, encoder: ModelHandle, ids: Sequence[str], progress: Progress) -> int:
     """Delete the texts and rows of ids, and return how many there were."""
     return _updated(opened.path, encoder, Change(deleted=ids), {}, progress)[0].removed
 
 
 def _updated(
     target: Path,
-    encoder: DeferredEncoder,
+    encoder: ModelHandle,
     change: Change,
     asked: Mapping[str, Any],
     progress: Progress,
@@ -265,7 +265,7 @@ def _updated(
     return changed, recall
 
 
-def _splitting(change: Change, settings: Mapping[str, Any], encoder: DeferredEncoder) -> Splitting:
+def _splitting(change: Change, settings: Mapping[str, Any], encoder: ModelHandle) -> Splitting:
     """Return the rules by which the text of a change becomes passages."""
     longest = encoder.facts.longest
     limit = TokenLimit(longest, encoder.tokenizer, settings["prompt"]) if longest else None

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.corpus.lines_and_rows import digest_of
-from likewise.inference.deferred import DeferredEncoder
+from likewise.inference.handle import ModelHandle
 from likewise.inference.text_encoder import Item, TextEncoder
-from likewise.inference.tokens import FEW
 from likewise.runs.job import Job
 from likewise.runs.on_ray import RayExecutor
 from likewise.runs.plan import Plan
@@ -93,7 +92,7 @@ class PassageEncoder:
     def __init__(
         self,
         table: Table,
-        encoder: DeferredEncoder,
+        encoder: ModelHandle,
         job: Job,
         progress: Progress,
         *,
@@ -105,6 +104,7 @@ class PassageEncoder:
         self.bar: Any = None
         self._table, self._encoder, self._job, self._progress = table, encoder, job, progress
         self._vectors: Any = None  # a TextEncoder, opened when there is something to encode
+        self._elsewhere: Any = None  # opens it in a worker of a cluster
         self._pending: deque[dict[str, Encoded]] = deque()  # by key, what may not be in the table yet
         self._counting = not (workers or table.rows)
         self._seen: set[int] | None = None if table.rows else set()  # the beginnings of the keys of this run
@@ -132,7 +132,7 @@ class PassageEncoder:
         if codec is None or not rows or not (unweighed > _UNWEIGHED * rows or len(codec.weights) == 1):
             return codec, unweighed
         if not (self._counting and len(self._ids) == rows <= _COUNTED):
-            reader = self._vectors or self._encoder.opened("document", few=True)
+            reader = self._vectors or self._encoder.opened("document")
             self._ids = reader.items(self._table.texts(_COUNTED))
         return replace(codec, weights=token_weights(self._ids)), 0
 
@@ -182,17 +182,18 @@ class PassageEncoder:
         if self._vectors is None:
             own, notes = self._encoder, self._job.notes
             before = notes.get("engine", "") if notes.get("asked") == own.asked else ""
+            total, told = max(total, len(texts)), self._progress
             if self.workers:
-                self._vectors = own.loaded("document")
+                self._vectors = own.loaded("document", texts, total, progress=told, before=before)
+                self._elsewhere = own.elsewhere(self._vectors, texts, total)
             else:
-                few = max(total, len(texts)) < FEW
-                self._vectors = own.opened("document", self._table.has_tokens, few=few, before=before)
-            self._vectors.choose(texts, total, self._progress, before)
+                tokens = self._table.has_tokens
+                self._vectors = own.opened("document", texts, total, tokens=tokens, progress=told, before=before)
             self._job.note(engine=self._vectors.engine, asked=own.asked)
         if self._table.has_tokens and self.codec is None:
             return self._fitted(texts)
         if self.workers:
-            return RayExecutor().submit(_encoded, self._vectors.elsewhere(), texts, self.codec).result
+            return RayExecutor().submit(_encoded, self._elsewhere, texts, self.codec).result
         rows = self._here(texts)
         return lambda: rows
 

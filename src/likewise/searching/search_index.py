@@ -22,9 +22,8 @@ from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
-from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EnginePrecision
-from likewise.inference.exported import ExportedEncoder
+from likewise.inference.handle import ModelHandle, export_encoder
 from likewise.inference.text_encoder import TextEncoder
 from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
 from likewise.retrieval.words import folded
@@ -163,7 +162,7 @@ class Index:
         self._encoder: TextEncoder | None = None
         self._fits = ""
         self._reranker: Reranker | None = None
-        self._writer: DeferredEncoder | None = None
+        self._writer: ModelHandle | None = None
         self._sentences: dict[str, np.ndarray] = {}  # vectors (D,) of sentences that hits had
         self._sentences_of = ""  # the model of these
         _ = self.table
@@ -242,7 +241,7 @@ class Index:
         there = self.table.present([str(one) for one in given])
         return delete(self, self._writing(), there, Progress(quiet)) if there else 0
 
-    def _writing(self) -> DeferredEncoder:
+    def _writing(self) -> ModelHandle:
         """Return the encoder of passages."""
         if self._writer is None:
             self._writer = encoder_of(self.path, self._model, precision=precision_of(read_record(self.path)))
@@ -292,7 +291,7 @@ class Index:
         query = opened.record.get("query")
         if query and self._model is None:
             with suppress(LookupError):
-                exported = ExportedEncoder(opened.made_with, **query)
+                exported = export_encoder(opened.made_with, **query)
                 if exported.gives_tokens or not tokens:
                     return exported
         encoder = encoder_of(opened.folder, self._model)
@@ -301,7 +300,7 @@ class Index:
                 f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
                 "that one, or index again with --model and --overwrite"
             )
-        return encoder.opened("query", tokens)
+        return encoder.opened("query", tokens=tokens)
 
     @property
     def made_with(self) -> str:
@@ -589,9 +588,7 @@ def _missing(table: Table, words: str, texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for word in unseen[:_CHECKED] if not table.has_word(word))
 
 
-def encoder_of(
-    index: Path, model: SentenceTransformer | str | os.PathLike[str] | None, **engine: Any
-) -> DeferredEncoder:
+def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] | None, **engine: Any) -> ModelHandle:
     """Return the encoder that was given, or that of an index; engine and precision as in `load`.
 
     Raises:
@@ -600,7 +597,7 @@ def encoder_of(
     given = model or read_record(index).get("model")
     if given is None:
         raise SearchError(f"{index} names no model: give the one to index with, such as --model runs/arc")
-    return DeferredEncoder(given, **engine)
+    return ModelHandle(given, **engine)
 
 
 def precision_of(record: Mapping[str, Any]) -> EnginePrecision:

@@ -17,11 +17,10 @@ from fastapi.concurrency import run_in_threadpool
 
 from likewise.corpus.bundled import resolve_model
 from likewise.errors import LikewiseError
-from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import ENDLESS
-from likewise.inference.exported import Facts
+from likewise.inference.handle import Facts, ModelHandle
 from likewise.inference.text_encoder import Item, TextEncoder
-from likewise.inference.tokens import by_budget
+from likewise.inference.tokens import SENTENCES, TextSide, by_budget
 from likewise.runs.job import read_record
 from likewise.runs.progress import Progress
 from likewise.searching import Index
@@ -33,13 +32,6 @@ from likewise.serving.requests import RequestError, SearchBody
 from likewise.serving.serve_options import ServeOptions, ServingError
 from likewise.serving.shared_batches import Batcher
 
-_SAMPLE = [
-    f"{opening} {verb} {ending}"
-    for opening in ("The old man", "A report of the committee", "It", "Nobody in the town")
-    for verb in ("said that", "did not know", "has found out, after a long search,", "wrote")
-    for ending in ("it was late.", "what the cells of the plant need to grow.", "prices rose by 3.5% in May.")
-]
-"""Texts on which an engine is compared with torch before it is used."""
 _Found = TypeVar("_Found")
 _INLINE = 4096
 """Characters that are split into tokens at once; more is done in a thread, so that other requests go on."""
@@ -119,15 +111,15 @@ class Service:
         self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "search")
         self._searches, self._work = 0, threading.local()
         for name, given in models.items():
-            encoder = DeferredEncoder(given, engine, precision)
+            encoder = ModelHandle(given, engine, precision)
             if isinstance(given, str | os.PathLike):
                 self._names.setdefault(os.fspath(given), name)
             self._places[name], self._bases[name] = _place(given), _base(given)
             # By its export, if it has one from an earlier start: torch takes seconds to import.
-            model, self.facts[name] = encoder.opened(), encoder.facts
+            self.facts[name] = encoder.facts
             told.tell(f"{name}: {encoder.facts.dimension} dimensions")
-            model.choose(_SAMPLE, ENDLESS, told)
-            model.vectors(model.items(_SAMPLE[:1]))  # the first request is as fast as the others
+            model = encoder.opened(None, SENTENCES, ENDLESS, progress=told)
+            model.vectors(model.items(SENTENCES[:1]))  # the first request is as fast as the others
             self.models[name], observe = model, self.metrics.batches.labels(name).observe
             self.batchers[name] = Batcher(model, self.options.queue, self.options.wait / 1000, observe)
             self.metrics.waiting.labels(name).set_function(partial(getattr, self.batchers[name], "waiting"))
@@ -135,7 +127,7 @@ class Service:
             self._model_of(index)
         if self.reranker is not None:
             told.tell(f"{self.reranker_name}: a cross-encoder, for requests to rerank")
-            self.reranker.scores(_SAMPLE[0], _SAMPLE[1:2])  # loaded, and known to run
+            self.reranker.scores(SENTENCES[0], SENTENCES[1:2])  # loaded, and known to run
 
     def _model_of(self, index: Index) -> str:
         for name, facts in self.facts.items():
@@ -165,11 +157,11 @@ class Service:
         """True if a request would be taken."""
         return all(batcher.waiting < batcher.limit for batcher in self.batchers.values())
 
-    async def vectors(self, name: str, texts: Sequence[str], prompt: str | None = None) -> tuple[np.ndarray, int]:
+    async def vectors(self, name: str, texts: Sequence[str], side: TextSide | None = None) -> tuple[np.ndarray, int]:
         """Return the vectors (S, D) of S texts by a model, and the number of their tokens."""
         model = self.models[name]
         short = sum(map(len, texts)) <= _INLINE
-        items = model.items(texts, prompt) if short else await run_in_threadpool(model.items, texts, prompt)
+        items = model.items(texts, side) if short else await run_in_threadpool(model.items, texts, side)
         found = await self.batchers[name].vectors(items)
         tokens = sum(map(model.tokens, items))
         if not np.isfinite(found).all():
@@ -241,8 +233,8 @@ class Service:
         One batch at a time is given to the model's workers, so that other requests take turns with a long one.
         """
         model, facts = self.models[name], self.facts[name]
-        items = model.items(texts, facts.prompt("document"))
-        (asked,) = model.items([query], facts.prompt("query"))
+        items = model.items(texts, facts.side("document"))
+        (asked,) = model.items([query], facts.side("query"))
 
         def run(some: Sequence[Item], take: Callable[[np.ndarray], Any]) -> list[Any]:
             encoding = model.pool.submit(model.vectors_and_tokens, some, take)
@@ -273,15 +265,15 @@ class Service:
     def _vectors_for_search(self, name: str, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of queries; called in a thread of a search."""
         assert self._loop is not None
-        coroutine = self.vectors(name, texts, self.facts[name].prompt("query"))
+        coroutine = self.vectors(name, texts, self.facts[name].side("query"))
         encoding = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         self._work.present.encodes(encoding)
         return encoding.result(self.options.timeout)[0]
 
     def _tokens_for_search(self, name: str, query: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the vector of a query, and its tokens; called in a thread of a search."""
-        model, prompt = self.models[name], self.facts[name].prompt("query")
-        encoding = model.pool.submit(model.read_query, query, prompt)
+        model, side = self.models[name], self.facts[name].side("query")
+        encoding = model.pool.submit(model.read_query, query, side)
         self._work.present.encodes(encoding)
         vector, tokens, ids = encoding.result(self.options.timeout)
         self.metrics.texts.labels(name).inc()

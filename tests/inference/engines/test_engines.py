@@ -10,11 +10,11 @@ import torch
 from sentence_transformers.sentence_transformer.modules import Dense
 
 from likewise.errors import MissingExtraError
-from likewise.inference import chooser, fidelity, load
-from likewise.inference.chooser import choose, fast_pairs
+from likewise.inference import fidelity, load, policy
 from likewise.inference.engines import onnx_engine, openvino_engine, store
 from likewise.inference.engines.engine import EngineChoice, QuantisationRefused
 from likewise.inference.engines.store import Store
+from likewise.inference.policy import candidates, policy_of
 
 KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
 
@@ -93,7 +93,7 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(engine, tiny_model, t
     folder = tmp_path / "model"
     model = saved(tiny_model, folder, engine=engine)
     model.encode(texts[:5])
-    before = chooser.exports_of(model).store
+    before = policy_of(model).store
     assert before.folder((engine, "fp32")).is_relative_to(cache / "engines")
     assert not (folder / "engines").exists()
     load(folder, device="cpu", engine=engine).encode(texts[:5])
@@ -103,7 +103,7 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(engine, tiny_model, t
     wanted = model.encode(texts[:5], output_value="token_embeddings")[0][0]  # [CLS] by sentence-transformers itself
     np.testing.assert_allclose(model.encode(texts[:5])[0], wanted, atol=1e-5)
     assert len(made) == 2
-    after = chooser.exports_of(model).store
+    after = policy_of(model).store
     assert after.fingerprint != before.fingerprint
     assert {before.folder((engine, "fp32")), after.folder((engine, "fp32"))} < set((cache / "engines").iterdir())
 
@@ -111,10 +111,10 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(engine, tiny_model, t
 def test_short_calls_take_an_export_once_it_pays(engine, tiny_model, texts, tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
-    monkeypatch.setattr(chooser, "release", lambda name: store.release(name) if name == engine else "")
+    monkeypatch.setattr(policy, "release", lambda name: store.release(name) if name == engine else "")
     model = saved(tiny_model, tmp_path / "model")
     wanted = model.encode("a cat")
-    model.short = chooser.FEW
+    policy_of(model).encoded = policy.FEW
     np.testing.assert_array_equal(model.encode("a cat"), wanted)  # no export is made for a short call
     assert model.last_engine == "torch fp32"
     load(tmp_path / "model", device="cpu", engine=engine).encode(texts)
@@ -128,11 +128,11 @@ def test_short_calls_take_an_export_once_it_pays(engine, tiny_model, texts, tmp_
 def test_a_short_call_takes_the_engine_of_the_long_one_before(tiny_model, sentences, tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
-    monkeypatch.setattr(chooser, "LONG", 0)
+    monkeypatch.setattr(policy, "LONG", 0)
     model = saved(tiny_model, tmp_path / "model", precision="auto")
     model.encode("a cat")
     assert model.last_engine == "torch fp32"
-    model.encode([f"{i} {sentence}" for i in range(4) for sentence in sentences][: chooser.FEW])
+    model.encode([f"{i} {sentence}" for i in range(4) for sentence in sentences][: policy.FEW])
     long = model.last_engine
     assert long.startswith("onnx ")
     model.encode("a cat")
@@ -148,7 +148,7 @@ def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences,
     cosines = (found * wanted).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
     assert cosines.mean() > fidelity.MIN_COSINE
     assert "mean cosine 0.99" in model.last_engine or "mean cosine 1.0" in model.last_engine
-    monkeypatch.setattr(chooser, "MIN_COSINE", 1.01)
+    monkeypatch.setattr(policy, "MIN_COSINE", 1.01)
     monkeypatch.setattr(fidelity, "MIN_COSINE", 1.01)
     again = load(tmp_path / "model", device="cpu", engine=engine, precision="int8")
     with pytest.raises(QuantisationRefused, match=r"int8 does not keep the vectors: mean cosine [01]\.\d+.*1\.01 and"):
@@ -206,12 +206,14 @@ def test_a_package_that_is_not_there(engine, loaded, monkeypatch):
         ("avx2", "auto", ["onnx int8", "onnx fp32", "openvino fp32", "torch fp32"]),
         ("avx2", "fp32", ["onnx fp32", "openvino fp32", "torch fp32"]),
         ("avx2", "int8", ["onnx int8", "openvino int8"]),
-        ("avx2", "bf16", ["torch bf16", "openvino bf16"]),
+        ("avx2", "bf16", ["openvino bf16", "torch bf16"]),
+        ("avx2", "close", ["onnx fp32", "openvino fp32", "torch fp32"]),
+        ("bf16", "close", ["openvino bf16", "torch bf16", "onnx fp32", "openvino fp32", "torch fp32"]),
         (
             "bf16+vnni",
             "auto",
             [
-                *("openvino int8", "onnx int8", "torch bf16", "openvino bf16"),
+                *("openvino int8", "onnx int8", "openvino bf16", "torch bf16"),
                 *("onnx fp32", "openvino fp32", "torch fp32"),
             ],
         ),
@@ -220,24 +222,24 @@ def test_a_package_that_is_not_there(engine, loaded, monkeypatch):
 )
 def test_what_is_fast_follows_from_the_processor(processor, precision, pairs, monkeypatch):
     monkeypatch.setenv("LIKEWISE_PROCESSOR", processor)
-    assert [" ".join(pair) for pair in fast_pairs(precision)] == pairs
+    assert [" ".join(pair) for pair in candidates(EngineChoice("auto", precision))] == pairs
 
 
 def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(engine, loaded, sentences, monkeypatch):
     texts = sentences[:300]
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
-    monkeypatch.setattr(chooser, "release", lambda name: "1" if name == engine else "")
+    monkeypatch.setattr(policy, "release", lambda name: "1" if name == engine else "")
 
     def chosen(*lines):
-        return str(choose(loaded, EngineChoice("auto", "fp32"), lines, len(lines)).engine)
+        return str(policy_of(loaded).choose(loaded, EngineChoice("auto", "fp32"), lines, len(lines)).engine)
 
     assert chosen(*texts[:10]) == "torch fp32"
     assert chosen(*texts) == "torch fp32"  # a second of work
-    monkeypatch.setattr(chooser, "LONG", 0.0)
+    monkeypatch.setattr(policy, "LONG", 0.0)
     assert chosen(*texts) == f"{engine} fp32"
-    monkeypatch.setattr(chooser, "LONG", 5e12)
+    monkeypatch.setattr(policy, "LONG", 5e12)
     assert chosen(*texts) == f"{engine} fp32"
-    assert chosen(*texts[:10]) == "torch fp32"
+    assert chosen(*texts[:10]) == f"{engine} fp32"  # which is open
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "none")
     assert chosen(*texts) == "torch fp32"
 
@@ -251,10 +253,10 @@ def test_operations_by_hand(loaded, sentences):
 
 def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, monkeypatch):
     """By auto too, and for three texts too."""
-    monkeypatch.setattr(chooser, "release", lambda engine: "")
+    monkeypatch.setattr(policy, "release", lambda engine: "")
     with pytest.raises(QuantisationRefused, match="No engine here gives int8"):
-        choose(loaded, EngineChoice("auto", "int8"), sentences[:3], 3)
-    found = choose(loaded, EngineChoice("auto", "bf16"), sentences[:40], 40)
+        policy_of(loaded).choose(loaded, EngineChoice("auto", "int8"), sentences[:3], 3)
+    found = policy_of(loaded).choose(loaded, EngineChoice("auto", "bf16"), sentences[:40], 40)
     assert str(found.engine) == "torch bf16"
     assert 1e-5 < found.fidelity.difference < 0.1
 
@@ -264,8 +266,8 @@ def test_auto_tries_what_the_processor_has(engine, any_processor):
     int8 = engine == "onnx" or (engine == "openvino" and "vnni" in any_processor)  # ONNX Runtime's pays anywhere
     bf16 = engine != "onnx" and "bf16" in any_processor
     wanted = ["int8"] * int8 + ["bf16"] * bf16 + ["fp32"]
-    assert chooser._precisions(EngineChoice(engine, "auto")) == wanted
-    assert chooser._precisions(EngineChoice(engine, "fp32")) == ["fp32"]
+    assert [precision for _, precision in candidates(EngineChoice(engine, "auto"))] == wanted
+    assert candidates(EngineChoice(engine, "fp32")) == [(engine, "fp32")]
 
 
 def test_int8_keeps_a_bit_back_where_products_overflow(any_processor, tiny_model, tmp_path):

@@ -34,6 +34,9 @@ otherwise None: tensors or arrays."""
 ENDLESS = 1 << 30
 """As a number of texts: those of a service, which come for as long as it runs, so that no time is foretold."""
 
+DEFAULT_BATCH = 32
+"""The batch size of SentenceTransformer.encode where none is given."""
+_STATIC_BATCH = 1024
 CPU_BUDGET = 640
 """Cells of a batch that one core runs: 512 to 768 were the fastest here, 2048 a fifth slower (benchmarks/README.md)."""
 DEVICE_BUDGET = 32_768
@@ -78,6 +81,15 @@ class Engine(ABC):
     budget: int = CPU_BUDGET
     at_least: int = 1
     """Tokens that a batch must have; shorter ones are padded to it."""
+    makes_batches: bool = False
+    """Whether it takes all texts at once and makes batches of them itself."""
+    few_on_all_cores: bool = True
+    """Whether batches that are fewer than two a core run one after the other, each on all cores."""
+
+    @property
+    def gives_tokens(self) -> bool:
+        """Whether it gives the vectors of tokens."""
+        return True
 
     @abstractmethod
     def open(self, workers: int, tokens: bool = False) -> Call:
@@ -136,6 +148,68 @@ class TorchEngine(Engine):
                 return vectors, found[TOKENS] if tokens else None
 
         return call
+
+
+class OwnEncode(Engine):
+    """sentence-transformers' own `encode`, for models that do not take token ids alone; it takes `WholeText`s.
+
+    Args:
+        batch_size: most texts in a batch; None for its default, or 1,024 of a mean of word vectors, which pads nothing.
+    """
+
+    name, precision = "torch", "fp32"
+    makes_batches = True
+
+    def __init__(self, model: SentenceTransformer, batch_size: int | None = None) -> None:
+        self.model = model
+        self.batch_size = batch_size or (_STATIC_BATCH if is_static(model) else DEFAULT_BATCH)
+
+    @property
+    def gives_tokens(self) -> bool:
+        """It does not."""
+        return False
+
+    def open(self, workers: int, tokens: bool = False) -> Call:
+        """See `Engine.open`."""
+        import torch
+
+        def call(items: Any, mask: np.ndarray) -> tuple[Any, Any]:
+            sides: dict[Any, list[int]] = {}
+            for place, item in enumerate(items):
+                sides.setdefault(item.side, []).append(place)
+            parts = [self._encoded([items[place].text for place in places], side) for side, places in sides.items()]
+            order = torch.tensor([place for places in sides.values() for place in places])
+            return torch.cat(parts)[order.argsort()], None
+
+        return call
+
+    def _encoded(self, texts: list[str], side: Any) -> Any:
+        import torch
+
+        from likewise.corpus.lines_and_rows import without_surrogates
+
+        model = self.model
+        default = model.prompts.get(model.default_prompt_name or "", "")
+        given = {} if side.prompt == default else {"prompt": side.prompt}
+        given |= {} if side.task is None or has_own_encode(model) else {"task": side.task}
+        settings: Any = {"batch_size": self.batch_size, "show_progress_bar": False, **given}
+        texts = [without_surrogates(text) for text in texts]
+        return torch.as_tensor(model.encode(texts, convert_to_tensor=True, **settings))
+
+    def __str__(self) -> str:
+        return "sentence-transformers"
+
+
+def has_own_encode(model: SentenceTransformer) -> bool:
+    """Return whether a model has an `encode` that is not sentence-transformers'."""
+    from sentence_transformers import SentenceTransformer
+
+    return "encode" in vars(model) or type(model).encode is not SentenceTransformer.encode
+
+
+def is_static(model: SentenceTransformer) -> bool:
+    """Return whether a model is a mean of word vectors."""
+    return type(model[0]).__name__ == "StaticEmbedding"
 
 
 def _in_bf16(model: SentenceTransformer) -> SentenceTransformer:

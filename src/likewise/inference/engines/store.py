@@ -69,12 +69,12 @@ class Store:
         self._keep(found, _judge(pair))
 
     def tokenizer(self, digest: str) -> tuple[Path, dict[str, Any]] | None:
-        """Return the file of a tokenizer, and what else `ExportedEncoder` needs to run an export; None without it."""
+        """Return the file of a tokenizer, and what else `export_encoder` needs to run an export; None without it."""
         found = found_in_cache(_KIND, [self.fingerprint, "tokenizer", digest])
         return (found / TOKENIZER, read_json(found / _FACTS)) if found else None
 
     def put_tokenizer(self, tokens: Any, at_least: int) -> None:
-        """Keep a tokenizer, so that `ExportedEncoder` can run an export by itself, if the cache can be written."""
+        """Keep a tokenizer, so that `export_encoder` can run an export by itself, if the cache can be written."""
 
         def write(folder: Path) -> None:
             facts = {"pad": tokens.pad, "left": tokens.left, "special": tokens.special, "at_least": at_least}

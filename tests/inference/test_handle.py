@@ -11,9 +11,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.inference.deferred import DeferredEncoder, recalled, remember
-from likewise.inference.exported import Facts
-from likewise.inference.vectors import facts_of
+from likewise.inference.handle import Facts, ModelHandle, recalled, remember
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
 
@@ -40,13 +38,13 @@ def model(saved_model, sentences, tmp_path):
     folder = shutil.copytree(saved_model, tmp_path / "model")
     encoder = likewise.load(folder, engine="onnx")
     encoder.encode(sentences)
-    remember(folder, facts_of(encoder))
+    remember(folder, Facts.of(encoder))
     return folder
 
 
 def test_the_facts_are_those_of_the_model(saved_model):
     model = SentenceTransformer(str(saved_model), prompts={"query": "q: ", "passage": "p: "}, truncate_dim=8)
-    facts = facts_of(model)
+    facts = Facts.of(model)
     assert facts.dimension == len(model.encode("the cat"))
     assert (facts.longest, facts.truncate_dim) == (model.max_seq_length, 8)
     assert [facts.prompt(role) for role in ("query", "document", None)] == ["q: ", "p: ", ""]
@@ -54,7 +52,7 @@ def test_the_facts_are_those_of_the_model(saved_model):
 
 def test_the_vectors_are_those_of_the_model(model, sentences):
     wanted = SentenceTransformer(str(model)).encode(sentences, normalize_embeddings=True)
-    np.testing.assert_allclose(DeferredEncoder(model).export()(sentences), wanted, atol=1e-5)
+    np.testing.assert_allclose(ModelHandle(model).export()(sentences), wanted, atol=1e-5)
 
 
 def test_a_model_that_has_changed_is_not_known(model):
@@ -87,5 +85,5 @@ def test_indexing_again_does_without_torch(model, notes, tmp_path):
     found, torch = command("index", notes, "--model", model, "--out", out)
     assert not torch
     assert "1 encoded now" in found
-    hit = json.loads(command("search", out, "the old king sees a red house by the river", "--json")[0])[0]
+    hit = json.loads(command("search", out, "the old king sees a red house by the river", "--json")[0])["hits"][0]
     assert hit["similarity"] == pytest.approx(1.0, abs=1e-5)

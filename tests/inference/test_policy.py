@@ -1,11 +1,9 @@
 """The engine of a default call, `load(name).encode(texts)`."""
 
 import gc
-import json
 import logging
-import subprocess
-import sys
 import weakref
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -14,12 +12,12 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.build import build_layer_average
 from likewise.encoder.modules import with_linear_in
-from likewise.inference import background, load, model_export, road
-from likewise.inference.chooser import exports_of
-from likewise.inference.engines.engine import EngineChoice, TorchEngine
-from likewise.inference.fidelity import ENOUGH, Sample
+from likewise.inference import export, load
+from likewise.inference.engines.engine import EngineChoice, EngineError, TorchEngine
+from likewise.inference.fidelity import ENOUGH, Fidelity, Sample
 from likewise.inference.model_export import keep_export
 from likewise.inference.model_tokens import tokens_of
+from likewise.inference.policy import policy_of
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.vectors import encode
 from likewise.runs.progress import Progress
@@ -37,6 +35,11 @@ def bf16(monkeypatch, tmp_path):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
 
 
+def judge(model, lowest):
+    facts = asdict(Fidelity(cosine=1.0, lowest=lowest, rank=1.0, difference=0.01, sentences=32))
+    policy_of(model).store.judge(("torch", "bf16"), **facts)
+
+
 def lowest(found, wanted):
     return float(((found * wanted).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)).min())
 
@@ -51,7 +54,8 @@ def test_bfloat16_once_it_was_judged_on_own_texts(folder, sentences, bf16, caplo
     assert (model.encode(sentences[20:40]) == plain.encode(sentences[20:40])).all()
     assert model.last_engine == "torch fp32"
     assert model.engine.startswith("torch bf16: lowest cosine with float32 ")
-    assert [record.message for record in caplog.records] == [f"{folder} runs on {model.engine}"]
+    (record,) = caplog.records
+    assert record.message.startswith(f"{folder} runs on {model.engine}")
     found, exact = model.encode(sentences[:60]), plain.encode(sentences[:60])
     assert model.last_engine == "torch bf16"
     assert not (found == exact).all()
@@ -69,7 +73,7 @@ def test_a_long_first_call_is_judged_before_it_runs(folder, sentences, bf16):
 
 
 def test_vectors_that_are_not_close_stay_in_float32(folder, sentences, bf16):
-    exports_of(load(folder, device="cpu")).store.judge(("torch", "bf16"), lowest=0.9989, sentences=32)
+    judge(load(folder, device="cpu"), 0.9989)
     model = load(folder, device="cpu")
     assert (model.encode(sentences[:20]) == SentenceTransformer(str(folder), device="cpu").encode(sentences[:20])).all()
     assert "torch bf16: lowest cosine with float32 0.99890 on 32 texts" in model.engine
@@ -77,7 +81,7 @@ def test_vectors_that_are_not_close_stay_in_float32(folder, sentences, bf16):
 
 
 def test_a_judgement_holds_for_one_processor(folder, bf16, monkeypatch):
-    store = exports_of(load(folder, device="cpu")).store
+    store = policy_of(load(folder, device="cpu")).store
     store.judge(("torch", "bf16"), lowest=1.0, sentences=32)
     assert store.judged(("torch", "bf16"))
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "bf16+vnni")
@@ -85,7 +89,7 @@ def test_a_judgement_holds_for_one_processor(folder, bf16, monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_or_is_damaged(folder, sentences, bf16, tmp_path, monkeypatch):
-    store = exports_of(load(folder, device="cpu")).store
+    store = policy_of(load(folder, device="cpu")).store
     store.judge(("torch", "bf16"), lowest=1.0, sentences=32)
     (facts,) = (tmp_path / "cache").rglob("facts.json")
     facts.write_text("{")
@@ -94,7 +98,6 @@ def test_a_cache_that_cannot_be_written_or_is_damaged(folder, sentences, bf16, t
     model = load(folder, device="cpu")
     model.encode(sentences[:40])
     assert model.engine.startswith("torch bf16")  # judged, and not remembered
-    assert not background.wanted()
 
 
 @pytest.mark.parametrize("processor", ["none", "avx2"])
@@ -112,8 +115,8 @@ def test_a_kept_export_is_taken_from_the_first_text_on(folder, sentences, tmp_pa
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     plain = load(folder, device="cpu")
     exact = plain.encode(sentences[:40])
-    exports = exports_of(plain)
-    exports.prepare(("onnx", "fp32"), Sample(plain, sentences[:ENOUGH]))
+    policy = policy_of(plain)
+    policy.make(("onnx", "fp32"), Sample(plain, sentences[:ENOUGH]))
     model = load(folder, device="cpu")
     np.testing.assert_allclose(model.encode(sentences[:1]), exact[:1], atol=1e-5)
     assert model.last_engine == "onnx fp32"
@@ -185,36 +188,13 @@ def test_a_model_is_free_to_go(folder, sentences, bf16):
     assert gone() is None
 
 
-def test_an_export_is_made_in_the_background_for_later(folder, sentences, bf16, monkeypatch):
-    pytest.importorskip("openvino")
-    told = []
-    monkeypatch.setattr(road, "LONG", 1e6)
-    monkeypatch.setattr(background.subprocess, "Popen", lambda command, **settings: told.append(command) or Pipe(told))
-    model = load(folder, device="cpu")
-    model.encode(sentences[:200])
-    assert told == []  # not in tests
-    monkeypatch.setenv("LIKEWISE_EXPORTS", "always")
-    model = load(folder, device="cpu")
-    model.encode(sentences[:200])
-    model.encode(sentences[:200])
-    assert len(told) == 2  # the command, and what it is told
-    heard = json.loads(told[1])
-    assert heard["texts"] == sentences[:ENOUGH]
-    model_export.told_export(heard)
-    assert model.encode(sentences[:1]) is not None
-    assert model.last_engine == "torch bf16"
-    later = load(folder, device="cpu")
-    assert lowest(later.encode(sentences[:40]), model.encode(sentences[:40])) >= 0.998
-    assert later.engine.startswith("openvino bf16: lowest cosine with float32 ")
-
-
 def test_a_job_keeps_the_export_of_its_model(folder, sentences, tmp_path, monkeypatch, capsys):
     pytest.importorskip("onnxruntime")
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     keep_export(folder, sentences, Progress())
-    assert not (tmp_path / "cache").exists()  # not in tests
-    monkeypatch.setenv("LIKEWISE_EXPORTS", "always")
+    assert not (tmp_path / "cache").exists()  # the variable says never
+    monkeypatch.delenv("LIKEWISE_EXPORTS")
     keep_export(folder, sentences, Progress())
     assert "exporting the model for onnx" in capsys.readouterr().err
     model = load(folder, device="cpu")
@@ -222,23 +202,34 @@ def test_a_job_keeps_the_export_of_its_model(folder, sentences, tmp_path, monkey
     assert model.engine == "onnx fp32: its vectors are torch's up to rounding"
 
 
-def test_what_runs_in_the_background_ends_with_its_parent():
-    program = "from likewise.inference.background import hear; import time; print(hear(), flush=True); time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        child.stdin.write(b'{"name": "a"}\n')
-        child.stdin.flush()
-        assert child.stdout.readline() == b"{'name': 'a'}\n"
-        assert child.poll() is None
-        child.stdin.close()
-        assert child.wait(20) == 1
+def test_an_export_that_is_asked_for_is_found_by_load(folder, sentences, bf16, caplog):
+    pytest.importorskip("openvino")
+    caplog.set_level(logging.INFO, "likewise")
+    model = load(folder, device="cpu")
+    model.encode(sentences[:200])
+    assert model.last_engine == "torch bf16"
+    (line,) = [record.message for record in caplog.records]
+    assert f"likewise export {folder}" in line  # what would be faster
+    files = export(folder)
+    assert {path.name for path in files} >= {"model.xml", "model.bin"}
+    assert export(folder) == files  # is there already
+    caplog.clear()
+    later = load(folder, device="cpu")
+    later.encode(sentences[0])
+    assert later.engine.startswith("openvino bf16: lowest cosine with float32 ")
+    assert "likewise export" not in caplog.text
+    assert lowest(later.encode(sentences[:40]), model.encode(sentences[:40])) >= 0.998
 
 
-class Pipe:
-    def __init__(self, told):
-        self.stdin, self.told = self, told
+def test_no_export_is_made_where_none_would_be_faster(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "none")
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    assert export(folder) == []
+    assert not list((tmp_path / "cache").rglob("model.*"))
 
-    def write(self, line):
-        self.told.append(line.decode())
 
-    def flush(self):
-        pass
+def test_a_folder_for_others_names_its_format(folder, tmp_path):
+    with pytest.raises(EngineError, match="--format"):
+        export(folder, out=tmp_path / "out")
+    with pytest.raises(EngineError, match="--out"):
+        export(folder, "model2vec")

@@ -1,0 +1,329 @@
+"""A model as a job needs it: what is known of it without loading it, and its encoder of texts in a role.
+
+Torch takes seconds to import, longer than a query or the start of a service: nothing here imports it before a model has
+to be loaded. A folder's facts are remembered in the cache for as long as none of its files changes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from likewise import processor
+from likewise.corpus.bundled import resolve_model
+from likewise.encoder.location import check_loadable
+from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
+from likewise.inference.engines.onnx_engine import OnnxEngine
+from likewise.inference.engines.store import Store
+from likewise.inference.text_encoder import TextEncoder
+from likewise.inference.tokens import FEW, Role, TextSide, Tokens
+from likewise.runs.cache import CacheError, cached, found_in_cache
+from likewise.runs.on_ray import loadable
+from likewise.runs.progress import Progress
+from likewise.runs.whole_files import read_json, write_json
+from likewise.version import __version__
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+BY_EXPORT = "onnx fp32"
+"""The engine of a model that is not loaded, in words."""
+_FACTS = "facts.json"
+_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts about a model that a job needs before, or instead of, loading it.
+
+    Attributes:
+        fingerprint: a hash of the weights and the computation.
+        dimension: the length of its vectors.
+        longest: the most tokens that it reads; None if there is no limit.
+        truncate_dim: the length that its vectors are cut to; None keeps them whole.
+        prompts: by name; "" is the default one.
+        tokenizer: a hash of the tokenizer; None where the fast path does not take the model.
+        tokens: the length of the vectors that it has for the tokens of a text; 0 if it has none.
+    """
+
+    fingerprint: str
+    dimension: int
+    longest: int | None
+    truncate_dim: int | None
+    prompts: Mapping[str, str]
+    tokenizer: str | None
+    tokens: int
+
+    @classmethod
+    def of(cls, model: SentenceTransformer) -> Facts:
+        """Return the facts about a loaded model."""
+        from likewise.inference.engines.graph import fingerprint, token_dimension
+        from likewise.inference.load_model import default_prompt
+        from likewise.inference.model_tokens import UnfitModel, fits
+        from likewise.inference.vectors import dimension
+
+        prompts = {name: text for name, text in model.prompts.items() if text} | {"": default_prompt(model)}
+        try:
+            tokenizer, tokens = fits(model, [], "".join(prompts.values())).hash, token_dimension(model)
+        except UnfitModel:
+            tokenizer, tokens = None, 0
+        longest, cut = model.max_seq_length, model.truncate_dim
+        return cls(fingerprint(model), dimension(model), longest, cut, prompts, tokenizer, tokens)
+
+    def prompt(self, role: Role | None = None) -> str:
+        """Return the prompt that the model puts before a query, a document, or any text; "" if it has none."""
+        named = (self.prompts.get(name) for name in _PROMPTS[role]) if role else iter(())
+        return next(filter(None, named), None) or self.prompts.get("", "")
+
+    def side(self, role: Role | None = None) -> TextSide:
+        """Return prompt and route of a query, a document, or any text."""
+        return TextSide(self.prompt(role), role)
+
+
+class ModelHandle:
+    """A model that is loaded when it is first needed.
+
+    Args:
+        model: the encoder, or what `load` takes.
+        engine, precision: as in `load`; what is left to them is the model's own choice, if it is loaded.
+
+    Attributes:
+        asked: engine and precision, as they were asked for.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer | str | os.PathLike[str],
+        engine: EngineName = "auto",
+        precision: EnginePrecision = "fp32",
+    ) -> None:
+        self._given, self._choice = model, EngineChoice(engine, precision)
+        self.asked = f"{engine} {precision}"
+        self._exports: dict[Role | None, TextEncoder] = {}
+        # What 'auto' takes for these vectors wherever there is an export (see `candidates`).
+        float32 = precision in ("fp32", "close")
+        self._path = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
+        self._by_export = bool(self._path) and engine in ("auto", "onnx") and float32
+        self._bf16 = precision == "close" and processor.has_bf16()
+
+    @cached_property
+    def model(self) -> SentenceTransformer:
+        """The model, loaded on first access."""
+        if not isinstance(self._given, str | os.PathLike):
+            return self._given
+        check_loadable(self._path)  # a name that leads nowhere is said before torch is imported
+        from likewise.inference.load_model import load
+
+        return load(self._given, engine=self._choice.engine, precision=self._choice.precision)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The facts about the model, which is loaded if there are none from before."""
+        if self._by_export:
+            with suppress(LookupError):
+                return recalled(self._path)
+        facts = Facts.of(self.model)
+        if self._by_export:
+            remember(self._path, facts)
+        return facts
+
+    @property
+    def name(self) -> str | None:
+        """The name by which a search loads the model again: an absolute path, or one of the hub."""
+        if not self._path:
+            return getattr(self._given, "loaded_from", None)
+        return str(Path(self._path).expanduser().resolve()) if Path(self._path).exists() else self._path
+
+    def opened(
+        self,
+        role: Role | None = None,
+        texts: Sequence[str] = (),
+        total: int = 1,
+        *,
+        tokens: bool = False,
+        progress: Progress | None = None,
+        before: str = "",
+    ) -> TextEncoder:
+        """Return the encoder of texts in a role: by an export in float32, where there is one, or by the loaded model.
+
+        Args:
+            texts: the first of the texts, by which the engine is chosen if the model is loaded.
+            total: how many there are in all, about.
+            tokens: whether it must give the vectors of tokens.
+            progress: shows the engine.
+            before: the engine of the run that is resumed.
+        """
+        # For few texts it does not pay to load the model for bfloat16, where that was left open.
+        if before == BY_EXPORT or (not before and (total < FEW or not self._bf16)):
+            with suppress(LookupError):
+                encoder = self.export(role)
+                if encoder.gives_tokens or not tokens:
+                    if progress:
+                        progress.tell(f"engine: {encoder.engine}")
+                    return encoder
+        return self.loaded(role, texts, total, progress=progress, before=before)
+
+    def loaded(
+        self,
+        role: Role | None = None,
+        texts: Sequence[str] = (),
+        total: int = 1,
+        *,
+        normalize: bool = True,
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+        before: str = "",
+    ) -> TextEncoder:
+        """Return the encoder of texts in a role by the loaded model; see `opened`.
+
+        Args:
+            normalize, batch_size: as `TextEncoder` takes them.
+        """
+        from likewise.inference.policy import DEFAULT, settled, text_encoder
+
+        choice = self._choice
+        if not self._path and choice in (EngineChoice(), DEFAULT):  # nothing was asked for
+            own = getattr(self.model, "choice", None)
+            choice = DEFAULT if own == choice == DEFAULT else settled(self.model)
+        return text_encoder(
+            self.model,
+            choice,
+            texts,
+            total,
+            side=self.facts.side(role),
+            normalize=normalize,
+            batch_size=batch_size,
+            progress=progress,
+            before=before,
+        )
+
+    def export(self, role: Role | None = None) -> TextEncoder:
+        """Return the encoder of texts in a role by an export.
+
+        Raises:
+            LookupError: other vectors were asked for, or there is no checked export.
+        """
+        if not self._by_export:
+            raise LookupError(self.name)
+        if role not in self._exports:  # to open it takes half a second
+            facts = self.facts
+            self._exports[role] = export_encoder(
+                facts.fingerprint, facts.tokenizer, facts.truncate_dim, facts.prompt(role)
+            )
+        return self._exports[role]
+
+    def tokenizer(self) -> Tokenizer | None:
+        """Return the model's tokenizer without a limit or padding, None if it is not one of the library `tokenizers`.
+
+        The model is loaded only if its tokenizer was not kept.
+        """
+        from tokenizers import Tokenizer
+
+        kept = Store(self.facts.fingerprint).tokenizer(self.facts.tokenizer) if self.facts.tokenizer else None
+        if kept is not None:
+            own = Tokenizer.from_file(str(kept[0]))
+        else:
+            whole = getattr(self.model, "tokenizer", None)
+            whole = getattr(whole, "backend_tokenizer", whole)
+            if not isinstance(whole, Tokenizer):
+                return None
+            own = Tokenizer.from_str(whole.to_str())
+        own.no_truncation()
+        own.no_padding()
+        return own
+
+    def elsewhere(self, encoder: TextEncoder, texts: Sequence[str], total: int) -> Callable[[], TextEncoder]:
+        """Return a function that opens an encoder of this model in another process, which keeps it.
+
+        Args:
+            encoder: what `loaded` returned, whose engine and settings the other one has.
+            texts, total: as `loaded` was given them, so that the engine is checked on the same texts.
+
+        Raises:
+            ClusterError: the model has no folder or name from which it could be loaded there.
+        """
+        how = (encoder.side.task, encoder.normalize, encoder.batch_size, encoder.engine)
+        from likewise.inference.fidelity import sample_of
+
+        return partial(_reopened, loadable(self.name), tuple(sample_of(texts)), total, *how)
+
+
+@lru_cache(maxsize=1)
+def _reopened(
+    name: str,
+    texts: tuple[str, ...],
+    total: int,
+    role: Role | None,
+    normalize: bool,
+    batch_size: int | None,
+    engine: str,
+) -> TextEncoder:
+    handle = ModelHandle(name, *(engine.split() if engine.count(" ") == 1 else ()))
+    return handle.loaded(role, texts, total, normalize=normalize, batch_size=batch_size)
+
+
+def export_encoder(fingerprint: str, tokenizer: str | None, truncate_dim: int | None, prompt: str = "") -> TextEncoder:
+    """Return what encodes texts by ONNX Runtime, from a checked export in the cache.
+
+    Args:
+        fingerprint: of the model.
+        tokenizer: a hash of the model's tokenizer (`Tokens.hash`).
+        truncate_dim: the length that vectors are cut to; None keeps them whole.
+        prompt: the text before each text.
+
+    Raises:
+        LookupError: there is none with this tokenizer, its vectors are not known to be torch's, or ONNX Runtime is not
+            installed.
+    """
+    store = Store(fingerprint)
+    kept = store.tokenizer(tokenizer) if tokenizer and store.same("onnx") else None
+    folder = store.folder(("onnx", "fp32"))
+    if kept is None or folder is None:
+        raise LookupError(fingerprint)
+    path, known = kept
+    try:
+        engine = OnnxEngine(folder, "fp32", known["at_least"])
+        engine.few_on_all_cores = False  # it would be opened a second time, which takes longer than a query
+        engine.open(2)  # on one core
+    except ImportError as error:
+        raise LookupError(fingerprint) from error
+    from tokenizers import Tokenizer
+
+    own = Tokenizer.from_file(str(path))
+    own.encode_special_tokens = known["special"]
+    return TextEncoder(
+        Tokens(own, known["pad"], known["left"]), engine, side=TextSide(prompt), truncate_dim=truncate_dim
+    )
+
+
+def remember(name: str | os.PathLike[str], facts: Facts) -> None:
+    """Keep the facts about the model of a folder, or a bundled one, for as long as none of its files changes."""
+    with suppress(LookupError, OSError, CacheError):  # a model of the hub; a cache that can only be read
+        cached("facts", _state(name), lambda folder: write_json(folder / _FACTS, asdict(facts)))
+
+
+def recalled(name: str | os.PathLike[str]) -> Facts:
+    """Return the facts that `remember` has kept about a model.
+
+    Raises:
+        LookupError: there are none, or a file of the model has changed.
+    """
+    if (kept := found_in_cache("facts", _state(name))) is None:
+        raise LookupError(name)
+    return Facts(**read_json(kept / _FACTS))
+
+
+def _state(name: str | os.PathLike[str]) -> list[str]:
+    """Return the sizes and times of a model's files, with this release: facts are those of one state."""
+    folder = Path(resolve_model(os.fspath(name))).expanduser().resolve()
+    if not (folder / "modules.json").is_file():
+        raise LookupError(name)
+    files = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
+    state = [f"{path.relative_to(folder)} {about.st_size} {about.st_mtime_ns}" for path, about in files]
+    return [f"{__version__} {folder}", *state]

@@ -1,0 +1,517 @@
+"""Which engine encodes for a model, in which precision, and why: the one place where that is decided.
+
+What is fast follows from the processor and was measured (benchmarks/README.md): int8 where the processor multiplies it,
+bfloat16 where it has that, else the exported graphs where there is AVX2, and torch. That an engine keeps the vectors is
+checked on a sample of the user's own texts and remembered in the cache, by model, release and processor. An export
+takes 15 to 40 s: one is made if it was asked for by name, or by a job that is long enough for it to pay; a call of
+`encode` takes an export that is there, and makes none unless its engine or precision was named.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from likewise import processor
+from likewise.encoder.pooled_token import is_hooked
+from likewise.errors import MissingExtraError, counted, first_line
+from likewise.inference.engines import onnx_engine, openvino_engine
+from likewise.inference.engines.engine import (
+    DEFAULT_BATCH,
+    ENDLESS,
+    CannotExport,
+    Engine,
+    EngineChoice,
+    EnginePrecision,
+    EngineVariant,
+    OwnEncode,
+    QuantisationRefused,
+    TorchEngine,
+)
+from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
+from likewise.inference.engines.store import Store, release
+from likewise.inference.fidelity import (
+    ENOUGH,
+    MAX_DIFFERENCE,
+    MIN_CLOSE,
+    MIN_COSINE,
+    MIN_RANK,
+    SIZE,
+    Fidelity,
+    Sample,
+    sample_of,
+)
+from likewise.inference.model_tokens import ForEachModel, UnfitModel, fits, tokens_of
+from likewise.inference.text_encoder import TextEncoder, equal_vectors
+from likewise.inference.tokens import FEW, PLAIN, Step, TextSide, WholeTexts
+from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
+from likewise.runs.progress import Progress
+
+MAKERS: dict[str, ModuleType] = {"openvino": openvino_engine, "onnx": onnx_engine}
+DEFAULT = EngineChoice("auto", "close")
+"""What `load` takes if it is not told."""
+TORCH: EngineVariant = ("torch", "fp32")
+LONG = 5e12
+"""Operations from which a job makes an export: about a minute of two cores with AVX2."""
+LONG_IN_BF16 = 1e14
+"""The same where torch is in bfloat16 without an export, which is then a fifth faster: some minutes of one core."""
+_AT_ONCE = 4 * ENOUGH
+"""Texts of a default call from which its engine is judged before it, on some of them. A shorter call of a model that
+was never judged here is encoded in float32, so that no first call takes longer for being judged."""
+
+logger = logging.getLogger(__name__)
+
+
+def candidates(choice: EngineChoice) -> list[EngineVariant]:
+    """Return the engines and precisions to try on this processor for what was asked, the fastest first."""
+    named, auto = choice.precision in ("bf16", "int8"), choice.engine == "auto"
+    among: dict[str, tuple[str, ...]] = {"auto": ("int8", "bf16", "fp32"), "close": ("bf16", "fp32")}
+    tried = among.get(choice.precision, (choice.precision,))
+    fast_graphs = not auto or bool(processor.flags() & {"avx2", "asimd"})
+    pairs: list[EngineVariant] = []
+    if "int8" in tried and (named or fast_graphs):
+        # Without VNNI the int8 of ONNX Runtime is faster than its float32, and that of OpenVINO is not.
+        int8: list[EngineVariant] = [("onnx", "int8"), ("openvino", "int8")]
+        pairs += int8[::-1] if processor.has_int8() else int8 if named else int8[:1]
+    if "bf16" in tried and (named or processor.has_bf16()):
+        pairs += [("openvino", "bf16"), ("torch", "bf16")]
+    if "fp32" in tried:
+        pairs += [("onnx", "fp32"), ("openvino", "fp32")] if fast_graphs else []
+        pairs.append(TORCH)
+    return [pair for pair in pairs if auto or pair[0] == choice.engine]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The chosen engine and the reason.
+
+    Attributes:
+        why: the reason, in words.
+        fidelity: of the vectors; None for torch in float32.
+        notes: for the user, who asked for something else.
+        settled: whether more texts would not change it.
+    """
+
+    engine: Engine
+    why: str = ""
+    fidelity: Fidelity | None = None
+    notes: tuple[str, ...] = ()
+    settled: bool = True
+
+    def __str__(self) -> str:
+        lower = self.fidelity is not None and self.engine.precision != "fp32"
+        return f"{self.engine}, {self.fidelity}" if lower else str(self.engine)
+
+
+class Policy:
+    """The engines of a model with its present weights, and the choice among them.
+
+    The model itself is not held, so that it is free to go; it comes with each call.
+
+    Attributes:
+        store: the model's exports in the cache, and what is known of their vectors.
+        encoded: texts that `encode` was called with.
+        default: what the last default call ran on, and why.
+    """
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        self.store = Store(fingerprint(model))
+        self.encoded = 0
+        self.default = f"torch fp32: not chosen yet; the first {ENOUGH} texts are encoded in float32"
+        self._hooked = is_hooked(model)
+        self._open: dict[EngineVariant, Engine] = {}
+        self._checked: dict[EngineVariant, Fidelity] = {}
+        self._failed: dict[EngineVariant, str] = {}
+        self._settled: tuple[EngineVariant, str] | None = None
+        self._seen: dict[str, None] = {}
+        self._lock = threading.Lock()
+
+    def rows(
+        self,
+        model: SentenceTransformer,
+        choice: EngineChoice,
+        texts: Sequence[str],
+        *,
+        batch_size: int,
+        at_most: int | None,
+        step: Step,
+    ) -> tuple[Tensor, Chosen]:
+        """Return the vectors (S, D) of S texts of a call of `encode`, 1 or more, and what they were made by.
+
+        Args:
+            batch_size: sentences of a batch of a short call in float32, as in sentence-transformers.
+            at_most: the most sentences in a batch, if they are limited in addition to the tokens.
+            step: called with the number of sentences done after each batch.
+        """
+        tokens, default = tokens_of(model), choice == DEFAULT
+        self.encoded += len(texts)
+        with self._lock:
+            chosen = self._for_default(model, texts) if default else self.choose(model, choice, texts, self.encoded)
+        for note in chosen.notes:
+            logger.warning(note)
+        exact = default or choice == EngineChoice("torch")
+        try:
+            pair = chosen.engine.name, chosen.engine.precision
+            if exact and pair == TORCH and len(texts) <= DEFAULT_BATCH:
+                return equal_vectors(tokens, TorchEngine(model, whole=True), texts, batch_size), chosen
+            found = torch.as_tensor(TextEncoder(tokens, chosen.engine, batch_size=at_most).rows(texts, step))
+        except Exception as error:
+            if not default or chosen.engine.name == "torch":
+                raise
+            # Nobody asked for this engine: what torch can encode must not fail by it.
+            logger.warning("%s fails, and torch runs instead: %s", chosen.engine, first_line(error))
+            self._failed[chosen.engine.name, chosen.engine.precision] = first_line(error)
+            self._settle(model, Chosen(TorchEngine(model), f"{chosen.engine} fails: {first_line(error)}"))
+            return self.rows(model, choice, texts, batch_size=batch_size, at_most=at_most, step=step)
+        finally:
+            if default and not chosen.settled:
+                self._see(model, texts)
+        return found, chosen
+
+    def _for_default(self, model: SentenceTransformer, texts: Sequence[str]) -> Chosen:
+        """Return the engine of a default call, which stays the same in a process: it gives a text one vector."""
+        if self._settled is None:
+            some = sample_of(texts, ENOUGH) if len(texts) >= _AT_ONCE else list(self._seen)
+            chosen = self.choose(model, DEFAULT, some if len(some) >= ENOUGH else [], len(texts), makes=False)
+            if chosen.settled:
+                self._settle(model, chosen)
+            return chosen
+        pair, why = self._settled
+        return Chosen(self._open.get(pair) or TorchEngine(model), why)
+
+    def _see(self, model: SentenceTransformer, texts: Sequence[str]) -> None:
+        """Remember the first texts, and choose by them once they are enough."""
+        with self._lock:
+            for text in texts:
+                if len(self._seen) < ENOUGH:
+                    self._seen.setdefault(text)
+            if len(self._seen) >= ENOUGH:
+                self._for_default(model, [])
+
+    def _settle(self, model: SentenceTransformer, chosen: Chosen) -> None:
+        pair = chosen.engine.name, chosen.engine.precision
+        self._settled, self.default = (pair, chosen.why), f"{chosen.engine}: {chosen.why}"
+        self._seen.clear()
+        name = getattr(model, "loaded_from", None) or "the model"
+        faster = self.missing_export(pair)
+        hint = f"; an export for {' '.join(faster)} would be faster: likewise export {name}" if faster else ""
+        logger.info("%s runs on %s%s", name, self.default, hint)
+
+    def choose(
+        self,
+        model: SentenceTransformer,
+        choice: EngineChoice,
+        texts: Sequence[str],
+        total: int,
+        *,
+        makes: bool = True,
+        tell: Callable[[str], None] = logger.info,
+    ) -> Chosen:
+        """Choose an engine.
+
+        Args:
+            model: one that the fast path takes (see `fits`).
+            texts: what is to be encoded, or the first of it: checks and int8's ranges are made on a sample.
+            total: how many there are in all, about.
+            makes: whether an export may be made, if there is so much to encode that it pays.
+            tell: is called with a line before an export is made.
+
+        Raises:
+            QuantisationRefused: a precision was asked for by name, and no engine here keeps the vectors in it.
+            MissingExtraError: an engine was asked for by name, and its package is not installed.
+        """
+        auto, close = choice.engine == "auto", choice.precision == "close"
+        named = choice.precision in ("bf16", "int8")
+        if (choice.engine, choice.precision) == TORCH:
+            return Chosen(TorchEngine(model))
+        if not texts and not close:
+            return Chosen(TorchEngine(model))
+        if auto and not named and self._hooked:
+            return Chosen(TorchEngine(model), "the model has hooks, which no other engine would call")
+        sample = Sample(model, sample_of(texts, ENOUGH if close else SIZE))
+        notes: list[str] = []
+        reasons: list[str] = []
+        for pair in candidates(choice):
+            if pair == TORCH:
+                break
+            try:
+                if auto and (reason := self._not_now(pair, choice, sample, total, makes)):
+                    reasons.append(reason)
+                    continue
+                fidelity = self.check(pair, sample, close, tell)
+                if fidelity is None:
+                    return Chosen(TorchEngine(model), settled=False)
+                why = "; ".join([_said(pair, fidelity, close), *reasons])
+                return Chosen(self._opened(pair, sample), why, fidelity, tuple(notes))
+            except (MissingExtraError, QuantisationRefused) as refused:
+                if not auto and (named or isinstance(refused, MissingExtraError)):
+                    raise
+                (reasons if auto and close else notes).append(str(refused))
+            except CannotExport as unfit:
+                if auto and close:
+                    reasons.append(f"{' '.join(pair)}: {unfit}")
+                else:
+                    instead = "" if auto else " torch runs instead."
+                    notes.append(f"The engine {pair[0]} ({pair[1]}) cannot be used: {unfit}.{instead}")
+            except Exception as error:  # of every kind, by an engine that is broken here
+                if not auto or named:
+                    raise
+                reasons.append(f"{' '.join(pair)}: {first_line(error)}")
+        if named and auto:
+            raise QuantisationRefused(f"No engine here gives {choice.precision}. {' '.join([*reasons, *notes])}")
+        why = "; ".join(dict.fromkeys(reasons)) or ("nothing here is faster" if auto else "")
+        return Chosen(TorchEngine(model), why, notes=tuple(notes))
+
+    def _not_now(
+        self, pair: EngineVariant, choice: EngineChoice, sample: Sample, total: int, makes: bool
+    ) -> str | None:
+        """Return why an engine that nobody asked for is passed over; None if it is to be checked."""
+        close = choice.precision == "close"
+        if pair in self._failed:
+            return f"{' '.join(pair)}: {self._failed[pair]}"
+        if pair[0] == "torch":
+            own_forward = close and TorchEngine(sample.model, "bf16").model is sample.model
+            return "torch bf16: its parts have a forward of their own" if own_forward else None
+        if sample.model.device.type != "cpu":
+            return f"{pair[0]} runs on the CPU alone"
+        if not release(pair[0]):
+            return f"{pair[0]} is not installed"
+        if choice.precision in ("bf16", "int8"):
+            return None
+        if not close and total < FEW:
+            # Opening an export takes as long as some hundred texts.
+            return None if pair in self._open and pair in self._checked else f"few texts do not pay for {pair[0]}"
+        if self.is_there(pair, enough=len(sample.texts) >= ENOUGH):
+            return None
+        long = LONG_IN_BF16 if close and processor.has_bf16() else LONG
+        if makes and sample.texts and sample.operations(total) >= long:
+            return None
+        return f"there is no export for {pair[0]}"
+
+    def is_there(self, pair: EngineVariant, enough: bool = False) -> bool:
+        """Return whether an engine can run without an export being made first.
+
+        Args:
+            enough: whether there are texts enough to check one in float32 that was not checked before.
+        """
+        if pair[0] == "torch":
+            return True
+        if not release(pair[0]) or self.store.folder(pair) is None:
+            return False
+        return pair[1] != "fp32" or enough or self.store.same(pair[0]) is not None
+
+    def missing_export(self, than: EngineVariant | None = None) -> EngineVariant | None:
+        """Return the export to make for default calls: the fastest that is missing; None if none would be faster.
+
+        Args:
+            than: what runs now; None for what torch runs by itself.
+        """
+        for pair in candidates(DEFAULT):
+            if pair in (than, TORCH) or (than is None and pair[0] == "torch"):
+                return None
+            failed = pair in self._failed or "failed" in (self.store.judged(pair) or {})
+            if pair[0] != "torch" and release(pair[0]) and not failed and not self.is_there(pair):
+                return pair
+        return None
+
+    def make(self, pair: EngineVariant, sample: Sample) -> Fidelity:
+        """Make an export for later, and judge its vectors by a sample of 1 or more texts.
+
+        Raises:
+            CannotExport: it does not take the model, or its vectors are not near enough.
+        """
+        try:
+            if pair[1] == "fp32":
+                found = self.check(pair, sample)
+                assert found is not None
+                return found
+            return self._keep(pair, sample.fidelity(self._opened(pair, sample)))
+        except CannotExport as reason:
+            self.store.judge(pair, failed=str(reason))
+            raise
+
+    def check(
+        self,
+        pair: EngineVariant,
+        sample: Sample,
+        close: bool = False,
+        tell: Callable[[str], None] = logger.info,
+    ) -> Fidelity | None:
+        """Return how near an engine's vectors are to float32's; None if there are too few texts to judge by.
+
+        Args:
+            close: whether a lower precision must be as near as 'close' allows.
+
+        Raises:
+            CannotExport: it does not take the model, or its float32 differs from torch's.
+            QuantisationRefused: its lower precision differs too much.
+        """
+        engine, precision = pair
+        lower = precision != "fp32"
+        if close or engine != "torch":
+            check_exportable(sample.model)
+        known = self._checked.get(pair) or self._known(pair, close)
+        if known is None or known.sentences < ENOUGH <= len(sample.texts):
+            if close and lower and len(sample.texts) < ENOUGH:
+                return known
+            older = self.is_there(pair)
+            known = sample.fidelity(self._opened(pair, sample, tell))
+            if older and precision == "int8" and not known.near:
+                # Its ranges were taken from another corpus: take them from this one.
+                self._open.pop(pair)
+                self._made(pair, sample, tell, again=True)
+                known = sample.fidelity(self._opened(pair, sample))
+            if not lower:
+                self.store.note(engine, asdict(known), known.sentences >= ENOUGH)
+                if not known.same:
+                    limit = f"not {MAX_DIFFERENCE:.0e} at most"
+                    raise CannotExport(f"its vectors differ from torch's by {known.difference:.1e} and {limit}")
+            elif close:
+                self._keep(pair, known)
+            elif not known.near:
+                raise QuantisationRefused(
+                    f"{engine} {precision} does not keep the vectors: {known}; {MIN_COSINE} and {MIN_RANK} are needed. "
+                    "Take --precision fp32."
+                )
+        if close and lower and not known.close:
+            told = f"{known.lowest:.5f} on {known.sentences} texts"
+            raise QuantisationRefused(f"{engine} {precision}: lowest cosine with float32 {told}, not {MIN_CLOSE}")
+        self._checked[pair] = known
+        return known
+
+    def _known(self, pair: EngineVariant, close: bool) -> Fidelity | None:
+        """Return what is remembered of an engine's vectors: of a lower precision for 'close' alone."""
+        engine, precision = pair
+        about = self.store.same(engine) if precision == "fp32" else self.store.judged(pair) if close else None
+        if about and "failed" in about:
+            raise CannotExport(str(about["failed"]))
+        with suppress(KeyError):  # of a file that was written by hand
+            return Fidelity(**{field.name: about[field.name] for field in fields(Fidelity)}) if about else None
+        return None
+
+    def _keep(self, pair: EngineVariant, found: Fidelity) -> Fidelity:
+        """Remember how near the vectors of a pair are to float32's, if the texts are enough."""
+        if found.sentences >= ENOUGH:
+            self.store.judge(pair, **asdict(found), date=time.strftime("%Y-%m-%d"))
+        return found
+
+    def _opened(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Engine:
+        if pair[0] == "torch" and pair not in self._open:
+            engine = TorchEngine(sample.model, "bf16" if pair[1] == "bf16" else "fp32")
+            if engine.model is sample.model:  # not kept: it holds the model
+                return engine
+            self._open[pair] = engine
+        if pair not in self._open:
+            check_exportable(sample.model)
+            at_least = least_tokens(sample.model)
+            self._open[pair] = MAKERS[pair[0]].ENGINE(self._made(pair, sample, tell), pair[1], at_least)
+            if pair[1] == "fp32":
+                self.store.put_tokenizer(sample.tokens, at_least)
+        return self._open[pair]
+
+    def _made(
+        self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info, again: bool = False
+    ) -> Path:
+        """Return the folder of an export, which is made if there is none, or `again`."""
+        if not again and (known := self.store.folder(pair)):
+            return known
+        maker = MAKERS[pair[0]]
+        if pair[1] != "int8":
+            tell(f"exporting the model for {pair[0]}, once: 15 to 40 seconds")
+            return self.store.put(pair, lambda folder: maker.export(sample.model, folder))
+        whole = self._made((pair[0], "fp32"), sample, tell)
+        batches = sample.batches(least_tokens(sample.model))
+        return self.store.put(pair, lambda folder: maker.quantise(whole, folder, batches), again=again)
+
+
+policy_of = ForEachModel(Policy, lambda model: (mark(model), is_hooked(model)))
+"""The policy of a model, made anew if its weights or its hooks have changed."""
+
+
+def text_encoder(
+    model: SentenceTransformer,
+    choice: EngineChoice | Engine,
+    texts: Sequence[str],
+    total: int | None = None,
+    *,
+    side: TextSide = PLAIN,
+    normalize: bool = True,
+    batch_size: int | None = None,
+    progress: Progress | None = None,
+    before: str = "",
+) -> TextEncoder:
+    """Return what encodes texts by a loaded model: by token ids and an engine, or by its own `encode`.
+
+    Args:
+        choice: of the engine, which is made by the texts; or the engine itself.
+        texts: what is to be encoded, or the first of it.
+        total: how many there are in all, about; None for these.
+        side, normalize, batch_size: as `TextEncoder` takes them.
+        progress: shows the engine and how long a long job will take; None logs what is not as it was asked for.
+        before: the engine of the run that is resumed: what was left to 'auto' is chosen as it was then.
+    """
+    if before.count(" ") == 1:
+        choice = EngineChoice(*before.split())  # type: ignore[arg-type]
+    tell, warn = (progress.tell, progress.tell) if progress else (logger.info, logger.warning)
+    settings: Any = {"side": side, "truncate_dim": model.truncate_dim, "normalize": normalize}
+    settings["batch_size"] = batch_size
+    total = len(texts) if total is None else total
+    model.eval()
+    try:
+        tokens = fits(model, texts, side.prompt)
+    except UnfitModel as reason:
+        tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
+        return TextEncoder(WholeTexts(), OwnEncode(model, batch_size), **settings)
+    prompted = [side.prompt + text for text in sample_of(texts)]
+    with torch.inference_mode():
+        chosen = (
+            policy_of(model).choose(model, choice, prompted, total, tell=tell)
+            if isinstance(choice, EngineChoice)
+            else Chosen(choice)
+        )
+        for note in chosen.notes:
+            warn(note)
+        if progress:
+            progress.tell(f"engine: {chosen}")
+            _foretell(model, chosen.engine, prompted, total, progress)
+    lower: Any = "bf16" if chosen.engine.precision == "bf16" else "fp32"
+    return TextEncoder(tokens, chosen.engine, for_tokens=lambda: TorchEngine(model, lower), **settings)
+
+
+def _foretell(model: SentenceTransformer, engine: Engine, texts: Sequence[str], total: int, progress: Progress) -> None:
+    """Tell how long a long job will take, if anybody waits for it; the texts of a service have no end."""
+    if progress.quiet or total >= ENDLESS or not texts or Sample(model, texts).operations(total) < LONG:
+        return
+    seconds = seconds_each(TextEncoder(tokens_of(model), engine).rows, texts) * total
+    if seconds >= WORTH_TELLING:
+        progress.tell(f"{spoken(seconds)} for {counted(total, 'text')}, measured on a few of them")
+
+
+def _said(pair: EngineVariant, fidelity: Fidelity, close: bool) -> str:
+    if pair[1] == "fp32":
+        return "its vectors are torch's up to rounding"
+    if close:
+        return f"lowest cosine with float32 {fidelity.lowest:.5f} on {fidelity.sentences} texts"
+    return str(fidelity)
+
+
+def precision_of(choice: EngineChoice) -> EnginePrecision:
+    """Return the precision of what is compared, chosen or kept: float32 if it was left open."""
+    return "fp32" if choice.precision == "close" else choice.precision
+
+
+def settled(model: SentenceTransformer) -> EngineChoice:
+    """Return a model's engine for what is compared, chosen or kept: float32 if the model's own is left open."""
+    own: Any = getattr(model, "choice", EngineChoice("torch"))
+    return EngineChoice(own.engine, precision_of(own))
