@@ -153,7 +153,7 @@ OTHERS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    return parser_of(ARMS | OTHERS, __doc__, arms=list(ARMS), out=Path("runs/arccse-sts"))
+    return parser_of(ARMS | OTHERS, __doc__, arms=list(ARMS), out=Path("runs/arccse-sts"), table="arccse")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ ARMS = {"the base": Arm(as_shipped, seeds=False), "exclusion": Arm("exclusion")}
 def parser() -> argparse.ArgumentParser:
     preset = {"steps": 0, "batch_size": 0, "max_length": 0, "eval_steps": 75}
     tasks = "sts,semantoneg,negation-gap"
-    return parser_of(ARMS, __doc__, out=Path("runs/exclusion"), seeds=[1, 2], tasks=tasks, **preset)
+    return parser_of(ARMS, __doc__, out=Path("runs/exclusion"), table="exclusion", seeds=[1, 2], tasks=tasks, **preset)
 
 
 if __name__ == "__main__":

@@ -109,8 +109,8 @@ ARMS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    preset = {"steps": 0, "batch_size": 0, "max_length": 0, "eval_steps": 500, "threads": 1}
-    return parser_of(ARMS, __doc__, out=Path("runs/light-sts"), **preset)
+    preset = {"steps": 0, "batch_size": 0, "max_length": 0, "eval_steps": 500}
+    return parser_of(ARMS, __doc__, out=Path("runs/light-sts"), table="light", **preset)
 
 
 if __name__ == "__main__":

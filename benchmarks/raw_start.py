@@ -33,11 +33,12 @@ import torch
 from filelock import FileLock
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
-from arms import Arm, dev_score, mean_of_seeds, parser_of, result_path, run
+from arms import Arm, dev_score, folder_of, mean_of_seeds, parser_of, run
 from likewise.encoder.build import load_transformer, reads_left_to_right
 from likewise.recipes import Recipe
 from likewise.recipes.arccse import ARCCSE, SIMCSE
 from likewise.recipes.sncse import SNCSE as SNCSE_RECIPE
+from rows import ResultFile
 from sncse_sts import TWO
 
 RATE, WARM_UP, BATCH, LENGTH = 5e-4, 50, 64, 64
@@ -82,14 +83,15 @@ def make_start(args: argparse.Namespace) -> None:
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
         dev = dev_score(build_encoder(str(part), pooling="mean", head=False).eval(), args.data)
-        course.append({"step": step + 1, "loss": float(np.mean(losses)), "dev": dev})
+        course.append({"step": step + 1, "loss": float(np.mean(losses)), "score": dev})
         losses.clear()
         print(f"{time.strftime('%H:%M:%S')} {course[-1]}", flush=True)
-        if course[-1]["dev"] <= args.target:
+        if course[-1]["score"] <= args.target:
             break
-    found = {"finished": args.finished, "rate": RATE, "batch_size": BATCH, "max_length": LENGTH, "target": args.target}
-    found |= {"seconds": round(time.monotonic() - started, 1), "course": course}
-    (args.out / "start.json").write_text(json.dumps(found, indent=1))
+    about = {"finished": args.finished, "rate": RATE, "batch_size": BATCH, "max_length": LENGTH, "target": args.target}
+    about |= {"seconds": round(time.monotonic() - started, 1)}
+    row = {"arm": "the start", "set": "sts-b-dev"}
+    ResultFile(args.table).add(*(row | at for at in course), row | course[-1] | {"about": about})
     part.replace(args.out / "start")
 
 
@@ -128,7 +130,7 @@ def as_trained(arm: str) -> Any:
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         import likewise
 
-        folder = result_path(args.trained, arm, args.seed).with_suffix("")
+        folder = folder_of(args.trained, arm, args.seed)
         record = json.loads((folder / "likewise.json").read_text())
         best = record.get("best") or {"score": None, "step": record["steps"]}
         facts = {"dev": best["score"], "step": best["step"], "options": record["options"]}
@@ -263,7 +265,7 @@ OTHERS |= CAUSAL | {name: arm for arms in FIGURES.values() for name, arm in arms
 
 
 def parser() -> argparse.ArgumentParser:
-    budget = {"steps": 80, "eval_steps": 40, "precision": "bf16"}
+    budget = {"table": "raw-start", "steps": 80, "eval_steps": 40, "precision": "bf16"}
     parser = parser_of(ARMS | OTHERS, __doc__, arms=[], out=Path("runs/raw-start"), base="", **budget)
     parser.add_argument(
         "--figures", nargs="*", choices=FIGURES, help="of ArcCSE: the figures to train for; with no value, all"
@@ -295,7 +297,7 @@ def main() -> None:
         with FileLock(f"{args.base}.lock"):
             if not Path(args.base).exists():
                 make_start(args)
-    if not args.arms and not args.arm:
+    if not args.arms:
         args.arms = list(CAUSAL if reads_left_to_right(load_transformer(args.base)) else ARMS)
     every = ARMS | OTHERS
     if args.trained:

@@ -22,7 +22,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 import likewise
-from arms import Arm, as_shipped, parser_of, result_path, run
+from arms import Arm, as_shipped, folder_of, parser_of, run
 
 BASE, SURROGATE = "all-MiniLM-L6-v2", "surrogate"
 LIGHT: dict[str, Any] = {"preset": "light", "base": "bundled:glove"}
@@ -87,7 +87,7 @@ def further(objective: str, start: str, **options: Any) -> Any:
 
 def model_of(arm: str, args: argparse.Namespace) -> str:
     """The model an arm left, or the base."""
-    return args.base if arm == BASE else str(result_path(args.out, arm, args.seed).with_suffix(""))
+    return args.base if arm == BASE else str(folder_of(args.out, arm, args.seed))
 
 
 def facts(result: Any) -> dict[str, Any]:
@@ -117,7 +117,12 @@ ARMS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    made = {"corpus": "runs/contexts/harvest", "out": Path("runs/surrogate-sts"), "preset": "anchored"}
+    made = {
+        "corpus": "runs/contexts/harvest",
+        "out": Path("runs/surrogate-sts"),
+        "table": "context-students",
+        "preset": "anchored",
+    }
     return parser_of(ARMS, __doc__, **made, steps=0)
 
 

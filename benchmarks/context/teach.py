@@ -146,7 +146,7 @@ for name in STUDENTS:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = parser_of(ARMS, __doc__, out=Path("runs/teach"), steps=160, corpus="the workspace")
+    found = parser_of(ARMS, __doc__, out=Path("runs/teach"), table="context-teach", steps=160, corpus="the workspace")
     found.add_argument("--work", type=Path, default=Path("runs/contexts"))
     found.add_argument("--pairs", type=int, default=5_000)
     found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
@@ -157,6 +157,6 @@ def parser() -> argparse.ArgumentParser:
 if __name__ == "__main__":
     chosen = parser().parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    if not chosen.arm and any(not arm.endswith(tuple(PROFILES)) for arm in chosen.arms):
+    if any(not arm.endswith(tuple(PROFILES)) for arm in chosen.arms):
         scored(chosen)  # once for all runs
     run(ARMS, chosen)

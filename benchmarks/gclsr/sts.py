@@ -127,7 +127,7 @@ ARMS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    budget = {"steps": 58, "batch_size": 0, "max_length": 0, "eval_steps": 19}
+    budget = {"table": "gclsr", "steps": 58, "batch_size": 0, "max_length": 0, "eval_steps": 19}
     found = parser_of(ARMS, __doc__, arms=None, out=Path("runs/gclsr-sts"), base="bundled:glove", **budget)
     found.add_argument("--tables", nargs="+", type=int, choices=TABLES, default=[0, 2, 10], help="names of arms, short")
     return found

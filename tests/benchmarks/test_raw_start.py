@@ -22,14 +22,13 @@ def test_the_start_is_a_raw_language_model_taken_where_the_score_is_low_enough(
     scores = iter([70.0, 60.0, 50.0])
     monkeypatch.setattr(table, "dev_score", lambda *_: next(scores))
     words = ["--corpus", str(corpus_file), "--finished", str(tiny_base), "--out", str(tmp_path)]
+    words += ["--table", str(tmp_path / "raw.jsonl")]
     args = table.parser().parse_args([*words, "--start-every", "2", "--start-steps", "6", "--target", "65"])
     table.make_start(args)
     start = str(tmp_path / "start")
     assert not is_sentence_encoder(start)
-    assert [(one["step"], one["dev"]) for one in json.loads((tmp_path / "start.json").read_text())["course"]] == [
-        (2, 70.0),
-        (4, 60.0),
-    ]
+    rows = script(BENCHMARKS / "rows.py").ResultFile(tmp_path / "raw.jsonl").rows(arm="the start")
+    assert [(row["step"], row["score"]) for row in rows] == [(2, 70.0), (4, 60.0), (4, 60.0)]
     before, after = (AutoModel.from_pretrained(one).state_dict() for one in (str(tiny_base), start))
     assert any(not torch.equal(after[name], value) for name, value in before.items())
     assert build_encoder(start, pooling="mean", head=False).encode("the cat").shape == (32,)
@@ -90,7 +89,8 @@ def test_a_mask_is_kept_by_its_seed_and_its_prompts(script, tiny_base, tmp_path,
     found = []
     for name in ("SNCSE, a mask for each seed", "SNCSE in two prompts, a mask for each seed"):
         for seed in ("1", "2"):
-            args = table.parser().parse_args(["--out", str(tmp_path), "--base", str(tiny_base), "--seed", seed])
+            args = table.parser().parse_args(["--out", str(tmp_path), "--base", str(tiny_base)])
+            args.seed = int(seed)
             found.append((table.ARMS | table.OTHERS)[name].recipe(args, tmp_path)["base"])
     assert [Path(one).name for one in found] == ["mask-1", "mask-2", "mask-1-two", "mask-2-two"]
     assert [given["seed"] for given in made] == [1, 2, 1, 2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.comparison.pictures import check_extra, draw_scores
 from likewise.comparison.result import Comparison
 from likewise.corpus import CorpusOptions
+from likewise.errors import counted
 from likewise.runs.arguments import checked
 from likewise.runs.job import check_target, open_job
 from likewise.runs.orderly_stop import orderly_stop
@@ -41,6 +42,7 @@ def compare(
     corpus_options: CorpusOptions | None = None,
     keep_models: bool = False,
     retry_failed: bool = False,
+    on_result: Callable[[dict[str, Any]], None] | None = None,
     quiet: bool = False,
     **shared: Any,
 ) -> Comparison:
@@ -67,6 +69,7 @@ def compare(
         corpus_options: how the corpus is read.
         keep_models: keep the models in the folder, under runs/.
         retry_failed: repeat runs that failed before.
+        on_result: called with the result of each run as soon as it is done, and of those that were done before.
         quiet: print nothing.
         shared: training options of every recipe, over the presets' (batch_size, max_length, eval_steps ...).
 
@@ -122,7 +125,10 @@ def compare(
             ordered = tuple(results[m.label, seed] for m, seed in runs if (m.label, seed) in results)
             return Comparison(job.target, shown, settings.seeds, tuple(runs), ordered, contradictions)
 
-        progress.tell(f"{len(runs)} runs, {len(results)} of them done")
+        progress.tell(f"{counted(len(runs), 'run')}, {len(results)} of them done")
+        if on_result:
+            for result in results.values():
+                on_result(result)
         started = time.monotonic()
         waiting = [(method, seed) for method, seed in runs if (method.label, seed) not in results]
         try:
@@ -132,6 +138,8 @@ def compare(
                 result = results[method.label, seed] = maker.run(method, seed, items)
                 with parts.new(files[method.label, seed]) as path:
                     write_json(path, result, strict=True)
+                if on_result:
+                    on_result(result)
                 left = (time.monotonic() - started) / i * (len(waiting) - i)
                 progress.tell(_line(result, len(results), len(runs), left))
                 _write(so_far(), job.result, final=False)
