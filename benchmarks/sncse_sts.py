@@ -65,7 +65,7 @@ def from_the_mask(own: bool = False, recipe: str = "sncse", **options: Any) -> A
 
 def _of_preset(name: str) -> dict[str, Any]:
     """A preset's options, less the table's budget."""
-    budget = {"table": "sncse", "batch_size", "max_length", "eval_steps"}
+    budget = {"batch_size", "max_length", "eval_steps"}
     return {key: value for key, value in find_recipe("sncse").options(name).to_dict().items() if key not in budget}
 
 
@@ -104,11 +104,9 @@ OTHERS |= {
 
 
 def parser() -> argparse.ArgumentParser:
-    budget = {"steps": 20, "eval_steps": 10, "max_length": 48}
+    budget = {"table": "sncse", "steps": 20, "eval_steps": 10, "max_length": 48}
     tasks = "sts,semantoneg,negation-gap"
-    return parser_of(
-        ARMS | OTHERS, __doc__, arms=list(ARMS), out=Path("runs/sncse-sts"), tasks=tasks, **budget
-    )
+    return parser_of(ARMS | OTHERS, __doc__, arms=list(ARMS), out=Path("runs/sncse-sts"), tasks=tasks, **budget)
 
 
 if __name__ == "__main__":
