@@ -31,7 +31,7 @@ NOT_COMPARED = {"likewise.json", "log.jsonl", "README.md", "run.toml", "about.js
 
 _SERVER = multiprocessing.get_context("forkserver")
 PRELOADED = [
-    "likewise.training.on_text",
+    "likewise.training.train",
     "likewise.inference.files",
     "likewise.context.discriminator_stage",
     "datasets",

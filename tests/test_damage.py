@@ -99,7 +99,7 @@ def learn(corpus: str, cache: str, base: str, out: str) -> None:
 
 @pytest.mark.parametrize("work", [read, learn])
 def test_four_processes_at_once_on_one_cache(work, corpus_file, saved_model, tmp_path):
-    _SERVER.set_forkserver_preload(["likewise.training.on_text", "datasets"])
+    _SERVER.set_forkserver_preload(["likewise.training.train", "datasets"])
     cache, base = str(tmp_path / "cache"), [str(saved_model)] if work is learn else []
     outs = [tmp_path / f"{i}.txt" for i in range(4)]
     processes = [_SERVER.Process(target=work, args=(str(corpus_file), cache, *base, str(out))) for out in outs]

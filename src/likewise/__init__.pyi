@@ -22,6 +22,6 @@ from .searching import Index as Index
 from .searching import index as index
 from .searching import search as search
 from .serving import serve as serve
-from .training import finetune as finetune
-from .training import train as train
+from .training.finetune import finetune as finetune
+from .training.train import train as train
 from .version import __version__ as __version__

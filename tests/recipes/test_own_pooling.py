@@ -86,7 +86,7 @@ def test_before_is_the_score_of_the_base_as_it_is_shipped(shipped, corpus_file, 
         return selection
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("likewise.training.on_text.choose_selection", watched)
+        patch.setattr("likewise.training.train.choose_selection", watched)
         result = likewise.train(
             "simcse",
             corpus_file,

@@ -7,7 +7,7 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.location import LoadError
 from likewise.encoder.modules import with_modules
 from likewise.encoder.training_modules import PairClassifier
-from likewise.training.on_labels import to_continue
+from likewise.training.finetune import to_continue
 
 TEXTS = ["the cat sees the dog", "the old river"]
 

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
+from likewise import train
 from likewise.recipes import find_recipe
 from likewise.runs import processes
-from likewise.training import train
 
 ROWS = 16
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.recipes.recipe import sample_rows
@@ -24,12 +25,13 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
         base: a Hugging Face name, a folder, or `bundled:NAME`; with 'own' also any model that `likewise.load` takes.
     """
     from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
+    from likewise.encoder.modules import without_training_head
     from likewise.inference.load_model import load
 
     if pooled == "own":
         return load(base, precision="fp32")
     if pooled == "cls":
-        return build_encoder(base, pooling="cls", head=False)
+        return without_training_head(build_encoder(base, pooling="cls", head=False))
     return build_layer_average(base, {"first-last": FIRST_LAST, "last-two": LAST_TWO, "last": (-1,)}[pooled])
 
 
@@ -38,18 +40,29 @@ def fitted(
 ) -> Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]:
     """Return a function that builds an encoder followed by a module fitted to its vectors of sampled sentences.
 
+    It carries what the base carries: prompts, similarity; a truncated dimension is where the fit begins.
+
     Args:
         fit: from vectors (N, D) float32, options, seed and progress to the module.
     """
 
     def build(base: str, options: Any, sentences: Sequence[str], seed: int, progress: Progress) -> SentenceTransformer:
-        from sentence_transformers import SentenceTransformer
+        import torch
+        from sentence_transformers.sentence_transformer.modules import Dense
 
+        from likewise.encoder.settings import ModelSettings
         from likewise.inference.vectors import encode
 
         encoder = pooled_encoder(base, options.pooling)
         sample = [sentences[int(row)] for row in sample_rows(len(sentences), options.sentences, seed, 3)]
         vectors = encode(encoder, sample, batch_size=options.batch_size, progress=progress)
-        return SentenceTransformer(modules=[*encoder.children(), fit(vectors, options, seed, progress)])
+        modules, settings = list(encoder.children()), ModelSettings.of(encoder)
+        if kept := settings.truncate_dim:  # fitted to the first numbers, which a stock module cuts off
+            whole = replace(settings, truncate_dim=None).carried_by(modules).get_embedding_dimension()
+            cut = Dense(
+                whole, kept, bias=False, activation_function=torch.nn.Identity(), init_weight=torch.eye(kept, whole)
+            )
+            modules, settings = [*modules, cut], replace(settings, truncate_dim=None)
+        return settings.carried_by([*modules, fit(vectors, options, seed, progress)])
 
     return build

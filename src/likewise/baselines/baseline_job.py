@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.baselines.methods import BaselineError, find_baseline
 from likewise.corpus import CorpusOptions, prepare
 from likewise.corpus.given import GivenTexts, given_texts
 from likewise.errors import counted
-from likewise.inference.load_model import SavedModel
+from likewise.inference.load_model import SavedModel, base_name
 from likewise.runs.arguments import checked
 from likewise.runs.job import check_target, open_job
 from likewise.runs.options import checked_seed
@@ -20,6 +20,9 @@ from likewise.runs.whole_files import write_text
 from likewise.training.result import model_card
 from likewise.transformers_output import no_bar
 
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
 
 @checked
 @no_bar()  # one bar is enough
@@ -27,7 +30,7 @@ def baseline(
     name: str,
     corpus: GivenTexts | None = None,
     *,
-    base: str | None = None,
+    base: SentenceTransformer | str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str],
     corpus_options: CorpusOptions | None = None,
     seed: int = 1,
@@ -40,7 +43,8 @@ def baseline(
     Args:
         name: a baseline of this library (`BASELINES`) or one that another package registers.
         corpus: text that the baseline is fitted to, as in `likewise.train`.
-        base: a Hugging Face name, a folder, `bundled:NAME`, or a file of word vectors; None for the baseline's own.
+        base: a Hugging Face name, a folder, `bundled:NAME`, an encoder that is loaded, or a file of word vectors; None
+            for the baseline's own.
         out: the folder, which becomes the model.
         corpus_options: the options of reading the corpus.
         seed: fixes which sentences are drawn, and the start of the flow.
@@ -60,13 +64,14 @@ def baseline(
     if corpus is not None and method.corpus == "none":
         raise BaselineError(f"{name} is not fitted to a corpus: leave it out")
     check_target(out)
+    source = base_name(method.default_base if base is None else base)
+    method.check_base(source)
     sentences: Any = ()
     facts: dict[str, Any] = {}
     if corpus is not None:
         given = given_texts(corpus, corpus_options)
         read = prepare(given.files, given.options, progress=progress)
         sentences, facts = read.dataset["sentence"], read.record()
-    source = base or method.default_base
     record = {"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts or None}
     asked = {**chosen.to_dict(), "base": source, "seed": seed}
     plan = Plan(f"baseline {name}", asked, {"corpus": facts.get("sha256")})

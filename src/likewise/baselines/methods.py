@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.errors import LikewiseError
-from likewise.recipes.recipe import WithPresets
+from likewise.recipes.recipe import WithPresets, check_encoder
 from likewise.runs.options import Options, option
+from likewise.runs.plugins import BASELINES_GROUP, Registry
 from likewise.runs.progress import Progress
-from likewise.runs.registered import BASELINES_GROUP, Registry
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -31,6 +31,7 @@ class Baseline(WithPresets):
         build: (base, options, sentences, seed, progress) to a model; `sentences` are the corpus's, in order.
         corpus: whether it is fitted to a corpus: it must be, it may be, or it is not.
         default_base: the base where none is given.
+        check_base: called before the corpus is read; raises a LikewiseError for a base that cannot do.
         modules: classes of sentence-transformers modules that a model has and that the package of the baseline brings,
             or their dotted names: `likewise.load` opens a model with them.
     """
@@ -38,6 +39,9 @@ class Baseline(WithPresets):
     build: Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]
     corpus: Literal["required", "optional", "none"] = "none"
     default_base: str = "bundled:minilm"
+    check_base: Callable[[str], Any] = lambda base: check_encoder(
+        base, "a baseline", routes="it has one vector for every text; give one of the two encoders by itself"
+    )
     modules: tuple[Any, ...] = ()
 
 
@@ -94,8 +98,9 @@ def _of_layers(base: str, layers: tuple[int, ...]) -> SentenceTransformer:
 
 def _cls(base: str, *_: Any) -> SentenceTransformer:
     from likewise.encoder.build import build_encoder
+    from likewise.encoder.modules import without_training_head
 
-    return build_encoder(base, pooling="cls", head=False)
+    return without_training_head(build_encoder(base, pooling="cls", head=False))
 
 
 WORD_AVERAGE = Baseline(
@@ -106,6 +111,7 @@ WORD_AVERAGE = Baseline(
     build=word_average,
     corpus="optional",
     default_base="bundled:glove",
+    check_base=lambda base: None,  # a file, which is looked at when it is read
 )
 LAST_AVERAGE = Baseline(
     name="last-average",

@@ -28,7 +28,7 @@ from likewise.cli.shared_options import (
     with_options,
 )
 from likewise.runs.options import OptionError, read_toml
-from likewise.runs.registered import COMPARED, not_installed
+from likewise.runs.plugins import COMPARED, not_installed
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "

@@ -18,11 +18,13 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
+from likewise.encoder.adapters import train_adapters
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import modes_restored, with_modules
 from likewise.encoder.poolings import MASK, TEMPLATE, OwnOrMode, split_template
 from likewise.encoder.saved_models import is_sentence_encoder, open_model, open_transformer, transformer_of
-from likewise.encoder.training_modules import TrainingHead
+from likewise.encoder.settings import ModelSettings
+from likewise.encoder.training_modules import TrainingHead, Truncation
 
 FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
 """Layer 1 is the first above the embeddings: so BERT-whitening's and SimCSE's codes count."""
@@ -39,9 +41,23 @@ def load_transformer(base: str, dropout: float | None = None) -> Transformer:
     Args:
         dropout: probability for hidden states and attention; None keeps the base's own.
     """
-    transformer = open_transformer(check_loadable(base))
+    return open_base(base, dropout)[0]
+
+
+def open_base(base: str, dropout: float | None = None) -> tuple[Transformer, ModelSettings]:
+    """Load the Transformer module of a base, and read what the base carries besides it.
+
+    Args:
+        dropout: probability for hidden states and attention; None keeps the base's own.
+    """
+    if is_sentence_encoder(base):
+        model = open_model(SentenceTransformer, check_loadable(base)).float()
+        transformer, settings = transformer_of(model, base), ModelSettings.of(model)
+    else:
+        transformer, settings = open_transformer(check_loadable(base)), ModelSettings()
     set_dropout(transformer, dropout)
-    return transformer
+    train_adapters(transformer)
+    return transformer, settings
 
 
 def build_encoder(
@@ -49,28 +65,23 @@ def build_encoder(
 ) -> SentenceTransformer:
     """Return a trainable encoder: the base's transformer, a pooling, and optionally the training head.
 
+    It carries the base's prompts, similarity and truncated dimension, and its vectors have length 1 if the base's have.
+
     Args:
-        pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" keeps a sentence encoder's pooling
-            and normalisation; for any other base it means "cls", or "mean" if the base reads from left to right.
-            The others use only the base's transformer.
+        pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" keeps a sentence encoder's modules;
+            for any other base it means "cls", or "mean" if the base reads from left to right. The others use only the
+            base's transformer.
         head: add the MLP head of contrastive training (see `TrainingHead`).
     """
-    modules: list[torch.nn.Module]
     if pooling == "own" and is_sentence_encoder(base):
         model = open_model(SentenceTransformer, check_loadable(base)).float().train()
         set_dropout(transformer_of(model, base), dropout)
+        train_adapters(model)
         for module in model:
             if isinstance(module, WordWeights):  # a choice of tokens, as that of a prompt's mask
                 module.requires_grad_(False)
-        width = model.get_embedding_dimension()
-        if not head or not width:
-            return model
-        modules = [*model]
-        # Before a last normalisation: the head's tanh is linear on vectors of length 1, and teaches less.
-        modules.insert(len(modules) - isinstance(modules[-1], Normalize), TrainingHead(width))
-        return with_modules(model, modules).train()
-    transformer = load_transformer(base, dropout)
-    width = transformer.get_embedding_dimension()
+        return for_training(model, head).train()
+    transformer, settings = open_base(base, dropout)
     causal = pooling in ("own", "cls") and reads_left_to_right(transformer)
     if causal and pooling == "cls":
         raise LoadError(
@@ -78,8 +89,27 @@ def build_encoder(
             "--pooling mean"
         )
     mode = pooling if pooling != "own" else "mean" if causal else "cls"
-    modules = [transformer, Pooling(width, pooling_mode=mode)]
-    return SentenceTransformer(modules=[*modules, TrainingHead(width)] if head else modules)
+    pooled = Pooling(transformer.get_embedding_dimension(), mode, include_prompt=settings.include_prompt)
+    return _carrying(settings, [transformer, pooled], head)
+
+
+def _carrying(settings: ModelSettings, modules: list[torch.nn.Module], head: bool) -> SentenceTransformer:
+    """Return an encoder of new modules that carries the settings of its base, to be trained."""
+    return for_training(settings.carried_by([*modules, *([Normalize()] if settings.normalizes else [])]), head)
+
+
+def for_training(model: SentenceTransformer, head: bool = False) -> SentenceTransformer:
+    """Return an encoder with the modules that training adds: the truncation to its dimension, and the head."""
+    width = model.get_embedding_dimension()  # of the truncated vector
+    extra: list[torch.nn.Module] = [Truncation(model.truncate_dim)] if model.truncate_dim else []
+    if head and width:
+        extra.append(TrainingHead(width))
+    if not extra:
+        return model
+    modules = list(model.children())
+    # Before a last normalisation: the head's tanh is linear on vectors of length 1, and teaches less.
+    place = len(modules) - isinstance(modules[-1], Normalize)
+    return with_modules(model, [*modules[:place], *extra, *modules[place:]])
 
 
 def reads_left_to_right(transformer: Transformer) -> bool:
@@ -102,7 +132,7 @@ def build_layer_average(base: str, layers: Sequence[int], dropout: float | None 
     Args:
         layers: 0 for the embeddings, 1 for the first layer, -1 for the last, and so on; equal ones count once.
     """
-    transformer = load_transformer(base, dropout)
+    transformer, settings = open_base(base, dropout)
     width = transformer.get_embedding_dimension()
     config = transformer.auto_model.config
     deepest = getattr(config, "num_hidden_layers", None)
@@ -112,7 +142,7 @@ def build_layer_average(base: str, layers: Sequence[int], dropout: float | None 
     if not chosen or min(chosen) < 0 or max(chosen) > deepest:
         raise LoadError(f"--base {base}: its layers are 0 to {deepest}, and {tuple(layers)} are asked for")
     if chosen == {deepest}:
-        return SentenceTransformer(modules=[transformer, Pooling(width, pooling_mode="mean")])
+        return settings.carried_by([transformer, Pooling(width, "mean", include_prompt=settings.include_prompt)])
     config.output_hidden_states = True  # saved with the model, and read again
     start = min(chosen)
     weights = torch.tensor([float(layer in chosen) for layer in range(start, deepest + 1)])
@@ -123,7 +153,8 @@ def build_layer_average(base: str, layers: Sequence[int], dropout: float | None 
         # Not trained: it says which layers, not how much of each.
         layer_weights=torch.nn.Parameter(weights, requires_grad=False),
     )
-    return SentenceTransformer(modules=[transformer, pooling, Pooling(width, pooling_mode="mean")])
+    mean = Pooling(width, "mean", include_prompt=settings.include_prompt)
+    return settings.carried_by([transformer, pooling, mean])
 
 
 def set_dropout(transformer: Transformer, probability: float | None) -> None:
@@ -232,13 +263,13 @@ def build_mask_prompt_encoder(
     SNCSE, equation 1, and PromptBERT before it. The prompt lives in the tokenizer's template, so that truncation counts
     it and can never cut the mask; word weights of 1 for the mask token and 0 for all others make mean pooling give
     exactly the mask's vector. A folder saved from this loads in plain sentence-transformers, and `encode` wants no
-    prompt.
+    prompt. It carries what the base carries, as in `build_encoder`.
 
     Args:
         template: text with one X, where the sentence goes, and one [MASK], whatever the base's own mask is called.
         final_stop: end a text that has no final stop with ' .', in training and ever after.
     """
-    transformer = load_transformer(base, dropout)
+    transformer, settings = open_base(base, dropout)
     tokenizer = prompt_tokenizer(transformer.tokenizer, template, final_stop)
     longest, taken = tokenizer.model_max_length, len(tokenizer("")["input_ids"])
     if taken >= longest:
@@ -247,6 +278,5 @@ def build_mask_prompt_encoder(
     vocabulary = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
     weights = WordWeights(vocabulary, {str(tokenizer.mask_token): 1.0}, unknown_word_weight=0.0)
     weights.requires_grad_(False)  # a choice of tokens, nothing to be learnt
-    width = transformer.get_embedding_dimension()
-    modules = [transformer, weights, Pooling(width, pooling_mode="mean")]
-    return SentenceTransformer(modules=[*modules, TrainingHead(width)] if head else modules)
+    pooled = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")  # of the mask, and never of a prompt
+    return _carrying(settings, [transformer, weights, pooled], head)

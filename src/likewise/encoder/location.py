@@ -9,13 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any, Literal
 
 from likewise.corpus.bundled import bundled_bases, resolve_model
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import read_json
 
 # The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
-MODULES, CONFIG, _KIND = "modules.json", "config.json", "config_sentence_transformers.json"
+MODULES, CONFIG, CONFIG_OF_SETTINGS = "modules.json", "config.json", "config_sentence_transformers.json"
+Role = Literal["query", "document"]
+"""What a text is for, which some models put before it by a prompt, or by modules of its own."""
 _TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", ".gz", ".bz2", ".zst", ".zip")
 _HUB_SECONDS = 3.0
 
@@ -42,16 +45,29 @@ class Found:
         """The folder; None for a name on the hub."""
         return Path(self.path) if Path(self.path).is_dir() else None
 
+    def read(self, name: str) -> Any:
+        """Return the content of one of its JSON files; {} if there is no such file.
+
+        Raises:
+            LoadError: the file cannot be read.
+        """
+        from sentence_transformers.util import load_file_path
+
+        path = load_file_path(self.path, name, local_files_only=self.local_only)
+        try:
+            return read_json(Path(path)) if path else {}
+        except (ValueError, OSError) as error:
+            raise LoadError(f"'{path}' cannot be read ({error}). Copy the model's folder again.") from None
+
     @property
     def modules(self) -> list[str]:
         """The types of a sentence encoder's modules, as its modules.json names them; none for any other model."""
-        from sentence_transformers.util import load_file_path
-
-        listing = load_file_path(self.path, MODULES, local_files_only=self.local_only)
         try:
-            return [str(module["type"]) for module in read_json(Path(listing))] if listing else []
-        except (ValueError, KeyError, TypeError) as error:
-            raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
+            return [str(module["type"]) for module in self.read(MODULES)]
+        except (KeyError, TypeError) as error:
+            raise LoadError(
+                f"{MODULES} of '{self.path}' cannot be read ({error}). Copy the model's folder again."
+            ) from None
 
 
 def check_loadable(name: str) -> Found:
@@ -139,7 +155,7 @@ def _check_folder(folder: Path) -> None:
 def _kind(folder: Path) -> str:
     """Return sentence-transformers' type of the model in a folder; '' if it is not stated."""
     try:
-        return str(read_json(folder / _KIND).get("model_type", ""))
+        return str(read_json(folder / CONFIG_OF_SETTINGS).get("model_type", ""))
     except (OSError, ValueError, AttributeError):
         return ""
 

@@ -11,6 +11,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Module
 from torch import nn
 
+from likewise.encoder.settings import ModelSettings
+
 _Whole = TypeVar("_Whole", bound=nn.Module)
 _Part = TypeVar("_Part", bound=nn.Module)
 
@@ -81,15 +83,7 @@ def find_part(encoder: nn.Module, kind: type[_Part]) -> _Part | None:
 
 def with_modules(model: SentenceTransformer, modules: list[nn.Module]) -> SentenceTransformer:
     """Return a model of other modules with the prompts and settings of `model`; modules are not copied."""
-    prompts: Any = dict(model.prompts)
-    return SentenceTransformer(
-        modules=modules,
-        device=str(model.device),
-        prompts=prompts,
-        default_prompt_name=model.default_prompt_name,
-        similarity_fn_name=model.similarity_fn_name,
-        truncate_dim=model.truncate_dim,
-    )
+    return ModelSettings.of(model).carried_by(modules, model.device)
 
 
 def saved_modules(encoder: nn.Module) -> list[nn.Module]:

@@ -21,7 +21,7 @@ from sentence_transformers.util import get_device_name, import_from_string
 import likewise.encoder
 from likewise.encoder.location import CONFIG, Found, LoadError, check_loadable
 from likewise.errors import LikewiseError, first_line
-from likewise.runs.registered import BASELINES_GROUP, RECIPES_GROUP
+from likewise.runs.plugins import BASELINES_GROUP, RECIPES_GROUP
 from likewise.transformers_output import no_bar, no_report_of_spares
 
 _Model = TypeVar("_Model", bound=SentenceTransformer)

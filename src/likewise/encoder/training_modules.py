@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.augment.word_noise import WordNoise, add_word_noise
-from likewise.encoder.modules import TrainingOnly, saved_modules
+from likewise.encoder.modules import TrainingOnly, saved_modules, with_modules
 from likewise.encoder.word_vectors import UNKNOWN_ID
 from likewise.runs import processes
 
@@ -29,6 +29,17 @@ class TrainingHead(TrainingOnly):
 
     def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
         return {"sentence_embedding": torch.tanh(self.linear(features["sentence_embedding"]))}
+
+
+class Truncation(TrainingOnly):
+    """The first numbers of the sentence vector, in training: those that a model with `truncate_dim` gives."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.dimension = dimension
+
+    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+        return {"sentence_embedding": features["sentence_embedding"][:, : self.dimension]}
 
 
 class TeacherSpace(TrainingOnly):
@@ -160,12 +171,12 @@ class EncoderCopy(TrainingOnly):
     @classmethod
     def of(cls, encoder: SentenceTransformer, **settings: Any) -> Self:
         """Return a copy of an encoder without its training-only modules."""
-        kept = [copy.deepcopy(module) for module in saved_modules(encoder)]
-        return cls(SentenceTransformer(modules=kept, device=str(encoder.device)), **settings)
+        return cls(with_modules(encoder, [copy.deepcopy(module) for module in saved_modules(encoder)]), **settings)
 
     def encode(self, features: dict[str, Any]) -> Tensor:
         """Encode tokens (B, T) as sentence vectors (B, D) of the copy."""
-        return self.encoder(dict(features))["sentence_embedding"]
+        vectors: Tensor = self.encoder(dict(features))["sentence_embedding"]
+        return vectors[:, : self.encoder.truncate_dim]
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings; the encoder is a folder of its own."""

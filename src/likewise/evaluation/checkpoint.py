@@ -16,6 +16,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
 from likewise.corpus.sentences import without_share_of_words
+from likewise.encoder.location import Role
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.geometry import alignment, reciprocal_rank, separation_of_each, uniformity
@@ -257,11 +258,19 @@ def scores_evaluator(
 
 
 def triplets_evaluator(
-    anchors: Sequence[str], positives: Sequence[str], negatives: Sequence[str], *, distance: Distance = "euclidean"
+    anchors: Sequence[str],
+    positives: Sequence[str],
+    negatives: Sequence[str],
+    *,
+    distance: Distance = "euclidean",
+    sides: Sequence[Role] = (),
 ) -> CheckpointEvaluator:
     """Return an evaluator on R triplets: the percentage whose positive is nearer than the negative.
 
     An equal distance counts as wrong, so that a collapsed model has 0.
+
+    Args:
+        sides: the roles of the three columns for a model that encodes queries and documents in different ways.
     """
     if not len(anchors) == len(positives) == len(negatives) or not len(anchors):
         raise EvaluationError(
@@ -269,7 +278,7 @@ def triplets_evaluator(
             "many of each."
         )
     sentences = [*anchors, *positives, *negatives]
-    cache = TokenCache(sentences)
+    cache = TokenCache(sentences, [side for side in sides for _ in anchors])
 
     def score(model: SentenceTransformer) -> Metrics:
         return {"accuracy": triplet_accuracy(cache.vectors(model)[0], distance)}

@@ -12,7 +12,7 @@ from likewise.evaluation.tasks import facets, negation, sts, transfer, wiki_sect
 from likewise.evaluation.tasks.classes import ClassesTask
 from likewise.evaluation.tasks.rated_file import RatedFileTask
 from likewise.evaluation.tasks.retrieval import RetrievalTask
-from likewise.runs.registered import load_registered
+from likewise.runs.plugins import load_registered
 
 _FAMILIES = (sts, transfer, negation, facets, wiki_sections)
 

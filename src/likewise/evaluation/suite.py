@@ -19,12 +19,13 @@ from likewise.evaluation.task import DocumentSearch, Prepared, Task, TaskMissing
 from likewise.evaluation.tasks import sts
 from likewise.runs.arguments import checked
 from likewise.runs.installation import job_of
+from likewise.runs.plugins import SCORERS_GROUP
 from likewise.runs.progress import Progress
-from likewise.runs.registered import SCORERS_GROUP
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from likewise.encoder.location import Role
     from likewise.inference.vectors import Precision
 
 BERTSCORE = "bertscore:"
@@ -138,23 +139,19 @@ def evaluate(
         missing += [MissingTask(task.name, task.title, reason) for task, _, way in found if way is None]
         prepared = [(task, ready) for task, ready, way in found if way is not None]
         ways = [way for *_, way in found if way is not None]
-    texts = list(dict.fromkeys(text for _, ready in prepared for text in ready.sentences))
     if scorer is not None:
         results = [way(progress) for way in ways]
         named, settings = scorer.name, dict(scorer.settings)
     else:
-        # Imported here, as torch is not needed above.
-        from likewise.inference.load_model import load
-        from likewise.inference.vectors import encode
+        from likewise.inference.load_model import load  # imported here, as torch is not needed above
 
         encoder: Any = load(model, precision="fp32") if isinstance(model, (str, os.PathLike)) else model
-        vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=progress)  # (U, D)
-        place = {text: i for i, text in enumerate(texts)}
+        vectors = _vectors_of(encoder, [ready for _, ready in prepared], batch_size, precision, progress)
         results = []
         with progress.bar("scoring", len(prepared)) as bar:
             for task, ready in prepared:
                 bar.update(note=task.title)
-                results.append(ready.score(vectors[np.array([place[s] for s in ready.sentences])]))
+                results.append(ready.score(vectors(ready)))
                 bar.advance()
         named, settings = named or type(model).__name__, _settings(encoder, precision)
     return EvaluationReport(
@@ -162,9 +159,42 @@ def evaluate(
         results=tuple(results),
         missing=tuple(missing),
         averages={group: _average(GROUPS[group], results) for group in groups},
-        settings=settings | {"sentences": len(texts)},
+        settings=settings | {"sentences": len({text for _, ready in prepared for text in ready.sentences})},
         seconds=time.perf_counter() - start,
     )
+
+
+def _vectors_of(
+    encoder: SentenceTransformer, tasks: Sequence[Prepared], batch_size: int, precision: Any, progress: Progress
+) -> Callable[[Prepared], np.ndarray]:
+    """Encode the sentences of all tasks, each once, and return a function from a task to its vectors (S, D).
+
+    The queries and documents of a retrieval task are encoded as such if the model does that in another way.
+    """
+    from likewise.encoder.settings import ModelSettings
+    from likewise.inference.vectors import all_finite, autocast, encode, float32
+
+    sides = ModelSettings.of(encoder).has_sides
+
+    def keys(task: Prepared) -> list[tuple[Role | None, str]]:
+        return list(zip(task.roles if sides else [None] * len(task.sentences), task.sentences, strict=True))
+
+    place: dict[tuple[Role | None, str], int] = {}
+    parts: list[np.ndarray] = []
+    every = dict.fromkeys(key for task in tasks for key in keys(task))
+    for role in dict.fromkeys(role for role, _ in every):
+        texts = [text for other, text in every if other == role]
+        place |= {(role, text): len(place) + i for i, text in enumerate(texts)}
+        if role is None:
+            rows = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=progress)  # (U, D)
+        else:
+            method = encoder.encode_query if role == "query" else encoder.encode_document
+            with autocast(encoder, precision), progress.bar(f"encoding {role} texts"):
+                made: Any = method(texts, batch_size=batch_size, convert_to_tensor=True, show_progress_bar=False)
+            rows = all_finite(float32(made))
+        parts.append(rows)
+    table = np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
+    return lambda task: table[np.array([place[key] for key in keys(task)])]
 
 
 def read_tasks(

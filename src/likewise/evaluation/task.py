@@ -4,17 +4,22 @@ A family of tasks is a file in `evaluation/tasks/`: a subclass of `Task` and a t
 `registry.py` lists. Another package adds a task by an entry point of the group `likewise.tasks`.
 """
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from likewise.errors import LikewiseError, counted
 from likewise.runs.progress import Progress
+
+if TYPE_CHECKING:
+    from likewise.encoder.location import Role
 
 
 class EvaluationError(LikewiseError):
@@ -110,6 +115,7 @@ class Prepared:
         score_rows: from the scores of the first `ranked` sentences for each of the others, to the result; None where
             the task is not one of nearest texts.
         ranked: the number R of texts that are ranked, for `score_rows`.
+        sides: the ranked texts are documents, and the others queries, which some models encode in different ways.
         score_search: from a search of documents to the result; None if the task is not one of retrieval.
     """
 
@@ -118,7 +124,15 @@ class Prepared:
     score_pairs: Callable[[np.ndarray], TaskResult] | None = None
     score_rows: Callable[[Rows], TaskResult] | None = None
     ranked: int = 0
+    sides: bool = False
     score_search: Callable[[DocumentSearch, Progress], TaskResult] | None = None
+
+    @property
+    def roles(self) -> list[Role | None]:
+        """The role of each sentence, (S,)."""
+        if not self.sides:
+            return [None] * len(self.sentences)
+        return ["document"] * self.ranked + ["query"] * (len(self.sentences) - self.ranked)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ Letters of the shapes: S sentences, B sentences of a batch, T tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from likewise.corpus.lines_and_rows import digest_of, without_surrogates
+from likewise.encoder.location import Role
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -29,9 +30,6 @@ SENTENCES = [
 ]
 """Texts on which an engine is compared with torch where there are none of the user's own."""
 _PIECE = 1024  # texts handed to the tokenizer at a time: its objects are far larger than the ids
-
-
-Role = Literal["query", "document"]
 
 
 class TextSide(NamedTuple):

@@ -6,13 +6,13 @@ gradient; a frozen encoder takes the place of the other view, as in tokenlearn. 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.encoder.location import check_loadable
-from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, loss_of, option
+from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, check_encoder, loss_of, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,10 +93,14 @@ def _vectors(run: Run) -> np.ndarray:
 
 
 def build_network(base: str, options: LightOptions, sentences: Any) -> SentenceTransformer:
-    """Return a mean of word vectors and, if the options ask for them, a network and the axes of fewer dimensions."""
-    from sentence_transformers import SentenceTransformer
+    """Return a mean of word vectors and, if the options ask for them, a network and the axes of fewer dimensions.
+
+    Its vectors have length 1 if the base's have, and its similarity is the base's.
+    """
+    from sentence_transformers.sentence_transformer.modules import Normalize
 
     from likewise.encoder.distilled_vectors import build_static_words
+    from likewise.encoder.settings import ModelSettings
     from likewise.encoder.training_modules import TeacherSpace
 
     words, axes = build_static_words(base, sentences, options.words, options.dimension, options.vectors)
@@ -108,7 +112,10 @@ def build_network(base: str, options: LightOptions, sentences: Any) -> SentenceT
         space = TeacherSpace(dimension, size)
         space.axes.copy_(axes)
         modules.append(space)
-    return SentenceTransformer(modules=modules)
+    settings = dataclasses.replace(
+        ModelSettings.named(base), truncate_dim=None
+    )  # its vectors are as long as the base's
+    return settings.carried_by([*modules, *([Normalize()] if settings.normalizes else [])])
 
 
 def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
@@ -182,7 +189,7 @@ def build_optimizer(encoder: Any, options: LightOptions, steps: int) -> tuple[An
 
 
 def _check_base(base: str, options: LightOptions) -> None:
-    check_loadable(base)
+    check_encoder(base, "light", prompts="its word vectors have no place for them; take a base without prompts")
     if options.vectors:
         from likewise.encoder.vector_files import check_word_vectors
 

@@ -49,6 +49,17 @@ class WithPresets:
     presets: Mapping[str, Any]
     preset_notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
+    def __post_init__(self) -> None:
+        """Write the text that `help(recipe)` shows: the presets, and each option with its default."""
+        default = next(iter(self.presets.values()))
+        fields = type(default).model_fields
+        presets = [
+            f"  {name}: {self.preset_notes[name]}" if name in self.preset_notes else name for name in self.presets
+        ]
+        options = [f"  {name} = {getattr(default, name)!r}: {kept.description}" for name, kept in fields.items()]
+        parts = [f"{self.name}: {self.summary}", f"({self.source})", "", "Presets, the default first:", *presets]
+        object.__setattr__(self, "__doc__", "\n".join([*parts, "", "Options, with their defaults:", *options]))
+
     @property
     def options_type(self) -> type[TrainingOptions]:
         """The class of its options."""
@@ -110,7 +121,12 @@ class Run:
 
         with processes.in_turn():
             set_seed(self.seed)
-            return self.but(encoder=self.recipe.build_encoder(self.base, self.options, *arguments))
+            encoder = self.recipe.build_encoder(self.base, self.options, *arguments)
+            if rank := getattr(self.options, "lora", 0):
+                from likewise.encoder.adapters import add_adapter
+
+                add_adapter(encoder, rank)
+            return self.but(encoder=encoder)
 
     def built_from_sentences(self) -> Run:
         """Return the run with an encoder whose words are those of the sentences: `build_encoder` gets them too."""
@@ -199,7 +215,7 @@ class Recipe(WithPresets):
     build_collator: Callable[[Any, Any, int], Collator]
     build_loss: Callable[[Any, Any], nn.Module]
     stages: tuple[Callable[[Run], Run], ...] = ()
-    check_base: Callable[[str, Any], Any] = lambda base, options: check_loadable(base)
+    check_base: Callable[[str, Any], Any] = lambda base, options: check_encoder(base)
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
     modules: tuple[type | str, ...] = ()
@@ -219,6 +235,23 @@ def loss_of(equation: Callable[..., Any] | None = None, distils: bool = False) -
         return (DistillationLoss if distils else EncoderLoss)(encoder, options, equation)
 
     return build_loss
+
+
+def check_encoder(base: str, verb: str = "training on sentences", **refused: str) -> None:
+    """Check that a base is a model, and that sentences alone can teach it, without loading it.
+
+    Args:
+        base: a folder, a name of the hub, or `bundled:NAME`.
+        verb, refused: see `likewise.encoder.settings.ModelSettings.check`.
+
+    Raises:
+        LoadError: there is no such model, or one of its settings cannot be obeyed.
+    """
+    check_loadable(base)
+    from likewise.encoder.settings import ModelSettings
+
+    refused = {"routes": "sentences have no sides; `finetune triplets` teaches both routes"} | refused
+    ModelSettings.named(base).check(base, verb, **refused)
 
 
 class Reading(NamedTuple):

@@ -7,7 +7,7 @@ from likewise.recipes.light import LIGHT
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.sncse import SNCSE
 from likewise.runs.options import OptionError
-from likewise.runs.registered import RECIPES_GROUP, Registry
+from likewise.runs.plugins import RECIPES_GROUP, Registry
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, EXCLUSION, LIGHT)}
 """The recipes of this library. Those of other papers to compare with are registered as any package's are."""

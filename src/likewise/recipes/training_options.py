@@ -18,6 +18,7 @@ __all__ = [
 ]
 
 TrainingPrecision = Literal["auto", "fp32", "bf16"]
+TRACKERS = ("tensorboard", "wandb", "mlflow")
 
 
 class TrainingOptions(Options):
@@ -51,14 +52,24 @@ class TrainingOptions(Options):
     precision: TrainingPrecision = option(
         "auto", "auto: bfloat16 if the processor is made for it, otherwise float32. Checkpoints are scored in float32."
     )
+    report_to: str = option(
+        "", f"Trackers that get losses and scores too, with commas: {', '.join(TRACKERS)}; '' for none.", exclude=True
+    )
 
     def _check(self) -> None:
+        if unknown := [name for name in self.trackers if name not in TRACKERS]:
+            raise OptionError(f"report_to knows no {unknown[0]}: there are {', '.join(TRACKERS)}")
         if self.keep_base_if_better and self.select_by == "last":
             raise OptionError(
                 "keep_base_if_better compares with the base, and select_by=last measures nothing: drop one"
             )
         if self.max_length and self.max_length < 3:
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
+
+    @property
+    def trackers(self) -> list[str]:
+        """The names in `report_to`."""
+        return [name.strip() for name in self.report_to.split(",") if name.strip()]
 
 
 class AdamWOptions(TrainingOptions):
@@ -75,6 +86,9 @@ class SharpOptions(AdamWOptions):
 
     sam_rho: float = option(
         0.05, "Radius rho of sharpness-aware minimisation (SAM), in weight norm; 0 uses plain AdamW.", ge=0
+    )
+    lora: int = option(
+        0, "Rank of an adapter (LoRA) that is trained, and saved, in place of the transformer; 0 trains it all.", ge=0
     )
 
 

@@ -50,6 +50,7 @@ class LengthBatchSampler(BatchSampler):
         # accelerate, which gives each process its part of a batch, tells the epoch to the sampler below this one.
         self.sampler.set_epoch = self.set_epoch  # type: ignore[union-attr]
         self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
+        self.longest: list[float] = []  # of each batch of the current pool, in the order in which they come
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch; called by the trainer."""
@@ -67,9 +68,23 @@ class LengthBatchSampler(BatchSampler):
             n_batches = len(rows) // self.batch_size
             # The rows that fill no batch are left out before sorting, or they would always be the longest.
             rows = rows[: n_batches * self.batch_size]
-            rows = rows[np.argsort(self.lengths[rows], kind="stable")]
-            for batch in rng.permutation(n_batches):
+            lengths = self.lengths[rows]
+            rows = rows[np.argsort(lengths, kind="stable")]
+            batches = rng.permutation(n_batches)
+            self.longest = [float(np.sort(lengths)[(batch + 1) * self.batch_size - 1]) for batch in batches]
+            for batch in batches:
                 yield rows[batch * self.batch_size : (batch + 1) * self.batch_size].tolist()
+
+    def usual(self, batches: int, most: int = 0) -> float:
+        """Return how much longer a usual batch of this pool is than some at its beginning, the second and those after.
+
+        Args:
+            batches: how many of them.
+            most: longer texts are cut to this length; 0 cuts none.
+        """
+        lengths = np.minimum(self.longest, most or np.inf)
+        begun = lengths[1 : 1 + batches]
+        return float(lengths.mean() / begun.mean()) if begun.sum() else 1.0
 
 
 def lengths_of(dataset: Any, model: Any) -> np.ndarray | TokenLengths:

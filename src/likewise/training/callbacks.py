@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,19 @@ from likewise.runs.progress import Bar
 from likewise.training.trainer import TrainingError
 
 _MEASURED = 3
-"""Updates that tell how long a training will take."""
+"""Forward passes that tell how long a training will take, after the first, which is slower."""
+
+_REMARKS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "contrastive": (
+        lambda loss: abs(loss) < 1e-3,
+        "the contrastive loss is near 0 from the start: this base tells these sentences apart already",
+    ),
+    "triplets_out_of_order": (
+        lambda share: share == 0,
+        "the triplets are all in order for this base: so far they add nothing",
+    ),
+}
+"""What the first value of a figure says, by its name in the log."""
 
 
 class Log:
@@ -58,28 +71,44 @@ class Course(TrainerCallback):
     Args:
         metric: selects the checkpoint; "" for none.
         scoring: seconds that an evaluation takes; 0 if that is not known.
+        usual: from a number of batches, those after the first one, to how much longer a usual batch is.
     """
 
-    def __init__(self, log: Log | None, bar: Bar, stop: StopRequest, metric: str, scoring: float = 0.0) -> None:
-        self.log, self.bar, self.stop, self.metric, self.scoring = log, bar, stop, metric, scoring
+    def __init__(
+        self,
+        log: Log | None,
+        bar: Bar,
+        stop: StopRequest,
+        metric: str,
+        scoring: float = 0.0,
+        usual: Callable[[int], float] = lambda batches: 1.0,
+    ) -> None:
+        self.log, self.bar, self.stop, self.metric, self.scoring, self.usual = log, bar, stop, metric, scoring, usual
         self.loss = self.score = ""
-        self._begun, self._first = 0.0, 0
+        self._begun, self._passes, self._remarked = 0.0, 0, False
 
     def _tell_duration(self, args: Any, state: Any) -> None:
-        """Tell how long a long training will take, by the updates after the first, which is slower."""
-        if not self._first:
-            self._begun, self._first = time.monotonic(), state.global_step
-        if state.global_step != self._first + _MEASURED:
+        """Tell how long a long training will take, once a few forward passes have been timed."""
+        self._passes += 1
+        if self._passes == 1:
+            self._begun = time.monotonic()
+        if self._passes != 1 + _MEASURED:
             return
-        each, left = (time.monotonic() - self._begun) / _MEASURED, state.max_steps - state.global_step
+        passes = args.gradient_accumulation_steps
+        each = (time.monotonic() - self._begun) / _MEASURED * self.usual(_MEASURED) * passes
+        left = state.max_steps - state.global_step
         every = args.eval_steps if self.metric and args.eval_strategy == "steps" else 0
         evaluations = bool(self.metric) + (left // int(every) if every else 0)
         if (seconds := each * left + evaluations * self.scoring) >= WORTH_TELLING:
             scored = f", and {counted(evaluations, 'evaluation')} of {self.scoring:.0f} s" if self.scoring >= 1 else ""
             self.stop.progress.tell(
-                f"{spoken(seconds)} left: {counted(left, 'update')} of {each:.2g} s{scored}, measured on the first "
-                f"{_MEASURED}"
+                f"{spoken(seconds)} left: {counted(left, 'update')} of {each:.2g} s{scored}, measured on {_MEASURED} "
+                "batches"
             )
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Time a pass whose gradient is accumulated."""
+        self._tell_duration(args, state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Show the step; save after the last one and before a stop."""
@@ -107,7 +136,11 @@ class Course(TrainerCallback):
         if _is_wild(norm := logs.get("grad_norm", 0.0)):
             raise TrainingError.diverged("the norm of the gradient", norm, state.global_step)
         if "loss" in logs:
-            self.loss = f"loss {logs['loss']:.4f}"
+            self.loss = f"loss {logs['loss']:.4g}"
+            for name, (holds, said) in () if self._remarked else _REMARKS.items():
+                if name in logs and holds(logs[name]):
+                    self.stop.progress.tell(said)
+            self._remarked = True
         for name, value in logs.items():
             if self.metric and name.endswith(self.metric):
                 self.score = f"{self.metric} {value:.4g}"  # 82.03, and errors of 0.0006 as well

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import nn
 
+    from likewise.encoder.location import Role
     from likewise.evaluation.checkpoint import CheckpointEvaluator
 
 
@@ -56,12 +57,15 @@ class Objective(WithPresets):
         held_out: (dataset, options) to an evaluator on rows that are not trained on.
         build_loss: (encoder, options) to a sentence-transformers loss.
         training_only: (dimension of the vectors) to modules that are in the encoder for training alone.
+        sides: the role of each column of texts for a model that encodes queries and documents in different ways; ()
+            if the columns have no sides, so that a base with routes of its own for them is refused.
     """
 
     read: Callable[[Sequence[Path], str | os.PathLike[str] | None, Any], LabelledRows]
     held_out: Callable[[Any, Any], CheckpointEvaluator]
     build_loss: Callable[[SentenceTransformer, Any], nn.Module]
     training_only: Callable[[int], list[nn.Module]] = lambda dimension: []
+    sides: tuple[Role, ...] = ()
 
 
 LABELS = {"contradiction": 0, "entailment": 1, "neutral": 2}
@@ -170,22 +174,18 @@ class STSOptions(FinetuneOptions):
             raise OptionError(f"lowest {self.lowest} must be below highest {self.highest}")
 
 
-_STS_COLUMNS = {
-    "sentence1": ("sentence1",),
-    "sentence2": ("sentence2",),
-    "score": ("score", "rating", "similarity", "relatedness_score"),
-}
-
-
 def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options: STSOptions) -> LabelledRows:
     """Read rated pairs, with ratings scaled to 0 ... 1.
 
     Args:
-        files: tables with a header (or JSONL) and the columns sentence1, sentence2 and score; none: STS-B train of the
-            data folder.
+        files: what `evaluate pairs:FILE` reads too, see `likewise.evaluation.tasks.rated_file`; none: STS-B train of
+            the data folder.
     """
+    from likewise.evaluation.tasks.rated_file import rated_rows
+
     low, high = options.lowest, options.highest
-    rows: Iterable[TableRow] = (row for path in files for row in read_table(path, _STS_COLUMNS))
+    read = (row for path in files for row in rated_rows(path))
+    rows: Iterable[TableRow] = ((place, (first, second, score)) for place, (score, first, second) in read)
     sources = list(files)
     if not files:
         from likewise.evaluation.data import find_data, find_file
@@ -272,7 +272,8 @@ def read_triplets(
 def _held_out_triplets(rows: Any, options: TripletOptions) -> CheckpointEvaluator:
     from likewise.evaluation.checkpoint import triplets_evaluator
 
-    return triplets_evaluator(rows["anchor"], rows["positive"], rows["negative"], distance=options.distance)
+    columns = rows["anchor"], rows["positive"], rows["negative"]
+    return triplets_evaluator(*columns, distance=options.distance, sides=TRIPLETS.sides)
 
 
 def _triplet_loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
@@ -310,6 +311,7 @@ TRIPLETS = Objective(
     read=read_triplets,
     held_out=_held_out_triplets,
     build_loss=_triplet_loss,
+    sides=("query", "document", "document"),
 )
 
 OBJECTIVES: dict[str, Objective] = {objective.name: objective for objective in (NLI, STS, TRIPLETS)}

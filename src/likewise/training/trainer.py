@@ -29,7 +29,7 @@ from likewise.runs.parts import chance, set_chance
 from likewise.training.batches import LengthBatchSampler, lengths_of
 from likewise.training.checkpoints import reading_checkpoint
 from likewise.training.chunks import in_chunks
-from likewise.training.kept_pages import keep_pages
+from likewise.training.malloc import keep_pages
 from likewise.training.selection import Selection
 
 
@@ -152,9 +152,14 @@ class _Steps(BaseTrainer):
         """Add no callback: the record of the run says more."""
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
-        """Log the loss, and what it measures without minimising it (its `measures`, if any)."""
-        if "loss" in logs and hasattr(self.loss, "measures"):
-            logs |= self.loss.measures()
+        """Log the loss and its parts, not rounded, and what it notes without minimising it (its `measures`)."""
+        if "loss" in logs:
+            sums = self.accum_loss_components["train"]
+            if steps := float(sums.pop("steps", torch.zeros(())).sum()):
+                logs |= {name: float(value.sum()) / steps for name, value in sums.items()}
+            sums.clear()
+            if hasattr(self.loss, "measures"):
+                logs |= self.loss.measures()
         super().log(logs, *args, **kwargs)
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
@@ -177,7 +182,12 @@ class _Steps(BaseTrainer):
     def get_batch_sampler(self, dataset: Any, batch_size: int, *_: Any, seed: int = 0, **__: Any) -> LengthBatchSampler:
         """Return batches by length, of all processes; accelerate gives each process its part of a batch."""
         lengths = lengths_of(dataset, self.model) if self.options.length_batches else np.zeros(len(dataset))
-        return LengthBatchSampler(lengths, batch_size * processes.count(), seed)
+        self.batches = LengthBatchSampler(lengths, batch_size * processes.count(), seed)
+        return self.batches
+
+    def usual(self, batches: int) -> float:
+        """Return how much longer a usual batch is than some at the beginning, see `LengthBatchSampler.usual`."""
+        return self.batches.usual(batches, self.options.max_length)
 
     def create_optimizer(self, *model: Any) -> torch.optim.Optimizer:
         """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
@@ -289,7 +299,7 @@ def trainer_arguments(
         # A short run shows a course between its evaluations too.
         logging_steps=max(1, min(10, every // 4)),
         logging_nan_inf_filter=False,  # `training_step` looks at every loss
-        report_to="none",
+        report_to=options.trackers or "none",
         disable_tqdm=True,
         seed=seed,
         data_seed=seed,

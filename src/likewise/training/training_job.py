@@ -16,6 +16,7 @@ from torch import nn
 from transformers import PrinterCallback, ProgressCallback
 
 from likewise.encoder.modules import without_training_head
+from likewise.errors import require_extra
 from likewise.inference.load_model import SavedModel, load
 from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes.training_options import TrainingOptions
@@ -44,6 +45,8 @@ def started(out: str | os.PathLike[str], options: TrainingOptions, seed: int, qu
     processes.start()
     checked_seed(seed)
     use_bf16(options.precision)
+    for tracker in options.trackers:
+        require_extra(tracker, f"report_to {tracker}", tracker)
 
     def by_first() -> None:
         check_target(out)
@@ -182,6 +185,8 @@ class Training:
         checkpoints = job.work.resolve() / "checkpoints"
         checkpoint, done = processes.by_first(lambda: newest_checkpoint(checkpoints))
         log = Log(job.work / "log.jsonl", done) if processes.is_first() else None
+        # A tracker that writes files here would write them among the checkpoints, which go.
+        os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(Path(f"{job.target}.tensorboard").absolute()))
         trainer = self._trainer(checkpoints)
         # Also where a checkpoint is resumed, the weights are still the base's.
         begun = time.monotonic()
@@ -192,7 +197,7 @@ class Training:
             trainer.remove_callback(callback)
         most = trainer.args.max_steps
         with orderly_stop(progress) as stop, progress.bar("training", most, done=done, stays=True) as bar:
-            trainer.add_callback(Course(log, bar, stop, self.selection.metric, scoring))
+            trainer.add_callback(Course(log, bar, stop, self.selection.metric, scoring, trainer.usual))
             trainer.go_on(checkpoint)
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")

@@ -1,4 +1,5 @@
 import gzip
+import json
 import math
 from pathlib import Path
 
@@ -60,6 +61,29 @@ def test_columns_by_name_in_any_order(end, tmp_path):
     assert (pairs.second, pairs.gold.tolist()) == (["three", "c"], [4.0, 5.0])
 
 
+def test_the_score_of_three_columns_without_a_header_may_be_the_last(tmp_path):
+    pairs = task(write(tmp_path / "pairs.tsv", "a 1\tb\t4\nc\td\t2\n")).load()
+    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (["a 1", "c"], ["b", "d"], [4.0, 2.0])
+
+
+def test_rows_of_json_with_the_names_that_data_sets_use(tmp_path):
+    rows = [{"id": 1, "sentence_A": "a", "sentence_B": "b", "relatedness_score": 4}]
+    rows += [{"sentence_A": "c", "sentence_B": "d", "relatedness_score": 1.5}]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    pairs = task(write(tmp_path / "pairs.jsonl", text)).load()
+    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (["a", "c"], ["b", "d"], [4.0, 1.5])
+
+
+def test_what_is_evaluated_is_what_is_trained_on(tmp_path):
+    from likewise.training.objectives import STS, read_sts
+
+    for name, text in (("a.tsv", "1\ta\tb\n5\tc\td\n"), ("b.csv", "sentence2,score,sentence1\nb,1,a\nd,5,c\n")):
+        path = write(tmp_path / name, text)
+        pairs, rows = task(path).load(), read_sts([path], None, STS.options()).dataset
+        assert (pairs.first, pairs.second) == (rows["sentence1"][:], rows["sentence2"][:])
+        assert (pairs.gold / 5).tolist() == pytest.approx(rows["label"][:])
+
+
 def test_the_title_names_folder_and_file(tmp_path):
     one = task(write(tmp_path / "Pairs-test.tsv", "1\ta\tb\n2\tc\td\n"))
     assert (one.name, one.title) == (f"pairs:{tmp_path}/Pairs-test.tsv", f"{tmp_path.name}/Pairs-test")
@@ -77,6 +101,7 @@ def test_the_title_names_folder_and_file(tmp_path):
         ("1\ta\tb\nnan\tc\td\n", r"line 2: the score 'nan' is not a number"),
         ("1\ta\tb\n2\tc\t \n", r"line 2: a sentence is empty"),
         ("1\ta\tb\n2\tc\n", r"line 2: 2 columns"),
+        ("1\ta\tb\t4.5\n2\tc\td\t1\n", r"line 1: 4 columns.*Name the columns"),
         ("", r"pairs.tsv: there is no pair"),
         ("score\tsentence1\tsentence2\n", r"pairs.tsv: there is no pair"),
         ("1\ta\tb\n1\tc\td\n", r"pairs.tsv: all scores are 1. Put pairs with different scores"),

@@ -1,11 +1,12 @@
-"""Your own rated pairs of sentences: `pairs:FILE`.
+"""Your own rated pairs of sentences: `pairs:FILE`; and the one reader of such files, which `finetune sts` shares.
 
-The file is a table with tabs, or with commas where its name ends in .csv: score, sentence, sentence; or columns called
-sentence1, sentence2 and score, in any order. Scores may be on any scale.
+A file has columns called sentence1, sentence2 and score (or as `COLUMNS` lists), in any order and among others: a table
+with tabs, or with commas where its name ends in .csv, or JSONL. A table of three columns needs no header: score,
+sentence, sentence, or the score last. Scores may be on any scale.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -13,11 +14,45 @@ from typing import ClassVar, Self
 import numpy as np
 
 from likewise.corpus.files import format_suffix
+from likewise.corpus.tables import TableRow, read_table
+from likewise.errors import counted
 from likewise.evaluation.data import OwnTask, is_number, table_rows
 from likewise.evaluation.pairs import RatedPairs, correlations, prepare_pairs
 from likewise.evaluation.task import DataError, Items, Prepared, TaskResult
 
-_COLUMNS = ("score", "sentence1", "sentence2")
+COLUMNS = {
+    "score": ("score", "rating", "similarity", "relatedness_score"),
+    "sentence1": ("sentence1", "sentence_a", "text1"),
+    "sentence2": ("sentence2", "sentence_b", "text2"),
+}
+"""The names of each column in files, the likeliest first. Case does not matter."""
+_NAMES = {name for names in COLUMNS.values() for name in names}
+
+
+def rated_rows(path: Path) -> Iterator[TableRow]:
+    """Yield the place of each pair of a file, and its score and sentences as texts.
+
+    Raises:
+        DataError, CorpusError: the file cannot be read, or its columns cannot be told apart.
+    """
+    tabs = format_suffix(path) != ".csv"
+    if format_suffix(path) in (".jsonl", ".ndjson", ".json", ".parquet", ".xlsx"):
+        yield from read_table(path, COLUMNS)
+        return
+    last = False  # where the score is
+    for i, (where, cells) in enumerate(table_rows(path, "\t" if tabs else ",")):
+        if i == 0 and _NAMES & {cell.lower() for cell in cells} and not any(map(is_number, cells)):
+            yield from read_table(path, COLUMNS)
+            return
+        if len(cells) != 3:
+            raise DataError(
+                f"{where}: {counted(len(cells), 'column')}, and without a header a pair has three: score, sentence, "
+                f"sentence, with {'tabs' if tabs else 'commas'} between them. Name the columns score, sentence1 and "
+                "sentence2 in the first line."
+            )
+        if i == 0:
+            last = is_number(cells[2]) and not is_number(cells[0])
+        yield where, [*cells[2:], *cells[:2]] if last else cells
 
 
 @dataclass(frozen=True)
@@ -59,30 +94,18 @@ class RatedFileTask(OwnTask):
         path = self.path
         if not path.is_file():
             raise DataError(f"{self.name}: there is no file '{path}'. Check the path.")
-        rows = table_rows(path, "," if format_suffix(path) == ".csv" else "\t")
-        places = [0, 1, 2]
-        found: list[tuple[str, str, float]] = []
-        for i, (where, cells) in enumerate(rows):
-            names = [cell.lower() for cell in cells]
-            if i == 0 and set(_COLUMNS) <= set(names):
-                places = [names.index(name) for name in _COLUMNS]
-                continue
-            if len(cells) <= max(places):
-                raise DataError(
-                    f"{where}: {len(cells)} columns, and a pair has three: score, sentence, sentence, with tabs "
-                    "between them."
-                )
-            score, first, second = (cells[place] for place in places)
+        pairs: list[tuple[str, str, float]] = []
+        for where, (score, first, second) in rated_rows(path):
             if not is_number(score) or not math.isfinite(float(score)):
-                cure = " or name the columns score, sentence1 and sentence2" if i == 0 else ""
+                cure = "" if pairs else " or name the columns score, sentence1 and sentence2"
                 raise DataError(f"{where}: the score '{score}' is not a number. Put one there{cure}.")
             if not (first and second):
                 raise DataError(f"{where}: a sentence is empty. Write it, or remove the line.")
-            found.append((first, second, float(score)))
-        if len({rating for *_, rating in found}) < 2:
-            what = f"all scores are {found[0][2]:g}" if found else "there is no pair"
+            pairs.append((first, second, float(score)))
+        if len({rating for *_, rating in pairs}) < 2:
+            what = f"all scores are {pairs[0][2]:g}" if pairs else "there is no pair"
             raise DataError(f"{path}: {what}. Put pairs with different scores there: score, sentence, sentence.")
-        return RatedPairs.of({"": found})
+        return RatedPairs.of({"": pairs})
 
     def read(self, data: Path) -> Prepared:
         """Read the pairs for the suite."""

@@ -114,6 +114,7 @@ class RetrievalTask(OwnTask):
             score,
             score_rows=lambda rows: self.result(found, rows),
             ranked=count,
+            sides=True,
             score_search=partial(self._result_of_search, found),
         )
 

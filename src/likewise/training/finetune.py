@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,11 @@ from sentence_transformers.sentence_transformer.modules import Normalize, WordWe
 from transformers import set_seed
 
 from likewise.corpus.tables import LabelledDataError
+from likewise.encoder.adapters import add_adapter, train_adapters
+from likewise.encoder.build import for_training
+from likewise.encoder.location import Role
 from likewise.encoder.modules import with_modules, without_training_head
+from likewise.encoder.settings import ModelSettings
 from likewise.inference.load_model import base_name, check_loadable, load
 from likewise.inference.vectors import dimension
 from likewise.runs.arguments import checked
@@ -69,6 +73,8 @@ def finetune(
     chosen = task.options(preset, **options)
     progress = started(out, chosen, seed, quiet)
     check_loadable(base := base_name(base))
+    routes = "" if task.sides else "its rows have no sides; `finetune triplets` teaches both routes"
+    ModelSettings.named(base).check(base, f"finetune {task.name}", routes=routes)
     with progress.bar("reading the rows"):
         read = task.read(_paths(rows), data, chosen)
         dev_rows = task.read(_paths(dev), data, chosen) if dev else None
@@ -85,7 +91,9 @@ def finetune(
     dataset = selection.training_rows(read.dataset)
     check_updates(len(dataset), chosen, read.unit)
     encoder, export = to_continue(base)
-    set_seed(seed)  # a classifier starts at random
+    set_seed(seed)  # a classifier and an adapter start at random
+    if chosen.lora:
+        add_adapter(encoder, chosen.lora)
     if extra := task.training_only(dimension(encoder)):
         encoder = with_modules(encoder, [*encoder, *extra])
     arguments = {"base": base, "out": out, "preset": preset, "seed": seed, "data": data, "options": chosen}
@@ -101,7 +109,7 @@ def finetune(
         selection=selection,
         model=encoder,
         loss=task.build_loss(encoder, chosen),
-        collator=collate_rows(encoder, chosen.max_length),
+        collator=collate_rows(encoder, chosen.max_length, dict(zip(dataset.column_names, task.sides, strict=False))),
         export=export,
         config={"objective": task.name, "rows": rows, "dev": dev, **arguments},
     )
@@ -121,22 +129,30 @@ def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[Any], Any]]:
     for module in modules:
         if isinstance(module, WordWeights):
             module.requires_grad_(False)
+    train_adapters(model)
 
     def export(trained: SentenceTransformer) -> SentenceTransformer:
         bare = without_training_head(trained)
         return with_modules(bare, [*bare, Normalize()]).eval() if scaled else bare
 
-    return with_modules(model, modules[:-1] if scaled else modules), export
+    return for_training(with_modules(model, modules[:-1] if scaled else modules)), export
 
 
-def collate_rows(model: Any, max_length: int) -> SentenceTransformerDataCollator:
-    """Return the collator of labelled rows for an encoder; max_length 0 keeps as many tokens as it reads."""
-    longest = model.max_seq_length
+def collate_rows(model: Any, max_length: int, sides: Mapping[str, Role] = {}) -> SentenceTransformerDataCollator:
+    """Return the collator of labelled rows for an encoder.
+
+    Args:
+        max_length: the most tokens of a text; 0 for as many as the encoder reads.
+        sides: the role of each column for an encoder that encodes queries and documents in different ways. The others
+            put their default prompt before every text.
+    """
+    longest, settings = model.max_seq_length, ModelSettings.of(model)
+    roles = sides if settings.has_sides else {}
     return SentenceTransformerDataCollator(
         preprocess_fn=model.preprocess,
         valid_label_columns=[LABEL],
-        # The prompt that the model puts before every text, where it has one.
-        prompts=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
+        prompts={column: settings.prompt(role) for column, role in roles.items()} or settings.prompt() or None,
+        router_mapping={column: role for column, role in roles.items() if settings.routes},
         max_length=min(max_length, longest or max_length) if max_length else None,
     )
 

@@ -8,11 +8,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 import likewise
+from likewise import finetune
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
 from likewise.encoder.location import LoadError
 from likewise.recipes import OptionError
 from likewise.runs.job import JobError
-from likewise.training import LabelledDataError, finetune
+from likewise.training import LabelledDataError
 
 SMALL = {"batch_size": 8, "max_steps": 4, "eval_steps": 2, "held_out": 8, "learning_rate": 1e-3, "quiet": True}
 HELD_OUT = {"select_by": "held-out"}

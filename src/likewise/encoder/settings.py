@@ -1,0 +1,183 @@
+"""What a model carries besides its weights: one record, read in one place, and given to what is made of the model.
+
+`ModelSettings.of(model)` reads it; `carried_by` gives it to other modules; `prompt` and `task` say how a text in a role
+is encoded; `key` is what decides a vector besides the weights; `check` refuses what a verb cannot obey.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
+from sentence_transformers.sentence_transformer.modules import Normalize
+from torch import nn
+
+from likewise.encoder.adapters import adapters_of
+from likewise.encoder.location import CONFIG_OF_SETTINGS, LoadError, Role, check_loadable
+
+_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+"""The names of a role's prompt, the first that a model has, as `encode_query` and `encode_document` look for them."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What a model carries besides its weights.
+
+    Attributes:
+        prompts, default_prompt: texts that are put before a text, by name, and the name of the one that is always put.
+        include_prompt: False if the pooling leaves the tokens of the prompt out.
+        truncate_dim: how many of a vector's numbers are kept; None keeps all.
+        similarity: the name of the similarity function that the model was trained for.
+        max_length: the most tokens of a text; None for a model without a limit.
+        sides: of truncation and of padding, where there is a tokenizer.
+        tokenizer: that of the first module, if it has one.
+        routes, default_route: of a Router, which sends queries and documents through modules of their own.
+        adapters: the names of the adapters (LoRA) in the transformer.
+        normalizes: the model itself scales its vectors to length 1.
+        module_kwargs: arguments of `encode` that single modules take.
+    """
+
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    default_prompt: str | None = None
+    include_prompt: bool = True
+    truncate_dim: int | None = None
+    similarity: str = "cosine"
+    max_length: int | None = None
+    sides: tuple[str, str] = ("", "")
+    tokenizer: Any = field(default=None, compare=False, repr=False)
+    routes: tuple[str, ...] = ()
+    default_route: str | None = None
+    adapters: tuple[str, ...] = ()
+    normalizes: bool = False
+    module_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: SentenceTransformer) -> ModelSettings:
+        """Read the settings of a model."""
+        modules = list(model.children())
+        router = next((module for module in model.modules() if isinstance(module, Router)), None)
+        tokenizer = getattr(modules[0], "tokenizer", None)
+        return cls(
+            prompts=dict(model.prompts),
+            default_prompt=model.default_prompt_name,
+            include_prompt=all(getattr(module, "include_prompt", True) for module in model.modules()),
+            truncate_dim=model.truncate_dim,
+            similarity=str(model.similarity_fn_name),
+            max_length=getattr(modules[0], "max_seq_length", None),
+            sides=(getattr(tokenizer, "truncation_side", ""), getattr(tokenizer, "padding_side", "")),
+            tokenizer=tokenizer,
+            routes=tuple(router.sub_modules) if router is not None else (),
+            default_route=router.default_route if router is not None else None,
+            adapters=adapters_of(model),
+            normalizes=len(modules) > 1 and isinstance(modules[-1], Normalize),
+            module_kwargs=dict(model.module_kwargs or {}),
+        )
+
+    @classmethod
+    def named(cls, name: str) -> ModelSettings:
+        """Read from the files of a model what can be known without loading it: prompts, routes, dimension, similarity.
+
+        Args:
+            name: what `check_loadable` takes; a model without modules of sentence-transformers has no settings.
+        """
+        found = check_loadable(name)
+        if not (modules := found.modules):
+            return cls()
+        config = found.read(CONFIG_OF_SETTINGS)
+        routers = [index for index, kind in enumerate(modules) if kind.endswith(".Router")]
+        return cls(
+            prompts=config.get("prompts") or {},
+            default_prompt=config.get("default_prompt_name"),
+            truncate_dim=config.get("truncate_dim"),
+            similarity=config.get("similarity_fn_name") or "cosine",
+            routes=("query", "document") if routers else (),
+            normalizes=len(modules) > 1 and modules[-1].endswith(".Normalize"),
+        )
+
+    def carried_by(self, modules: Sequence[nn.Module], device: Any = None) -> SentenceTransformer:
+        """Return a model of other modules that carries the prompts, the dimension and the similarity of this one.
+
+        What else a record holds lies in the modules: the length and the tokenizer in the first one, routes, adapters.
+
+        Args:
+            modules: they are not copied.
+            device: of the model; None leaves the choice to sentence-transformers.
+        """
+        prompts: Any = dict(self.prompts)
+        model = SentenceTransformer(
+            modules=list(modules),
+            device=None if device is None else str(device),
+            prompts=prompts,
+            default_prompt_name=self.default_prompt,
+            similarity_fn_name=self.similarity,
+            truncate_dim=self.truncate_dim,
+        )
+        names = {name for name, _ in model.named_children()}
+        model.module_kwargs = {name: kept for name, kept in self.module_kwargs.items() if name in names} or None
+        return model
+
+    def prompt(self, role: Role | None = None) -> str:
+        """Return the text that is put before a text in a role, '' for none; the default one for no role.
+
+        A role has the first of its prompts that is not empty. The default prompt is put before a text in a role only if
+        the model knows no prompt of the role at all, as in sentence-transformers.
+        """
+        named = [self.prompts[name] for name in _PROMPTS[role] if name in self.prompts] if role else []
+        if named:
+            return next(filter(None, named), "")
+        return self.prompts.get(self.default_prompt or "", "")
+
+    def task(self, role: Role | None = None) -> str | None:
+        """Return the task by which a text in a role is routed; None for a model without routes, and for no role."""
+        return role if role and self.routes else None
+
+    @property
+    def has_sides(self) -> bool:
+        """Whether a query or a document is encoded otherwise than a text without a role: by a prompt or a route."""
+        return bool(self.routes) or {self.prompt("query"), self.prompt("document")} != {self.prompt()}
+
+    @property
+    def key(self) -> list[Any]:
+        """All that decides a vector besides the weights and the modules, as plain values, for fingerprints.
+
+        The similarity is among it: it decides which neighbours a vector has.
+        """
+        return [
+            sorted((name, text) for name, text in self.prompts.items() if text),
+            *(self.default_prompt, self.include_prompt, self.truncate_dim, self.similarity, self.max_length),
+            *(self.sides, _fingerprint(self.tokenizer), self.routes, self.default_route, self.adapters),
+            sorted((name, str(kept)) for name, kept in self.module_kwargs.items()),
+        ]
+
+    def check(self, base: str, verb: str, *, routes: str = "", prompts: str = "", truncate_dim: str = "") -> None:
+        """Raise a LoadError for a setting that a verb cannot obey.
+
+        Args:
+            base: the name of the model.
+            verb: in the words of the command line, such as "train light".
+            routes, prompts, truncate_dim: why the verb cannot obey the setting, and what to do instead; '' where it
+                can.
+        """
+        named = [name for name, text in self.prompts.items() if text]
+        held = {
+            routes: self.routes and f"routes of its own for {', '.join(self.routes)}",
+            prompts: named and f"prompts ({', '.join(named)})",
+            truncate_dim: self.truncate_dim and f"truncate_dim {self.truncate_dim}",
+        }
+        for reason, what in held.items():
+            if reason and what:
+                raise LoadError(f"--base {base} has {what}, which {verb} cannot keep: {reason}")
+
+
+def _fingerprint(tokenizer: Any) -> str:
+    """Return a fingerprint of a tokenizer, less the lengths that a call leaves in it; '' if it has no such form."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "to_str"):
+        return ""
+    parts = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
+    return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,242 @@
+"""What a model carries besides its weights, setting by setting, through each verb that makes a model of a model.
+
+The walk also makes the table of docs/reference/settings.md; LIKEWISE_WRITE_TABLES=1 writes it.
+"""
+
+import json
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
+
+import likewise
+from likewise.encoder.adapters import adapters_of
+from likewise.encoder.settings import ModelSettings
+from likewise.errors import LikewiseError, MissingExtraError
+from likewise.runs.options import OptionError
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
+PROMPTS = {"query": "the old ", "document": "a quiet "}
+LITTLE = {"quiet": True, "select_by": "last", "max_steps": 2, "batch_size": 8, "precision": "fp32", "max_length": 24}
+SETTINGS = {
+    "prompts, the default among them": ("all", lambda s: (s.prompts, s.default_prompt)),
+    "a prompt that the pooling leaves out": ("unpooled", lambda s: s.include_prompt),
+    "truncate_dim": ("all", lambda s: s.truncate_dim),
+    "similarity": ("all", lambda s: s.similarity),
+    "side of truncation": ("all", lambda s: s.sides),
+    "vectors of length 1": ("all", lambda s: s.normalizes),
+    "routes (Router)": ("routes", lambda s: (s.routes, s.default_route)),
+    "adapters (LoRA)": ("adapter", lambda s: s.adapters),
+}
+"""The rows of the table: a setting, the form of the tiny model that has it, and its value in a record."""
+
+
+def routed():
+    torch.manual_seed(1)
+    return Router.for_query_document(
+        query_modules=[Dense(32, 8)], document_modules=[Dense(32, 8)], default_route="document"
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def older_peft():
+    """Also an older release of peft than transformers wants does what is tested here."""
+    with pytest.MonkeyPatch.context() as patched:
+        for module in ("transformers.integrations.peft", "transformers.utils.peft_utils"):
+            patched.setattr(f"{module}.check_peft_version", lambda **_: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def forms(tiny_base, tmp_path_factory):
+    """Folders of one tiny model that carries different things."""
+    root = tmp_path_factory.mktemp("forms")
+    carried = {"prompts": PROMPTS, "default_prompt_name": "query", "similarity_fn_name": "dot"}
+
+    def save(name, *more, include_prompt=True, adapter=False, **settings):
+        first = Transformer(str(tiny_base), max_seq_length=48)
+        first.tokenizer.truncation_side = "left"
+        pooling = Pooling(32, "mean", include_prompt=include_prompt)
+        model = SentenceTransformer(modules=[first, pooling, *more], device="cpu", **settings)
+        if adapter:
+            from peft import LoraConfig, TaskType
+
+            torch.manual_seed(2)
+            kind = {"task_type": TaskType.FEATURE_EXTRACTION, "target_modules": ["query", "value"]}
+            model.add_adapter(LoraConfig(r=2, init_lora_weights=False, **kind))
+        model.save(str(root / name), create_model_card=False)
+        return root / name
+
+    found = {
+        "all": save("all", Normalize(), truncate_dim=16, **carried),
+        "no prompts": save("no-prompts", Normalize(), truncate_dim=16, similarity_fn_name="dot"),
+        "unpooled": save("unpooled", Normalize(), include_prompt=False, **carried),
+        "routes": save("routes", routed()),
+    }
+    try:
+        found["adapter"] = save("adapter", adapter=True)
+    except ImportError:  # the extra 'lora'
+        return found
+    return found
+
+
+@pytest.fixture(scope="module")
+def rows(sentences, tmp_path_factory):
+    """Labelled rows of each objective."""
+    root = tmp_path_factory.mktemp("rows")
+    three = list(zip(sentences, sentences[1:], sentences[2:], strict=False))[:30]
+    labels = ("entailment", "neutral", "contradiction")
+    kinds = {
+        "triplets": [{"anchor": a, "positive": b, "negative": c} for a, b, c in three],
+        "sts": [{"sentence1": a, "sentence2": b, "score": i % 6} for i, (a, b, _) in enumerate(three)],
+        "nli": [{"sentence1": a, "sentence2": b, "label": labels[i % 3]} for i, (a, b, _) in enumerate(three)],
+    }
+    for name, lines in kinds.items():
+        (root / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return root
+
+
+@pytest.fixture(scope="module")
+def verbs(rows, sentences):
+    """The verbs that make a model of a model, from the folders of both."""
+    texts = sentences[:60]
+
+    def trains(recipe, base, out, **options):
+        likewise.train(recipe, texts, base=base, out=out, **LITTLE | options)
+
+    def tunes(objective, base, out):
+        likewise.finetune(objective, rows / f"{objective}.jsonl", base=base, out=out, **LITTLE)
+
+    return {
+        "train simcse": partial(trains, "simcse", pooling="own"),
+        "train simcse --pooling cls": partial(trains, "simcse", pooling="cls"),
+        "train sncse": partial(trains, "sncse", negation="none", max_length=32),
+        "train exclusion": partial(trains, "exclusion"),
+        "train light": partial(trains, "light", hidden=64, words=10),
+        "finetune nli": partial(tunes, "nli"),
+        "finetune sts": partial(tunes, "sts"),
+        "finetune triplets": partial(tunes, "triplets"),
+        "baseline cls": lambda base, out: likewise.baseline("cls", base=base, out=out, quiet=True),
+    }
+
+
+def plain(folder):
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def outcomes(forms, verbs, tmp_path_factory):
+    """The record of what each verb makes of each form, or the error that refuses it."""
+    root, found = tmp_path_factory.mktemp("made"), {}
+    for verb, make in verbs.items():
+        for form, base in forms.items():
+            out = root / f"{verb} {form}".replace(" ", "-")
+            try:
+                make(base, out)
+            except LikewiseError as refusal:
+                found[verb, form] = str(refusal)
+            else:
+                found[verb, form] = out
+    return found
+
+
+def test_each_setting_is_kept_or_refused_by_name(outcomes, forms, verbs):
+    cells = {}
+    for setting, (form, value) in SETTINGS.items():
+        for verb in verbs:
+            made = outcomes.get((verb, form))
+            if isinstance(made, str) and form == "all" and "prompts" in made and "prompts" not in setting:
+                made = outcomes[verb, "no prompts"]  # the others are asked of a model without prompts
+            if made is None:
+                continue
+            if isinstance(made, str):
+                word = {"all": "prompts", "unpooled": "prompts", "routes": "routes", "adapter": "adapter"}[form]
+                assert word in made, (setting, verb, made)
+                cells[setting, verb] = "refused"
+                continue
+            base = ModelSettings.of(plain(forms["no prompts" if "no-prompts" in made.name else form]))
+            now = ModelSettings.of(plain(made))
+            cells[setting, verb] = "kept" if value(now) == value(base) else f"{value(base)} became {value(now)}"
+    lost = {cell: said for cell, said in cells.items() if said not in ("kept", "refused")}
+    known = {
+        ("a prompt that the pooling leaves out", "train sncse"): "no such part",
+        ("vectors of length 1", "baseline cls"): "no such part",
+        ("side of truncation", "train light"): "no such part",
+        ("adapters (LoRA)", "train light"): "no such part",
+        ("truncate_dim", "train light"): "kept",  # its vectors have that many dimensions
+    }
+    assert {cell: said for cell, said in lost.items() if cell not in known} == {}
+    if len(forms) == 5:
+        table = [["setting", *verbs], ["---"] * (len(verbs) + 1)]
+        table += [[s, *(known.get((s, v), cells[s, v]) for v in verbs)] for s in SETTINGS]
+        text = "\n".join(f"| {' | '.join(row)} |" for row in table)
+        if os.environ.get("LIKEWISE_WRITE_TABLES"):
+            start, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table: settings -->\n")
+            PAGE.write_text(f"{start}<!-- table: settings -->\n{text}\n<!-- end -->{rest.partition('<!-- end -->')[2]}")
+        assert text in PAGE.read_text(encoding="utf-8")
+
+
+def test_a_saved_model_gives_the_vectors_of_sentence_transformers(outcomes, sentences):
+    for made in outcomes.values():
+        if isinstance(made, str):
+            continue
+        wanted, model = plain(made), likewise.load(made, device="cpu", precision="fp32")
+        for method in ("encode", "encode_query", "encode_document"):
+            found = getattr(model, method)(sentences[:5])
+            np.testing.assert_allclose(found, getattr(wanted, method)(sentences[:5]), atol=1e-5)
+
+
+def test_what_was_trained_is_what_is_saved(outcomes, forms, sentences):
+    for (_, form), made in outcomes.items():
+        if not isinstance(made, str):
+            before, after = (plain(folder).encode(sentences[0]) for folder in (forms[form], made))
+            assert before.shape != after.shape or not np.allclose(before, after, atol=1e-6), made
+
+
+def test_both_routes_learn_of_triplets(outcomes, forms):
+    made = outcomes["finetune triplets", "routes"]
+    before, after = plain(forms["routes"]).state_dict(), plain(made).state_dict()
+    for side in ("query", "document"):
+        names = [name for name in before if f"sub_modules.{side}." in name]
+        assert names
+        assert any(not torch.equal(before[name], after[name]) for name in names)
+
+
+def test_an_adapter_learns_and_is_saved_as_one(outcomes, forms):
+    if "adapter" not in forms:
+        pytest.skip("the extra 'lora' is not installed")
+    made = outcomes["finetune triplets", "adapter"]
+    assert (made / "adapter_model.safetensors").is_file()
+    assert not (made / "model.safetensors").exists()
+    before, after = plain(forms["adapter"]).state_dict(), plain(made).state_dict()
+    moved = {name for name in before if not torch.equal(before[name], after[name]) and "pooler" not in name}
+    assert moved
+    assert all("lora_" in name for name in moved)
+
+
+def test_lora_trains_an_adapter_of_any_base_and_keeps_its_best_checkpoint(tiny_base, corpus_file, rows, tmp_path):
+    pytest.importorskip("peft", reason="the extra 'lora' is not installed")
+    options = LITTLE | {"select_by": "held-out", "held_out": 20, "max_steps": 6, "eval_steps": 2, "lora": 4}
+    run = likewise.train("simcse", corpus_file, base=tiny_base, out=tmp_path / "out", learning_rate=1e-2, **options)
+    model = plain(run.path)
+    assert adapters_of(model) == ("default",)
+    assert sum(path.stat().st_size for path in run.path.glob("*.safetensors")) < 20_000
+    frozen = {n: v for n, v in plain(tiny_base).state_dict().items() if "pooler" not in n}
+    now = {name.replace(".base_layer", ""): value for name, value in model.state_dict().items()}
+    assert all(torch.equal(now[name], value) for name, value in frozen.items())
+    likewise.finetune("triplets", rows / "triplets.jsonl", base=run.path, out=tmp_path / "on", **LITTLE)
+    assert adapters_of(plain(tmp_path / "on")) == ("default",)
+    with pytest.raises(OptionError, match="adapter already"):
+        likewise.finetune("sts", rows / "sts.jsonl", base=run.path, out=tmp_path / "two", lora=2, **LITTLE)
+
+
+def test_lora_without_peft_names_the_extra(tiny_base, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"likewise\[lora\]"):
+        likewise.finetune("sts", rows / "sts.jsonl", base=tiny_base, out=tmp_path / "out", lora=2, **LITTLE)
