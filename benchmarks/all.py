@@ -44,18 +44,13 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
     encode = ["--corpus", str(corpus), "--sentences", "256" if quick else "1024", "--engines", *engines]
     small = ["--steps", "2", "--turns", "1", "--lengths", "32"] if quick else ["--steps", "4", "--turns", "2"]
     negate = ["--pairs", str(HERE.parent / "tests/augment/negation/pairs.tsv"), "--n", "200" if quick else "2000"]
-    growth = ["--sizes", "1000", "10000"] if quick else ["--sizes", "10000", "100000", "--most", "10000"]
     peer = [] if importlib.util.find_spec("negate") else ["--no-peer"]
-    pairs = ["--pairs", "20", "--contexts", "5"] if quick else ["--pairs", "100", "--contexts", "20"]
     return [
         ("start.py", ["--turns", "2" if quick else "5"]),
         ("encode.py", [*encode, *int8, "--latency", "24" if quick else "120"]),
         ("gclsr/speed.py", ["--corpus", str(corpus), "--sentences", "256" if quick else "2048"]),
         ("step_time.py", ["--corpus", str(corpus), *small]),
-        ("gclsr/word_noise.py", []),
         ("negation/compare.py", [str(corpus), *negate, *peer]),
-        ("context/pairs_a_minute.py", ["--corpus", str(corpus.parent / "articles.jsonl.gz"), *pairs]),
-        ("growth.py", ["--corpus", str(corpus), *growth]),
     ]
 
 

@@ -27,13 +27,10 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import csr_matrix, diags
 
-from likewise.cli.scores import ORIGIN
-from likewise.context import open_origin
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation import TaskResult, evaluate
 from likewise.evaluation.pairs import cosines, pair_cosines
 from likewise.evaluation.registry import resolve
-from likewise.runs.progress import Progress
 from rows import ResultFile
 
 SETS = {
@@ -242,9 +239,8 @@ def cells(name: str, parts: Sequence[str], arms: dict[str, str], args: argparse.
         statistics = [*task.load().documents.values()] if SETS[name] == "retrieval" else corpus
 
         def own(arm: str, task: Any = task) -> TaskResult:
-            if arms[arm].startswith(ORIGIN):
-                origin = open_origin(arms[arm].removeprefix(ORIGIN).replace("{set}", name), progress=Progress())
-                return evaluate(origin, task).results[0]
+            if arms[arm].startswith("origin:"):
+                return evaluate(arms[arm].replace("{set}", name), task).results[0]
             ready = task.read(Path())
             return ready.score(vectors[arm](ready.sentences))
 

@@ -1,16 +1,12 @@
-"""Search through an index on sets that people judged, beside the free hybrid, and its speed by size.
+"""Search through an index on sets that people judged, beside the free hybrid; search_scale.py has its speed by size.
 
     python benchmarks/searching.py --sets aviation exclusion regulation security
-    python benchmarks/searching.py --sizes 10000 100000 1000000
 
 The base, BM25 and their sum after each is standardised (the free hybrid) rank whole documents exhaustively, as in
 domains.py. The others search an index of passages by default options, and a document counts by its best passage. The
 interval of a gain over the free hybrid is of 10,000 samples of the queries with replacement (a paired bootstrap,
 95 %). `security` is the CWE list as in security.py; half of its reports, by their hashes, are its dev part. Rows are
 rows of the result file, and what is there is not done again; indexes and vectors are kept in --work and --vectors.
-
-The sizes are of synthetic vectors: unit vectors around 1,000 centres. Speeds are beside sentence-transformers'
-`semantic_search` and, where it is installed, txtai (with Faiss), on the same vectors in memory.
 """
 
 from __future__ import annotations
@@ -18,8 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import tempfile
-import time
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
@@ -27,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from lancedb.query import MatchQuery
 
 import likewise
@@ -40,9 +33,6 @@ from likewise.corpus.weaknesses import read_weaknesses
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.whole_files import write_text
-from likewise.searching.index_update import recall_of
-from likewise.searching.passages import IndexedPassage
-from likewise.searching.table import Table
 from rows import ResultFile
 
 JUDGED = ("aviation", "exclusion", "regulation", "security")
@@ -214,67 +204,6 @@ def memory() -> int:
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) // 1024
 
 
-def pace(work: Callable[[np.ndarray], object], queries: np.ndarray, seconds: float = 20) -> float:
-    """Return how many queries a second are answered, one at a time, in so many seconds at most."""
-    work(queries[0])
-    begun, done = time.monotonic(), 0
-    for query in queries:
-        work(query)
-        done += 1
-        if time.monotonic() - begun > seconds:
-            break
-    return done / (time.monotonic() - begun)
-
-
-def sized(count: int, work: Path, dimension: int = 384) -> None:
-    """Print queries a second, exact and approximate, with recall@10, and those of the peers."""
-    from sentence_transformers.util import semantic_search
-
-    centres = np.random.default_rng(0).normal(size=(1000, dimension)).astype(np.float32)
-
-    def vectors(start: int, number: int) -> np.ndarray:
-        draw = np.random.default_rng(start + 1)
-        rows = centres[draw.integers(0, 1000, number)] + draw.normal(size=(number, dimension)).astype(np.float32)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-    parts = [(start, min(10_000, count - start)) for start in range(0, count, 10_000)]
-    table = Table.create(work / f"{count}.index", "passages", dimension)
-    begun = time.monotonic()
-    for start, number in parts:
-        names = [f"{start + i:032x}" for i in range(number)]
-        passages = [(name, "a.txt", True, IndexedPassage(f"word{i % 9999}", i)) for i, name in enumerate(names)]
-        table.add(passages, names, [(vector, None) for vector in vectors(start, number)])
-    table.optimize()
-    written = count / (time.monotonic() - begun)
-    queries = vectors(count, 200)
-    exact, begun = pace(lambda query: table.nearest(query, 10, exact=True), queries), time.monotonic()
-    table.index_vectors()
-    built = time.monotonic() - begun
-    fast, recall, held = pace(lambda query: table.nearest(query, 10), queries), recall_of(table), memory()
-    size = sum(path.stat().st_size for path in (work / f"{count}.index").rglob("*") if path.is_file()) >> 20
-    print(
-        f"| {count:,} | likewise, exact | {written:.0f} | | {exact:.1f} | 1 | | |\n"
-        f"| | likewise, IVF | | {built:.0f} | {fast:.1f} | {recall:.3f} | {held:,} | {size:,} |",
-        flush=True,
-    )
-    corpus = np.concatenate([vectors(start, number) for start, number in parts])
-    matrix = torch.from_numpy(corpus)
-    found = pace(lambda query: semantic_search(torch.from_numpy(query[None]), matrix, top_k=10), queries)
-    print(f"| | semantic_search | | | {found:.1f} | 1 | | |", flush=True)
-    if find_spec("txtai"):
-        from txtai import Embeddings
-
-        peer, begun = Embeddings(method="external"), time.monotonic()
-        peer.index((i, row, None) for i, row in enumerate(corpus))
-        built = time.monotonic() - begun
-        found = pace(lambda query: peer.search(query, 10), queries)
-        right = 0
-        for query in queries[:100]:
-            nearest = np.argpartition(-(corpus @ query), 10)[:10]
-            right += len({name for name, _ in peer.search(query, 10)} & set(nearest.tolist()))
-        print(f"| | txtai | | {built:.0f} | {found:.1f} | {right / 1000:.3f} | | |", flush=True)
-
-
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--model", default="bundled:minilm")
@@ -287,7 +216,6 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--precision", default="fp32", choices=["fp32", "bf16"], help="of all vectors")
     found.add_argument("--split", default="test", choices=["dev", "test"])
     found.add_argument("--arms", nargs="*", help=f"methods, as '{OURS}'; all of them if not given")
-    found.add_argument("--sizes", type=int, nargs="*", default=[])
     return found
 
 
@@ -297,13 +225,6 @@ def main() -> None:
         for name in options.sets:
             judge(name, options)
         print(f"\n{table(cells(ResultFile(options.table)))}")
-    if options.sizes:
-        titles = "passages | search | written a second | s to build | queries a second | recall@10 | MB | MB on disk"
-        print(f"| {titles} |")
-        print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    with tempfile.TemporaryDirectory() as work:
-        for count in options.sizes:
-            sized(count, Path(work))
 
 
 if __name__ == "__main__":
