@@ -172,7 +172,8 @@ def _vectors_of(
     The queries and documents of a retrieval task are encoded as such if the model does that in another way.
     """
     from likewise.encoder.settings import ModelSettings
-    from likewise.inference.vectors import all_finite, autocast, encode, float32
+    from likewise.inference.text_encoder import all_finite, float32
+    from likewise.inference.vectors import autocast, encode
 
     sides = ModelSettings.of(encoder).has_sides
 
