@@ -35,7 +35,6 @@ from likewise.choice.held_out import Excerpt, HeldOut
 from likewise.choice.result import System, compared, decided
 from likewise.choice.trial import discounted
 from likewise.corpus.downloads import data_folder
-from likewise.retrieval.fusion import nearest
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from rows import ResultFile
 from searching import JUDGED, Judged, collection
@@ -44,6 +43,26 @@ SHARES = {"whole": None, "telltale": 0.0, "half": 0.5, "none": 1.0}
 QUERIES = 300
 DEFAULT = WITHOUT_TOKENS
 BM25 = "BM25"
+
+
+def nearest(vectors: np.ndarray, count: int) -> np.ndarray:
+    """Return the nearest passages of each (N, K), the nearest first, by vectors (N, D) of length 1.
+
+    K is `count`, or one less than N if that is fewer.
+
+    >>> nearest(np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]), 1).tolist()
+    [[1], [2], [1]]
+    """
+    count = min(count, len(vectors) - 1)
+    found = np.empty((len(vectors), count), dtype=np.int64)
+    for start in range(0, len(vectors), 1024):
+        cosines = vectors[start : start + 1024] @ vectors.T
+        rows = np.arange(len(cosines))
+        cosines[rows, start + rows] = -np.inf
+        near = np.argpartition(-cosines, count - 1, axis=1)[:, :count] if count else rows[:, None][:, :0]
+        order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
+        found[start : start + 1024] = np.take_along_axis(near, order, axis=1)
+    return found
 
 
 def ways() -> dict[str, Pipeline]:

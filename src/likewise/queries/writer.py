@@ -18,8 +18,7 @@ import numpy as np
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.queries.prompts import FORM, HEADS, LONGEST, messages
-from likewise.retrieval.fusion import exhaustive
-from likewise.retrieval.pipeline import free_hybrid
+from likewise.retrieval.fusion import standardised
 from likewise.retrieval.words import analyzer, bm25
 from likewise.runs.cache import KeptRows
 from likewise.runs.duration import spoken
@@ -159,7 +158,7 @@ def round_trip(
         return []
     queries, own = [one.text for one in written], np.array([one.passage for one in written])
     words = bm25(queries, texts, language)
-    hybrid = exhaustive(free_hybrid(), vectors(queries) @ vectors(texts).T, words)
+    hybrid = standardised(vectors(queries) @ vectors(texts).T) + standardised(words)
     rows = np.arange(len(own))
     ranks = [(scores > scores[rows, own][:, None]).sum(axis=1) for scores in (hybrid, words)]
     stems = analyzer(language)

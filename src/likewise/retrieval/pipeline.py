@@ -40,6 +40,12 @@ class Pipeline(Options):
         0.15, "Fraction of a passage's score that comes from the mean score of its nearest passages.", ge=0, lt=1
     )
     nearest: int = option(3, "Number of nearest passages that share their scores.", ge=1, le=100)
+    documents: float = option(
+        0.0,
+        "Weight of the score of the whole document that a passage is of: a row, a text or a file of several passages.",
+        ge=0,
+        le=10,
+    )
     excluded: float = option(0.2, "Weight with which the score for what the query excludes is subtracted.", ge=0, le=1)
     reranker: str = option("", "Folder or hub name of a cross-encoder that reorders the first passages.")
     reranked: int = option(20, "Number of first passages that the cross-encoder reorders.", ge=1, le=1000)

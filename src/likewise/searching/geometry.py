@@ -1,6 +1,7 @@
-"""The nearest passages of each passage, and the moments of all vectors, computed when an index is built.
+"""The nearest passages of each passage, its document, and the moments of all vectors, computed when an index is built.
 
-Letters of the shapes: N passages, R and B passages of a block, K nearest passages, D embedding, Q queries.
+Letters of the shapes: N passages, R and B passages of a block, K nearest passages, D embedding, M documents, L of these
+with more than one passage, S some passages.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ class Geometry:
         similarity: (N, K) their cosines.
         mean: (D,) the mean vector.
         covariance: (D, D) of the vectors.
+        document: (N,) the number of each passage's document.
+        document_sizes: (M,) how many passages a document has.
+        document_rows: (M,) the place of its mean vector; -1 if it has one passage.
+        document_vectors: (L, D) the mean vectors of documents, float16.
+        document_mean, document_covariance: (D,) and (D, D) of the mean vectors of all documents.
     """
 
     rows: np.ndarray
@@ -51,6 +57,12 @@ class Geometry:
     similarity: np.ndarray
     mean: np.ndarray
     covariance: np.ndarray
+    document: np.ndarray
+    document_sizes: np.ndarray
+    document_rows: np.ndarray
+    document_vectors: np.ndarray
+    document_mean: np.ndarray
+    document_covariance: np.ndarray
 
     @classmethod
     def open(cls, folder: Path) -> Geometry:
@@ -86,8 +98,33 @@ class Geometry:
         Args:
             vector: (D,) of length 1.
         """
-        query = vector.astype(np.float64)
-        return float(query @ self.mean), float(np.sqrt(max(0.0, query @ self.covariance @ query)))
+        return _moments_along(vector, self.mean, self.covariance)
+
+    @property
+    def has_documents(self) -> bool:
+        """True if a document has more than one passage."""
+        return len(self.document_vectors) > 0
+
+    def document_cosines(
+        self, vector: np.ndarray, numbers: np.ndarray, own: np.ndarray
+    ) -> tuple[np.ndarray, float, float]:
+        """Return the products of a query with the mean vectors of documents (S,), and their moments over all documents.
+
+        Args:
+            vector: (D,) of length 1.
+            numbers: (S,) of documents.
+            own: (S,) the cosines of a passage of each: those of documents of one passage.
+        """
+        rows = np.asarray(self.document_rows[numbers])
+        products, some = own.copy(), rows >= 0
+        unique, place = np.unique(rows[some], return_inverse=True)
+        products[some] = (np.asarray(self.document_vectors[unique]).astype(np.float32) @ vector)[place]
+        return products, *_moments_along(vector, self.document_mean, self.document_covariance)
+
+
+def _moments_along(vector: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> tuple[float, float]:
+    query = vector.astype(np.float64)
+    return float(query @ mean), float(np.sqrt(max(0.0, query @ covariance @ query)))
 
 
 def new_name() -> str:
@@ -132,7 +169,9 @@ def build(table: Table, count: int, stop: StopRequest, before: Geometry | None =
         else:
             _welcome(blocks, near, similarity, new, stale)
     near[~np.isfinite(similarity)] = -1
-    return Geometry(rows, keys, near, np.where(near < 0, 0, similarity), *_moments(blocks, table.dimension))
+    moments = _moments(blocks, table.dimension)
+    documents = _documents(blocks, table.documents(), *moments)
+    return Geometry(rows, keys, near, np.where(near < 0, 0, similarity), *moments, *documents)
 
 
 def _kept(
@@ -304,3 +343,37 @@ def _moments(blocks: Blocks, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         apart = vectors - mean.astype(np.float32)
         squares += apart.T @ apart
     return mean, squares / max(1, count)
+
+
+def _documents(
+    blocks: Blocks, document: np.ndarray, mean: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Return the fields of a `Geometry` on documents.
+
+    Args:
+        document: (N,) the number of each passage's document.
+        mean, covariance: (D,) and (D, D) of the passages.
+    """
+    sizes = np.bincount(document)
+    several = sizes > 1
+    rows = np.where(several, np.cumsum(several) - 1, -1).astype(np.int32)
+    vectors = np.zeros((int(several.sum()), len(mean)), dtype=np.float32)
+    if not len(vectors):
+        return document, sizes.astype(np.int32), rows, vectors.astype(np.float16), mean, covariance
+    total, squares = np.zeros(len(mean)), np.zeros_like(covariance)
+
+    def counted(some: np.ndarray) -> None:
+        nonlocal total, squares
+        apart = some - mean.astype(np.float32)
+        total += apart.sum(axis=0, dtype=np.float64)
+        squares += apart.T @ apart
+
+    for positions, block in blocks():
+        row = rows[document[positions]]
+        np.add.at(vectors, row[row >= 0], block[row >= 0])
+        counted(block[row < 0])
+    vectors /= sizes[several][:, None]
+    counted(vectors)
+    shift = total / len(sizes)
+    spread = squares / len(sizes) - np.outer(shift, shift)
+    return document, sizes.astype(np.int32), rows, vectors.astype(np.float16), mean + shift, spread

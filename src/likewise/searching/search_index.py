@@ -32,11 +32,11 @@ from likewise.runs.job import read_record, work_of
 from likewise.runs.progress import Progress
 from likewise.searching.exclusion import divided
 from likewise.searching.fields import CALLED
-from likewise.searching.fusion import Asked, Ranking, ranked
 from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit, Hits, document_of, place_of
 from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
+from likewise.searching.parts import PARTS, Asked, Ranking, ranked
 from likewise.searching.passages import passage_text
 from likewise.searching.reranker import Reranker, in_range
 from likewise.searching.table import SHOWN, DamageError, SearchError, Table, damage
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["hybrid", "vectors", "words"]
 By = Literal["passage", "document"]
-FORMAT = 2
+FORMAT = 3
 """The format of the files of an index: an index of another one is to be made again."""
 _WORD = re.compile(r"\w+")
 _EDGES = re.compile(r"^\W+|\W+$")
@@ -441,8 +441,7 @@ class Index:
     @property
     def settings(self) -> dict[str, str]:
         """The weights of its search, as a report shows them."""
-        parts = ("vectors", "words", "tokens", "neighbours", "excluded")
-        weights = self.pipeline.to_dict()
+        parts, weights = (*(part.name for part in PARTS), "excluded"), self.pipeline.to_dict()
         return {
             "similarity": ", ".join(f"{part} {weights[part]:g}" for part in parts if weights[part]),
             "precision": f"an index made with {self.model}" if self.model else "an index",

@@ -25,6 +25,7 @@ from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.retrieval.words import folded
 from likewise.searching.conditions import ConditionError, condition_of
 from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
+from likewise.searching.hit import document_of
 from likewise.searching.lance import lancedb_module
 from likewise.searching.leftovers import GRACE, OWN_FOLDER
 from likewise.searching.passages import IndexedPassage, passage_text
@@ -352,6 +353,17 @@ class Table:
         ids, keys = _ids(found), found["key"].to_pylist()
         order = np.argsort(ids)
         return ids[order], np.array([int(key[:16], 16) for key in keys], dtype=np.uint64)[order]
+
+    def documents(self) -> np.ndarray:
+        """Return the number of the document of each passage (S,), in the order of the row ids."""
+        query = self._table.search().select(["file", "line", "title", "id", "source"]).with_row_id(True).limit(None)
+        ids, names = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int64)]
+        for batch in query.to_batches(1 << 14):
+            ids.append(_ids(batch))
+            rows = batch.to_pylist()
+            names.append(np.array([hash(document_of(row) if row["file"] else row["source"]) for row in rows]))
+        _, numbers = np.unique(np.concatenate(names)[np.argsort(np.concatenate(ids))], return_inverse=True)
+        return numbers.astype(np.int32)
 
     def blocks(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the row ids (S,) and vectors (S, D) of all passages, about `size` at a time."""

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from likewise.retrieval.fusion import spread
 from likewise.runs.options import OptionError
-from likewise.searching import Index, Pipeline, SearchError, fusion
+from likewise.searching import Index, Pipeline, SearchError, parts
 
 QUERY = "the famous captain of a zebra"
 
@@ -48,7 +47,7 @@ def test_hybrid_is_the_exhaustive_fusion_of_standardised_scores(reader, neighbou
     if words:
         np.testing.assert_allclose([hit.words for hit in hits], wanted.words[place], atol=1e-5)
     for hit, i in zip(hits, place, strict=True):
-        assert hit.scores["neighbours"] == pytest.approx(wanted.final[i] - wanted.own[i], abs=1e-4)
+        assert hit.scores.get("neighbours", 0) == pytest.approx(wanted.final[i] - wanted.own[i], abs=1e-4)
         assert sum(hit.scores.values()) == pytest.approx(hit.score)
 
 
@@ -56,7 +55,7 @@ def test_hybrid_is_the_exhaustive_fusion_of_standardised_scores(reader, neighbou
 def test_few_candidates_have_the_scores_of_an_exhaustive_fusion(reader, query, monkeypatch):
     pipeline = Pipeline(depth=10, neighbours=0.3, nearest=5)
     wanted = Exhaustive(reader, query, pipeline)
-    monkeypatch.setattr(fusion, "SCANNED", 400)
+    monkeypatch.setattr(parts, "SCANNED", 400)
     hits = reader.search(query, 10, pipeline=pipeline)
     place = [wanted.texts.index(hit.text) for hit in hits]
     np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=1e-4)
@@ -67,7 +66,7 @@ def test_few_candidates_have_the_scores_of_an_exhaustive_fusion(reader, query, m
 
 def test_words_beyond_what_is_read_are_looked_up(reader, monkeypatch):
     whole = {hit.text: hit.words for hit in reader.search(QUERY, 300)}
-    monkeypatch.setattr(fusion, "SCANNED", 12)
+    monkeypatch.setattr(parts, "SCANNED", 12)
     hits = reader.search(QUERY, 30)
     assert {hit.text: hit.words for hit in hits} == pytest.approx({hit.text: whole[hit.text] for hit in hits})
 
@@ -109,8 +108,3 @@ def test_an_index_keeps_its_weights_and_a_search_may_have_others(many, tmp_path)
 def test_more_neighbours_than_the_index_holds_are_refused(reader):
     with pytest.raises(SearchError, match="holds the 5 nearest passages of each one, and not 6"):
         reader.search("the cat", pipeline={"nearest": 6})
-
-
-def test_spreading_by_hand():
-    near = np.array([[2.0, 4.0], [1.0, np.nan], [np.nan, np.nan]])
-    np.testing.assert_allclose(spread(np.array([1.0, 3.0, 5.0]), near, 0.25), [1.5, 2.5, 5.0])

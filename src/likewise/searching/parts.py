@@ -1,0 +1,367 @@
+"""The parts of a hybrid search, each of which adds to the scores of passages, in one list.
+
+What is compared is a passage's score in a query of all passages: z = (score - mean) / deviation over the whole index.
+Both kinds of hits are scored by both kinds of scores, so that the ranking is that of an exhaustive search wherever the
+hits of vectors and of words hold the answer.
+
+A new part is a class with a `score`, in `PARTS`, and its weight in `Pipeline` (`retrieval/pipeline.py`).
+
+Letters of the shapes: S passages, K nearest passages, D embedding, Q tokens of the query, P a token's vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from likewise.retrieval.fusion import EQUAL, spread, token_gains
+from likewise.retrieval.pipeline import Pipeline
+from likewise.searching.geometry import Geometry
+from likewise.searching.maxsim import TokenCodec
+from likewise.searching.table import Table
+
+SCANNED = 10_000
+"""BM25 scores of a query that are read: of a passage below them, the score is looked up if it is needed."""
+_AS_LONG = 1.0
+"""The length of a query, in mean lengths of the passages, from which tokens are not compared."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Passages, the best first.
+
+    Attributes:
+        ids: (S,) their row ids.
+        scores: (S,) what they are sorted by.
+        similarity, words: (S,) cosines and BM25 scores.
+        parts: what each part of the pipeline gave, (S,) each; their sum is the score.
+    """
+
+    ids: np.ndarray
+    scores: np.ndarray
+    similarity: np.ndarray
+    words: np.ndarray
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+class Asked(NamedTuple):
+    """A query: its words, its vector (D,), of length 1, and its tokens (Q, P) with weights (Q,), to be compared."""
+
+    text: str
+    vector: np.ndarray
+    tokens: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+
+class Candidates(NamedTuple):
+    """Passages that are scored.
+
+    Attributes:
+        positions: (S,) their places in the geometry.
+        before: gives the sum of the parts before this one, (S,), for any positions (S,).
+    """
+
+    positions: np.ndarray
+    before: Callable[[np.ndarray], np.ndarray]
+
+
+class Lookup:
+    """The cosines and BM25 scores of one query, looked up for passages as they are needed, and their moments."""
+
+    def __init__(self, table: Table, geometry: Geometry, asked: Asked, by_words: bool = True) -> None:
+        self.table, self.geometry, self.asked = table, geometry, asked
+        ids, self.scores = table.by_words(asked.text if by_words else "", SCANNED)
+        self.holding = geometry.positions(ids)
+        """Positions of the passages with the highest BM25 scores, the best first; `scores` are these."""
+        self._by_place = np.argsort(self.holding)
+        total = max(1, len(geometry.rows))
+        mean = self.scores.sum() / total
+        deviation = np.sqrt(max(0.0, (self.scores**2).sum() / total - mean**2)) or 1.0
+        self.of_words = float(mean), float(deviation)
+        mean, deviation = geometry.moments(asked.vector)
+        self.of_vectors = mean, deviation if deviation > EQUAL else 1.0
+        self._known = np.zeros(0, dtype=np.int64)  # positions, ascending
+        self._raw = np.zeros((2, 0))  # cosines and BM25 scores of these
+        self._cosines: dict[int, float] = {}
+
+    def nearest(self, depth: int, where: str | None) -> np.ndarray:
+        """Return the positions (S,) of the nearest passages."""
+        ids, cosines = self.table.nearest(self.asked.vector, depth, where)
+        positions = self.geometry.positions(ids)
+        self._cosines = dict(zip(positions.tolist(), cosines.tolist(), strict=True))
+        return positions
+
+    def best_words(self, depth: int, where: str | None) -> np.ndarray:
+        """Return the positions (S,) of the passages with the highest BM25 scores."""
+        if not where:
+            return self.holding[:depth]
+        return self.geometry.positions(self.table.by_words(self.asked.text, depth, where)[0])
+
+    def raw(self, positions: np.ndarray) -> np.ndarray:
+        """Return cosines and BM25 scores, (2, S), of passages."""
+        missing = np.setdiff1d(positions, self._known)
+        if len(missing):
+            found = np.stack([self._similarities(missing), self._bm25(missing)])
+            known = np.concatenate([self._known, missing])
+            order = np.argsort(known)
+            self._known, self._raw = known[order], np.hstack([self._raw, found])[:, order]
+        return self._raw[:, np.searchsorted(self._known, positions)]
+
+    def _similarities(self, positions: np.ndarray) -> np.ndarray:
+        found = np.array([self._cosines.get(one, np.nan) for one in positions.tolist()])
+        absent = np.isnan(found)
+        if absent.any():
+            found[absent] = self.table.vectors_of(self.geometry.rows[positions[absent]]) @ self.asked.vector
+        return found
+
+    def _bm25(self, positions: np.ndarray) -> np.ndarray:
+        found = np.zeros(len(positions))
+        if not len(self.holding):
+            return found
+        place = np.searchsorted(self.holding, positions, sorter=self._by_place).clip(max=len(self.holding) - 1)
+        place = self._by_place[place]
+        there = self.holding[place] == positions
+        found[there] = self.scores[place[there]]
+        if len(self.holding) >= SCANNED and not there.all():
+            rest = np.flatnonzero(~there)
+            ids, scores = self.table.by_words(self.asked.text, len(rest), among=self.geometry.rows[positions[rest]])
+            found[rest[np.searchsorted(positions[rest], self.geometry.positions(ids))]] = scores
+        return found
+
+
+class Part:
+    """A part of the search of one query; its weight is the option of the pipeline that has its name.
+
+    Attributes:
+        name: of the part, in the pipeline and in the scores of a hit.
+        lookup: of the query.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, lookup: Lookup, pipeline: Pipeline, codec: TokenCodec | None = None) -> None:
+        self.lookup, self.geometry, self.pipeline, self.codec = lookup, lookup.geometry, pipeline, codec
+        self.weight: float = getattr(pipeline, self.name)
+
+    @property
+    def is_used(self) -> bool:
+        """True if the part adds anything to the scores."""
+        return bool(self.weight)
+
+    def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Look up what is needed for passages, given by their positions (S,), the best by the parts before first."""
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return what the part adds to the scores (S,) of candidates."""
+        raise NotImplementedError
+
+
+class Vectors(Part):
+    """The cosine of query and passage."""
+
+    name = "vectors"
+    is_used = True  # type: ignore[assignment]  # it is shown, if only as 0
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return the standardised cosines times the weight."""
+        mean, deviation = self.lookup.of_vectors
+        return self.weight * (self.lookup.raw(candidates.positions)[0] - mean) / deviation
+
+
+class Words(Part):
+    """The BM25 score of query and passage."""
+
+    name = "words"
+    is_used = True  # type: ignore[assignment]
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return the standardised BM25 scores times the weight."""
+        mean, deviation = self.lookup.of_words
+        return self.weight * (self.lookup.raw(candidates.positions)[1] - mean) / deviation
+
+
+class Tokens(Part):
+    """The fit of the tokens of the first passages to those of the query (MaxSim).
+
+    A query as long as the passages is no question but a text like them, which one vector describes as well: its tokens
+    find something alike everywhere, and comparing them takes long.
+    """
+
+    name = "tokens"
+    _compared: np.ndarray | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """True if the tokens of passages are stored, and those of the query are there."""
+        return self.codec is not None and self.lookup.asked.tokens is not None and bool(self.weight)
+
+    def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Compare the tokens of the first passages with those of the query."""
+        query, weights, codec = self.lookup.asked.tokens, self.lookup.asked.weights, self.codec
+        assert query is not None
+        assert weights is not None
+        assert codec is not None
+        first = np.sort(best_first[: self.pipeline.first])
+        packed = self.lookup.table.tokens_of(self.geometry.rows[first])
+        if len(query) and len(query) < _AS_LONG * codec.lengths(packed).mean():
+            self._gains, self._other_gain = token_gains(before(first), codec.fits(query, weights, packed), self.weight)
+            self._compared = first
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return the gains of those that were compared, and that of all others."""
+        if self._compared is None:
+            return np.zeros(len(candidates.positions))
+        place = np.searchsorted(self._compared, candidates.positions).clip(max=len(self._compared) - 1)
+        return np.where(self._compared[place] == candidates.positions, self._gains[place], self._other_gain)
+
+
+class Neighbours(Part):
+    """A share of the mean score of the nearest passages."""
+
+    name = "neighbours"
+
+    def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Look the nearest passages up together with the passages: one look is faster than two."""
+        self.lookup.raw(np.union1d(best_first, self.near(best_first)))
+
+    def near(self, positions: np.ndarray) -> np.ndarray:
+        """Return the positions (S,) of the nearest passages of others, each once."""
+        near = np.unique(np.asarray(self.geometry.near[positions, : self.pipeline.nearest]))
+        return near[near >= 0]
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return what the nearest passages change."""
+        own = candidates.before(candidates.positions)
+        near = np.asarray(self.geometry.near[candidates.positions, : self.pipeline.nearest])  # (S, K)
+        scores = np.full(near.shape, np.nan)
+        scores[near >= 0] = candidates.before(near[near >= 0])
+        return spread(own, scores, self.weight) - own
+
+
+class Documents(Part):
+    """A share of the score of the whole document that a passage is of, if it has other passages.
+
+    The score is that of the document's mean vector and mean BM25 score, each standardised over all documents: long
+    documents are about a query in several passages, none of which may say all of it.
+    """
+
+    name = "documents"
+
+    @property
+    def is_used(self) -> bool:
+        """True if a document has more than one passage."""
+        return bool(self.weight) and self.geometry.has_documents
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return the weight times the scores of the documents."""
+        numbers = np.asarray(self.geometry.document[candidates.positions])
+        own = self.lookup.raw(candidates.positions)[0]
+        cosines, mean, deviation = self.geometry.document_cosines(query.vector, numbers, own)
+        by_vectors = (cosines - mean) / (deviation if deviation > EQUAL else 1.0)
+        holding, means, mean, deviation = self._words
+        place = np.searchsorted(holding, numbers).clip(max=len(holding) - 1)
+        of_words = np.where(holding[place] == numbers, means[place], 0.0)
+        by_words = (of_words - mean) / deviation
+        return self.weight * (self.pipeline.vectors * by_vectors + self.pipeline.words * by_words)
+
+    @cached_property
+    def _words(self) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Documents with words of the query, their mean BM25 scores, and the moments of these over all documents."""
+        document, sizes = self.geometry.document, self.geometry.document_sizes
+        holding, place = np.unique(document[self.lookup.holding], return_inverse=True)
+        means = np.bincount(place, self.lookup.scores, len(holding)) / sizes[holding]
+        mean = means.sum() / len(sizes)
+        deviation = np.sqrt(max(0.0, (means**2).sum() / len(sizes) - mean**2)) or 1.0
+        holding, means = np.append(holding, len(sizes)), np.append(means, 0.0)  # so that there is one
+        return holding, means, float(mean), float(deviation)
+
+
+PARTS: tuple[type[Part], ...] = (Vectors, Words, Tokens, Neighbours, Documents)
+"""All parts of a search, in the order in which they add to the scores; then what is excluded is taken off."""
+
+
+class _Scores:
+    """The scores of one query by its parts."""
+
+    def __init__(self, lookup: Lookup, parts: list[Part]) -> None:
+        self.lookup, self.parts = lookup, [part for part in parts if part.is_used]
+
+    def before(self, count: int | None = None) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that gives the sum of the first parts, or of all, (S,) for positions (S,)."""
+
+        def scores(positions: np.ndarray) -> np.ndarray:
+            total = np.zeros(len(positions))
+            for values in self.each(positions, count).values():
+                total += values
+            return total
+
+        return scores
+
+    def each(self, positions: np.ndarray, count: int | None = None) -> dict[str, np.ndarray]:
+        """Return what each part gives passages, (S,)."""
+        return {
+            part.name: part.score(self.lookup.asked, Candidates(positions, self.before(number)))
+            for number, part in enumerate(self.parts[:count])
+        }
+
+
+def ranked(
+    table: Table,
+    geometry: Geometry,
+    pipeline: Pipeline,
+    asked: Asked,
+    count: int,
+    where: str | None,
+    excluded: Asked | None = None,
+    codec: TokenCodec | None = None,
+) -> Ranking:
+    """Rank the passages of an index.
+
+    Args:
+        asked: what is searched for.
+        excluded: what is not wanted: `pipeline.excluded` times a passage's score for it is taken off, after the
+            neighbours have contributed, so that they cannot bring the passage back.
+        count: passages that are wanted; more are ranked.
+        where: as in `likewise.search`.
+        codec: of the tokens that are stored.
+    """
+    lookup = Lookup(table, geometry, asked, bool(pipeline.words))
+    scores = _Scores(lookup, [part(lookup, pipeline, codec) for part in PARTS])
+    barred = None
+    if excluded:
+        unwanted = Lookup(table, geometry, excluded, bool(pipeline.words))
+        barred = _Scores(unwanted, [Vectors(unwanted, pipeline), Words(unwanted, pipeline)]).before()
+
+    def off(positions: np.ndarray) -> np.ndarray:
+        return pipeline.excluded * barred(positions) if barred else np.zeros(len(positions))
+
+    depth = max(count, pipeline.depth)
+    nearest = lookup.nearest(depth, where) if pipeline.vectors else np.zeros(0, dtype=np.int64)
+    best_words = lookup.best_words(depth, where) if pipeline.words else np.zeros(0, dtype=np.int64)
+    found = np.union1d(nearest, best_words)  # (S,)
+    if not len(found):
+        return Ranking(found, np.zeros(0), np.zeros(0), np.zeros(0))
+    neighbours = next((part for part in scores.parts if isinstance(part, Neighbours)), None)
+    if neighbours:
+        neighbours.prepare(found, scores.before(0))
+    for number, part in enumerate(scores.parts):
+        if part is not neighbours:
+            before = scores.before(number)
+            part.prepare(found[np.argsort(off(found) - before(found), kind="stable")], before)
+    if neighbours:
+        best = found[np.argsort(off(found) - scores.before()(found), kind="stable")[:depth]]
+        taken = np.setdiff1d(neighbours.near(best), found)
+        if where:
+            taken = geometry.positions(table.allowed(geometry.rows[taken], where))
+        neighbours.prepare(taken, scores.before(0))
+        found = np.concatenate([found, taken])
+    parts = scores.each(found) | ({"excluded": -off(found)} if barred else {})
+    final = np.sum(list(parts.values()), axis=0)
+    order = np.lexsort((geometry.rows[found], -final))
+    similarity, words = lookup.raw(found)
+    kept = {name: values[order] for name, values in parts.items()}
+    return Ranking(geometry.rows[found][order], final[order], similarity[order], words[order], kept)
