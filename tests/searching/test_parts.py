@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from likewise.runs.options import OptionError
-from likewise.searching import Index, Pipeline, SearchError, parts
+from likewise.searching import Index, Pipeline, SearchError, index, parts
 
 QUERY = "the famous captain of a zebra"
 
@@ -108,3 +108,32 @@ def test_an_index_keeps_its_weights_and_a_search_may_have_others(many, tmp_path)
 def test_more_neighbours_than_the_index_holds_are_refused(reader):
     with pytest.raises(SearchError, match="holds the 5 nearest passages of each one, and not 6"):
         reader.search("the cat", pipeline={"nearest": 6})
+
+
+def test_a_passage_takes_a_share_of_its_document_by_hand(sentences, word_model, tmp_path):
+    """Documents of one to five passages; the score is that of the mean vector and of the mean BM25 score."""
+    texts = [" ".join(sentences[start : start + 1 + start % 5]) for start in range(0, 200, 5)]
+    texts += [" ".join(sentences[start : start + 4]) for start in range(200, 260, 4)]
+    made = index(texts, model=word_model, out=tmp_path / "a.index", words=12, quiet=True)
+    steps = {"vectors": 1, "words": 2, "neighbours": 0, "tokens": 0, "documents": 0.7, "depth": 300}
+    rows, _ = made.table.keys()
+    passages, vectors = made.table.passages(rows), made.table.vectors_of(rows).astype(np.float64)
+    assert len(rows) > len(texts) + 20
+    by_words = {hit.text: hit.words for hit in made.search(QUERY, 300, mode="words")}
+    words = np.array([by_words.get(row["text"], 0.0) for row in passages])
+    cosines = vectors @ made._encode([QUERY])[0]
+    document = np.array([int(row["id"]) for row in passages])
+    by_document = [np.array([values[document == i].mean() for i in range(len(texts))]) for values in (cosines, words)]
+    gained = 0.7 * (standard(by_document[0]) + 2 * standard(by_document[1]))
+    hits = made.search(QUERY, 60, pipeline=steps)
+    assert len(hits) == 60
+    for hit in hits:
+        assert hit.scores["documents"] == pytest.approx(gained[hit.id], abs=0.01)  # vectors are kept in 16 bits
+        assert sum(hit.scores.values()) == pytest.approx(hit.score)
+
+
+def test_an_index_of_documents_of_one_passage_has_no_such_part(sentences, word_model, tmp_path):
+    made = index(sentences[:30], model=word_model, out=tmp_path / "a.index", quiet=True)
+    assert "documents" not in made.search(QUERY, 3, pipeline={"documents": 0.5})[0].scores
+    made.add([" ".join(sentences[30:70]) * 5])
+    assert made.search(QUERY, 3, pipeline={"documents": 0.5})[0].scores["documents"] != 0
