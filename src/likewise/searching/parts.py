@@ -164,7 +164,7 @@ class Vectors(Part):
     """The cosine of query and passage."""
 
     name = "vectors"
-    is_used = True  # type: ignore[assignment]  # it is shown, if only as 0
+    is_used = True  # it is shown, if only as 0
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the standardised cosines times the weight."""
@@ -176,7 +176,7 @@ class Words(Part):
     """The BM25 score of query and passage."""
 
     name = "words"
-    is_used = True  # type: ignore[assignment]
+    is_used = True
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the standardised BM25 scores times the weight."""

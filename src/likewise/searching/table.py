@@ -301,7 +301,7 @@ class Table:
         from lancedb.index import FTS
 
         if "searched_idx" not in self._indexes():
-            words = {"remove_stop_words": False, "max_token_length": None, "base_tokenizer": "icu/split"}
+            words: Any = {"remove_stop_words": False, "max_token_length": None, "base_tokenizer": "icu/split"}
             self._table.create_index("searched", config=FTS(language=language, **words))
 
     def index_vectors(self) -> None:
