@@ -184,7 +184,7 @@ class Words(Part):
         return self.weight * (self.lookup.raw(candidates.positions)[1] - mean) / deviation
 
 
-class Tokens(Part):
+class TokenFit(Part):
     """The fit of the tokens of the first passages to those of the query (MaxSim).
 
     A query as long as the passages is no question but a text like them, which one vector describes as well: its tokens
@@ -280,7 +280,7 @@ class Documents(Part):
         return holding, means, float(mean), float(deviation)
 
 
-PARTS: tuple[type[Part], ...] = (Vectors, Words, Tokens, Neighbours, Documents)
+PARTS: tuple[type[Part], ...] = (Vectors, Words, TokenFit, Neighbours, Documents)
 """All parts of a search, in the order in which they add to the scores; then what is excluded is taken off."""
 
 
