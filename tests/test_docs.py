@@ -62,7 +62,7 @@ def test_the_site_can_be_read_in_two_hours():
     assert words[DOCS / "results.md"] <= 1_500
 
 
-@pytest.mark.parametrize(("what", "block"), [("a recipe", 0), ("an evaluation task", 2)])
+@pytest.mark.parametrize(("what", "block"), [("a recipe", 0), ("an evaluation task", 2), ("a file format", 4)])
 def test_the_page_on_extending_counts_the_names_that_are_needed(what, block):
     taken = {}
     for node in ast.walk(ast.parse(blocks_of(DOCS / "extend.md")[block])):
