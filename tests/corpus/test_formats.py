@@ -53,6 +53,8 @@ def test_front_matter_is_fields_and_what_is_none_is_text(write):
     (paragraph,) = read_paragraphs(source)
     assert paragraph.fields == {"title": "Pumps", "tags": "oil, seal", "year": 2024}
     assert paragraph.headings == ("Pumps",)
+    long = "How the pumps of the cellar are opened, cleaned, and closed again."
+    assert long in whole(write("c.md", f"---\ndescription: {long}\n---\nText.\n"))
     assert ("not: [closed",) in [headings for _, headings, *_ in blocks(write("b.md", "---\nnot: [closed\n---\nText."))]
     bomb = ["---", "a: &a [x, x]", *(f"{c}: &{c} [*{b}, *{b}]" for b, c in zip("abcde", "bcdef", strict=True)), "---"]
     assert front_matter(enumerate(bomb, 1))[0] == {}, "what stands for gigabytes is not read as YAML"

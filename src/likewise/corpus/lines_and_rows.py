@@ -237,7 +237,7 @@ def texts_of_rows(source: Source) -> Iterator[tuple[int, dict[str, Any], str]]:
             strict.
     """
     name = source.options.field or ""
-    good, first, before = False, "", source.report.dropped.get("bad row", 0)
+    good, first, before, line = False, "", source.report.dropped.get("bad row", 0), 0
     for line, row in read_rows(source):
         if reason := _no_text(row, name):
             first = first or f"{source.path}:{line}: {reason}"
@@ -249,6 +249,8 @@ def texts_of_rows(source: Source) -> Iterator[tuple[int, dict[str, Any], str]]:
         yield line, row, without_invisible(row[name] or "")
     if not good and source.report.dropped.get("bad row", 0) > before:
         raise CorpusError(first or source.report.notes[-1])
+    if not line and source.size:
+        source.report.note(f"{source.path}: there is no row in it")
 
 
 def _jsonl(source: Source) -> Iterator[NumberedRow]:

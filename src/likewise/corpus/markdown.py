@@ -365,4 +365,4 @@ def without_links(text: str) -> str:
     >>> without_links('See [the *list*](a.md "A list") and ![](b.png).')
     'See the *list* and .'
     """
-    return _LINK.sub(r"\1", text)
+    return _LINK.sub(r"\1", _LINK.sub(r"\1", text))  # a picture may be the words of a link

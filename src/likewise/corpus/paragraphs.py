@@ -24,6 +24,7 @@ from likewise.corpus.sentence_splitter import (
 from likewise.corpus.wiki import is_sentence_like, read_articles
 
 Layout = Literal["line", "prose", "wrapped"]
+_LONG_FIELD = 60  # characters
 SAMPLE_LINES = 500
 """Lines of a file that decide how it is split."""
 
@@ -144,6 +145,9 @@ def _blocks(source: Source) -> Iterator[tuple[Block, Mapping[str, Any]]]:
         fields, first = front_matter(lines)
         title = str(fields.get("title") or "")
         text, mark = chain(first, lines), MARKED.get(format_suffix(source.path))
+        for value in fields.values():
+            if isinstance(value, str) and value != title and len(value) > _LONG_FIELD:  # an abstract is text, too
+                yield Block("prose", [(1, " ".join(value.split()))], (title,) if title else ()), fields
         blocks = markdown_blocks(mark(text) if mark else text, titles=[title], escaped=mark is not None)
         yield from ((_without_links(block) if mark is None else block, fields) for block in _or_title(blocks, 1, title))
         return

@@ -35,6 +35,7 @@ _OTHER_STOPS = re.compile(
     r"|(?<=[.!?…])\s+(?=[¿¡])"
 )
 _THAI_GAP = re.compile("(?<=[\u0e00-\u0eff]) +(?=[\u0e00-\u0eff])")
+_OTHER_SIGNS = re.compile("[¿¡\u0530-\u1fff\u3000-\uffff]")
 _THAI_CLAUSE = 40  # characters; Thai and Lao have a blank between sentences, and between some clauses
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -48,7 +49,7 @@ def word_count(text: str) -> int:
     (3, 5)
     """
     words = len(text.split())
-    return words if text.isascii() else words + len(_UNSPACED.findall(text)) // 2
+    return words if text.isascii() or not _UNSPACED.search(text) else words + len(_UNSPACED.findall(text)) // 2
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -65,7 +66,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     import nupunkt  # loads its model at the first call
 
     spans = nupunkt.sent_spans(text)
-    if text.isascii():
+    if text.isascii() or not _OTHER_SIGNS.search(text):
         return spans
     return [part for begin, end in spans for part in _divided(text, begin, end)]
 

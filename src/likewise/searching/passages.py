@@ -196,9 +196,8 @@ class Splitting:
         An entry of a list begins a line.
         """
         held, begin, words, tokens = "", 0, 0, 0
-        sentences = [(line, " ".join(text.split())) for line, text in placed]
-        room = self._room([text for _, text in sentences], title)
-        for line, sentence, size, length in self._sized(sentences, room):
+        room = self._room([text for _, text in placed], title)
+        for line, sentence, size, length in self._sized(placed, room):
             if held and (words + size > self.words or tokens + length > room):
                 yield begin, held
                 held, words, tokens = "", 0, 0
@@ -215,7 +214,9 @@ class Splitting:
 
     def _sized(self, sentences: Sequence[Placed], room: int) -> Iterator[tuple[int, str, int, int]]:
         """Yield the line, the text, the words and the tokens of sentences, in pieces where they are too long."""
-        parts = [(line, part) for line, text in sentences for part in _slices(text)]
+        parts = list(sentences)
+        if any(len(text) > _SLICE for _, text in parts):
+            parts = [(line, part) for line, text in parts for part in _slices(text)]
         counts = self.limit.counts([text for _, text in parts]) if self.limit and room else [0] * len(parts)
         for (line, text), tokens in zip(parts, counts, strict=True):
             words = word_count(text)
