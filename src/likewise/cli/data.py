@@ -81,8 +81,9 @@ def data() -> CommandTable:
 
 _STATES = {
     "there": "there already",
-    "checked": "fetched, its checksum is the known one",
-    "recorded": "fetched; its checksum was not known before and is recorded for the next time",
+    "checked": "fetched, its checksum is the one that the hub states",
+    "fetched": "fetched",
+    "copied": "taken from the copy",
 }
 
 
@@ -100,7 +101,7 @@ def get(
     overwrite: Annotated[bool, Option("--overwrite", help="Fetch again, and replace what is there.")] = False,
 ) -> None:
     """Fetch a data set at its pinned revision, check it, and put it into SentEval's layout."""
-    from likewise.corpus.downloads import LOCK, data_folder, get_data
+    from likewise.corpus.downloads import data_folder, get_data
     from likewise.runs.progress import Progress
 
     folder = out or data_folder()
@@ -110,8 +111,6 @@ def get(
         typer.echo(f"{file.path}: {_STATES[state]}")
         for path in file.made:
             typer.echo(f"  {folder / path}")
-    if "recorded" in found.values():
-        typer.echo(f"checksums: {folder / LOCK}")
     if folder.resolve() != data_folder().resolve():
         typer.echo(f"evaluate with --data {folder}, or set LIKEWISE_DATA to it")
 

@@ -189,9 +189,9 @@ class Book(_BySuffix):
         from bs4 import BeautifulSoup
 
         with zipfile.ZipFile(path) as archive:
-            container = BeautifulSoup(archive.read("META-INF/container.xml"), "html.parser")
+            container: Any = BeautifulSoup(archive.read("META-INF/container.xml"), "html.parser")
             name = container.find("rootfile")["full-path"]
-            package = BeautifulSoup(archive.read(name), "html.parser")
+            package: Any = BeautifulSoup(archive.read(name), "html.parser")
             items = {item.get("id"): item.get("href") for item in package.find_all("item")}
             chapters = [items[one.get("idref")] for one in package.find_all("itemref") if one.get("idref") in items]
             for number, chapter in enumerate(chapters, 1):

@@ -17,14 +17,16 @@ from hashlib import blake2b
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.sources import Spec
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, cached, made_in_cache
+
+if TYPE_CHECKING:
+    from likewise.corpus.sources import Spec
 
 GivenTexts = str | PathLike[str] | Iterable[Any]
 """Files, folders or patterns by their names; a list, a column or any other iterable of texts; or rows: mappings, or a
@@ -172,7 +174,7 @@ def _is_there(name: str) -> bool:
     """Return whether a string names a file, or a pattern that some file matches."""
     if not name or len(name) > _LONGEST_NAME or "\n" in name or "\0" in name:
         return False
-    if name == "bundled:wiki-sample":
+    if name == "bundled:wiki-sample" or name.startswith("hf:"):
         return True
     with suppress(OSError, ValueError, RuntimeError):
         path = Path(name).expanduser()

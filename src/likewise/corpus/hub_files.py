@@ -1,7 +1,6 @@
 """The data that `likewise data get` fetches: files on the Hugging Face hub, their destinations, and their unpacking.
 
-Revisions are commits of the repositories, as the hub's own pages name them. The checksums could not be learned without
-the files themselves: the first fetch writes them into a lock file of the data folder, and later fetches are held to it.
+Revisions are commits of the repositories, as the hub's own pages name them.
 """
 
 import codecs
@@ -34,11 +33,6 @@ class HubFile:
     path: str
     megabytes: float
     made: tuple[str, ...]
-
-    @property
-    def key(self) -> str:
-        """Its name in the lock file."""
-        return f"{self.repo}@{self.revision}/{self.path}"
 
     @property
     def name(self) -> str:

@@ -17,13 +17,14 @@ from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick, check_ends, format_suffix, read_head
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
 from likewise.corpus.foreign import CONVERTED, DOCUMENTS, converted
+from likewise.corpus.hub_rows import PREFIX, field_of, hub_rows
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, read_rows
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, cached, made_in_cache
 from likewise.runs.progress import Progress
 
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
-"""A path, a folder, a glob, `bundled:wiki-sample`, or a list of these."""
+"""A path, a folder, a glob, `bundled:wiki-sample`, `hf:NAME[:CONFIG][:SPLIT][:COLUMN]`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _TOLD = 3  # lines on files that are left out
@@ -75,6 +76,8 @@ def _expand(entry: str, exclude: Sequence[str] = ()) -> list[Path]:
         if entry != "bundled:wiki-sample":
             raise CorpusError(f"unknown corpus {entry!r}: the one that is bundled is bundled:wiki-sample")
         return [wiki_sample_path()]
+    if entry.startswith(PREFIX):
+        return [hub_rows(entry)]
     path = Path(entry).expanduser()
     if path.is_dir():
         listing = list_folder(path, exclude)
@@ -184,6 +187,8 @@ def open_source(
         tick: called with the bytes that are converted.
         report: that of the source.
     """
+    if options.field is None and (field := field_of(path)):
+        options = options.updated(field=field)
     source = Source(path, options, _kind(Source(path, options)), report if report is not None else CorpusReport())
     if source.kind == "document" and source.document in CONVERTED:
         converted(path, source.document, options, tick)
