@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple
 
 MEMORY = 2 << 30
 """Bytes that one file may take beyond what the libraries do."""
@@ -60,33 +60,27 @@ class Page(NamedTuple):
     cells: Sequence[Any] = ()
 
 
-class Converter(Protocol):
-    """A format of documents.
+class Converter:
+    """A format of documents; a new one is a subclass, in `CONVERTERS`.
 
     Attributes:
         suffixes: the endings of its files.
         unit: what a place in it is called, "" if it has none.
     """
 
-    suffixes: ClassVar[tuple[str, ...]]
-    unit: ClassVar[str]
-
-    def accepts(self, suffix: str) -> bool:
-        """Return whether it reads files of an ending."""
-
-    def convert(self, path: Path) -> Iterator[Page | int]:
-        """Yield the pages of a file; a number says how many there will be, and that it goes on."""
-
-
-class _BySuffix:
     suffixes: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = ""
 
     def accepts(self, suffix: str) -> bool:
+        """Return whether it reads files of an ending."""
         return suffix in self.suffixes
 
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the pages of a file; a number says how many there will be, and that it goes on."""
+        raise NotImplementedError
 
-class WebPage(_BySuffix):
+
+class WebPage(Converter):
     """Web pages, without what stands on each page of a site."""
 
     suffixes = (".html", ".htm", ".xhtml")
@@ -96,7 +90,7 @@ class WebPage(_BySuffix):
         yield _of_html(path.read_bytes())
 
 
-class Word(_BySuffix):
+class Word(Converter):
     """Word files."""
 
     suffixes = (".docx",)
@@ -110,7 +104,7 @@ class Word(_BySuffix):
             yield _of_html(mammoth.convert_to_html(pre_process_docx(file)).value)
 
 
-class Slides(_BySuffix):
+class Slides(Converter):
     """Slides of PowerPoint."""
 
     suffixes = (".pptx",)
@@ -130,7 +124,7 @@ class Slides(_BySuffix):
             yield Page(int(number), rest.replace("### Notes:", "Notes:"), title[2:].strip())
 
 
-class Pdf(_BySuffix):
+class Pdf(Converter):
     """PDF files, without the lines that stand above or below the text of most pages."""
 
     suffixes = (".pdf",)
@@ -158,7 +152,7 @@ class Pdf(_BySuffix):
             yield Page(number, text)
 
 
-class Sheets(_BySuffix):
+class Sheets(Converter):
     """Sheets of Excel: a row a page; the first row with cells is the header."""
 
     suffixes = (".xlsx", ".xlsm")
@@ -176,7 +170,7 @@ class Sheets(_BySuffix):
                     yield Page(number, f"| {' | '.join(shown)} |", sheet.title, cells=list(cells))
 
 
-class Book(_BySuffix):
+class Book(Converter):
     """E-books: a chapter a page."""
 
     suffixes = (".epub",)
@@ -200,7 +194,7 @@ class Book(_BySuffix):
                 yield page._replace(place=number)
 
 
-class OpenDocument(_BySuffix):
+class OpenDocument(Converter):
     """Texts of LibreOffice."""
 
     suffixes = (".odt",)
@@ -214,7 +208,7 @@ class OpenDocument(_BySuffix):
         yield Page(0, "\n\n".join(_of_open_document(body)), form="markdown")
 
 
-class Mail(_BySuffix):
+class Mail(Converter):
     """Mails: the subject is the title."""
 
     suffixes = (".eml",)
@@ -228,7 +222,7 @@ class Mail(_BySuffix):
             yield _of_mail(BytesParser(policy=policy.default).parse(file), 0)
 
 
-class Mailbox(_BySuffix):
+class Mailbox(Converter):
     """Boxes of mails: a mail a page."""
 
     suffixes = (".mbox",)
