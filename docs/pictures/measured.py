@@ -62,14 +62,14 @@ def speed(theme: dict[str, Any]) -> None:
         ("the same,\nlikewise", onnx, base, 0, (14, -36)),
         ("arccse", onnx, average("arccse", "arccse, mean pooling"), 0, (10, 5)),
         (
-            "gclsr light, GloVe",
+            "gclsr, GloVe",
             rate["light bundled:glove"],
             average("gclsr", "regions 1 alone, no attention"),
             2,
             (0, -20),
         ),
         (
-            "gclsr light,\ndistilled words",
+            "gclsr,\ndistilled words",
             rate["light distilled:bundled:minilm"],
             average("gclsr", "untrained, distilled, regions 1 alone, no attention"),
             2,
@@ -82,7 +82,7 @@ def speed(theme: dict[str, Any]) -> None:
             2,
             (0, -36),
         ),
-        ("light", rate["learnt bundled:minilm"], average("light", "light"), 2, (0, 10)),
+        ("train light", rate["learnt bundled:minilm"], average("light", "light"), 2, (0, 10)),
     ]
     _, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
     for name, x, y, color, shift in points:
