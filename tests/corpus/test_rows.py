@@ -1,6 +1,7 @@
 """Rows of every kind of file: their form is seen, and one that is none does not cost the others."""
 
 import json
+import unicodedata
 
 import pytest
 
@@ -127,3 +128,10 @@ def test_sheets_are_rows_if_a_field_is_named(tmp_path):
         (4, "The valve is shut."),
         (2, "The fan is loud."),
     ]
+
+
+def test_names_of_fields_are_composed(write):
+    decomposed = unicodedata.normalize("NFD", "größe")
+    path = write("a.jsonl", json.dumps({decomposed: "One two three.", "text": "x"}) + "\n")
+    for name in (decomposed, "größe"):
+        assert list(read_sentences(path, CorpusOptions(field=name))) == ["One two three."]

@@ -116,7 +116,8 @@ def _show_indexed(found: Any) -> None:
     typer.echo(there)
     reasons = [*found.unread, *(reason for reason in found.skipped if reason not in found.unread)]
     for reason in reasons[:_TOLD]:
-        typer.echo(f"skipped: {printable(reason)}", err=True)
+        what = "reading" if ": read as " in reason or ", and read as " in reason else "skipped"
+        typer.echo(f"{what}: {printable(reason)}", err=True)
     if len(reasons) > _TOLD:
         typer.echo(f"skipped: {counted(len(reasons) - _TOLD, 'more line')} of this kind", err=True)
 

@@ -226,7 +226,8 @@ def _no_text(row: dict[str, Any], field: str) -> str:
 
 def read_rows(source: Source) -> Iterator[NumberedRow]:
     """Yield the rows of a file of any kind that has rows; the report names those that cannot be read."""
-    yield from READERS.get(source.kind, _jsonl)(source)
+    for number, row in READERS.get(source.kind, _jsonl)(source):
+        yield number, row if "".join(row).isascii() else {without_invisible(name): row[name] for name in row}
 
 
 def texts_of_rows(source: Source) -> Iterator[tuple[int, dict[str, Any], str]]:
@@ -236,7 +237,7 @@ def texts_of_rows(source: Source) -> Iterator[tuple[int, dict[str, Any], str]]:
         CorpusError: no row of the first 1,000 has a text, which is the fault of the file or the field; or the source is
             strict.
     """
-    name = source.options.field or ""
+    name = without_invisible(source.options.field or "")
     good, first, before, line = False, "", source.report.dropped.get("bad row", 0), 0
     for line, row in read_rows(source):
         if reason := _no_text(row, name):

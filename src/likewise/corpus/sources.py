@@ -156,7 +156,7 @@ def find_sources(
     for sentence in [*errors, *(one for listing in listings for one in (*listing.unread.values(), *listing.left_out))]:
         report.note(sentence)
     if progress is not None:
-        tell(report, progress)
+        tell(report, progress, what="left out")
     if options.field is not None and not any(source.kind in READERS for source in sources):
         raise CorpusError(
             f"{sources[0].path}: field {options.field!r} was given, but no file here is JSONL, CSV or Parquet: leave "
@@ -165,17 +165,18 @@ def find_sources(
     return sources
 
 
-def tell(report: CorpusReport, progress: Progress, since: int = 0) -> None:
+def tell(report: CorpusReport, progress: Progress, since: int = 0, what: str = "reading") -> None:
     """Show the first notes of a report, and how many more there are.
 
     Args:
         since: notes that have been shown before.
+        what: the word before each.
     """
     told = report.told[since:]
     for sentence in told[:_TOLD]:
-        progress.tell(f"left out: {sentence}")
+        progress.tell(f"{what}: {sentence}")
     if len(told) > _TOLD:
-        progress.tell(f"left out: {counted(len(told) - _TOLD, 'more line')} of this kind")
+        progress.tell(f"{what}: {counted(len(told) - _TOLD, 'more line')} of this kind")
 
 
 def open_source(

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.downloads import data_folder
+from likewise.corpus.encodings import AUTO
 from likewise.corpus.files import strict_lines
 from likewise.corpus.lines_and_rows import Source, read_rows
 from likewise.evaluation.task import DataError, Task, TaskMissing
@@ -110,7 +111,7 @@ def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[st
 
     Cells are stripped. With a comma as the separator they may be quoted; between tabs a quote is only a sign.
     """
-    lines = read_lines(path)
+    lines = read_lines(path, AUTO)
     rows: Iterable[tuple[int, list[str]]]
     if separator == "\t":
         rows = enumerate((line.split("\t") for line in lines), start=1)

@@ -23,7 +23,13 @@ _SIGN = re.compile(r"\w")
 _SYMBOL = re.compile("[\u00a2-\u00b6\u2100-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]")
 _SLICE = 1 << 14
 """Characters of a sentence that are looked at together; a tokenizer may take long for a word of a million signs."""
+_LONG_WORD = 30
 _SPARE = 2  # tokens: a part of a word may be another token where it is cut
+
+
+def _size(text: str) -> int:
+    """Return the number of words of a text, of which one of more than 30 letters counts as several."""
+    return max(word_count(text), len(text) // _LONG_WORD)
 
 
 def passage_text(title: str, text: str) -> str:
@@ -219,26 +225,26 @@ class Splitting:
             parts = [(line, part) for line, text in parts for part in _slices(text)]
         counts = self.limit.counts([text for _, text in parts]) if self.limit and room else [0] * len(parts)
         for (line, text), tokens in zip(parts, counts, strict=True):
-            words = word_count(text)
+            words = _size(text)
             if words <= self.words and tokens <= room:
                 yield line, text, words, tokens
                 continue
             for piece in self._cut(text):
                 if not self.limit or not room or self.limit.counts([piece])[0] <= room:
-                    yield line, piece, word_count(piece), self.limit.counts([piece])[0] if self.limit and room else 0
+                    yield line, piece, _size(piece), self.limit.counts([piece])[0] if self.limit and room else 0
                     continue
                 for short in self.limit.pieces(piece, room - _SPARE):
-                    yield line, short.strip(), word_count(short), self.limit.counts([short])[0]
+                    yield line, short.strip(), _size(short), self.limit.counts([short])[0]
 
     def _cut(self, text: str) -> Iterator[str]:
         """Yield a text in pieces that are no longer than a passage in words."""
         words = text.split()
         for begin in range(0, len(words), self.words):
             piece = " ".join(words[begin : begin + self.words])
-            step = max(1, len(piece) * self.words // max(1, word_count(piece)))
-            if word_count(piece) <= self.words:
+            step = max(1, len(piece) * self.words // max(1, _size(piece)))
+            if _size(piece) <= self.words:
                 yield piece
-            else:  # of a script without blanks
+            else:  # of a script without blanks, or of no words
                 yield from (piece[start : start + step] for start in range(0, len(piece), step))
 
     def _lines(self, placed: Sequence[Placed], title: str) -> Iterator[Placed]:
@@ -249,7 +255,7 @@ class Splitting:
         texts = [text for _, text in placed]
         room = self._room(texts, title)
         tokens = self.limit.counts(texts) if self.limit and room else [0] * len(texts)
-        sizes = [(word_count(text), count) for text, count in zip(texts, tokens, strict=True)]
+        sizes = [(_size(text), count) for text, count in zip(texts, tokens, strict=True)]
         first = 2 if len(placed) > 2 and is_delimiter(texts[1]) else 0
         above = (sum(words for words, _ in sizes[:first]), sum(count for _, count in sizes[:first]))
         if above[0] > self.words // 2 or (room and above[1] > room // 2):  # a header that leaves no room is given once

@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from likewise.corpus.files import format_suffix
+from likewise.corpus.lines_and_rows import Source, csv_form
 from likewise.corpus.tables import TableRow, read_table
 from likewise.errors import counted
 from likewise.evaluation.data import OwnTask, is_number, table_rows
@@ -40,7 +41,7 @@ def rated_rows(path: Path) -> Iterator[TableRow]:
         yield from read_table(path, COLUMNS)
         return
     last = False  # where the score is
-    for i, (where, cells) in enumerate(table_rows(path, "\t" if tabs else ",")):
+    for i, (where, cells) in enumerate(table_rows(path, "\t" if tabs else csv_form(Source(path)).separator)):
         if i == 0 and _NAMES & {cell.lower() for cell in cells} and not any(map(is_number, cells)):
             yield from read_table(path, COLUMNS)
             return
