@@ -29,6 +29,7 @@ from likewise.cli.shared_options import (
 )
 from likewise.runs.options import OptionError, read_toml
 from likewise.runs.plugins import COMPARED, not_installed
+from likewise.runs.progress import Progress
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -148,24 +149,28 @@ def _train_by(name: str) -> Any:
         corpus_options: Any,
         options: Any,
     ) -> None:
-        show_outcome(
-            likewise.train(
-                name,
-                corpus,
-                base=base,
-                out=out,
-                preset=preset,
-                seed=seed,
-                data=data,
-                corpus_options=corpus_options,
-                resume=resume,
-                overwrite=overwrite,
-                keep_checkpoints=keep_checkpoints,
-                quiet=quiet,
-                **options,
-            ),
-            quiet,
+        result = likewise.train(
+            name,
+            corpus,
+            base=base,
+            out=out,
+            preset=preset,
+            seed=seed,
+            data=data,
+            corpus_options=corpus_options,
+            resume=resume,
+            overwrite=overwrite,
+            keep_checkpoints=keep_checkpoints,
+            quiet=quiet,
+            **options,
         )
+        show_outcome(result, quiet)
+        from likewise.inference.model_export import keep_export
+        from likewise.inference.tokens import SENTENCES
+        from likewise.runs import processes
+
+        if processes.is_first():
+            keep_export(out, SENTENCES, Progress(quiet))
 
     run.__doc__ = summary(recipe)
     return with_presets(command(run), recipe)

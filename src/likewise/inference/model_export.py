@@ -177,8 +177,10 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
     if os.environ.get(VARIABLE, "").strip().lower() == "never" or not texts:
         return
     with suppress(LikewiseError, UnfitModel, OSError):
-        if made_in_cache(cache_folder() / "engines"):
-            _in_cache(load(name, device="cpu", precision="fp32"), None, sample_of(texts), progress)
+        made_in_cache(cache_folder() / "engines")  # an error, if it is only read
+        model = load(name, device="cpu", precision="fp32")
+        if policy_of(model).missing_export() is not None:
+            _in_cache(model, None, sample_of(texts), progress)
 
 
 def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[str], progress: Progress) -> list[Path]:
@@ -190,7 +192,7 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
     """
     fits(model, texts, default_prompt(model))
     policy = policy_of(model)
-    usable: list[EngineVariant] = [pair for pair in candidates(DEFAULT) if pair[0] in (format or tuple(MAKERS))]
+    usable: list[EngineVariant] = [pair for pair in candidates(DEFAULT) if pair[0] in ([format] if format else MAKERS)]
     pair = policy.missing_export() if format is None else next(iter(usable), None)
     if pair is None:  # it is there, or none would be faster
         pair = next((pair for pair in usable if policy.is_there(pair)), None)
