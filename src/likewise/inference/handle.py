@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 BY_EXPORT = "onnx fp32"
 """The engine of a model that is not loaded, in words."""
 _FACTS = "facts.json"
-_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+_FORMAT = 2
+"""Of the facts: those of another one are found anew."""
+_ROLES: tuple[Role, ...] = ("query", "document")
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Facts:
         dimension: the length of its vectors.
         longest: the most tokens that it reads; None if there is no limit.
         truncate_dim: the length that its vectors are cut to; None keeps them whole.
-        prompts: by name; "" is the default one.
+        prompts: of a query and of a document, by role; "" is that of any other text.
         tokenizer: a hash of the tokenizer; None where the fast path does not take the model.
         tokens: the length of the vectors that it has for the tokens of a text; 0 if it has none.
     """
@@ -63,12 +65,13 @@ class Facts:
     @classmethod
     def of(cls, model: SentenceTransformer) -> Facts:
         """Return the facts about a loaded model."""
+        from likewise.encoder.settings import ModelSettings
         from likewise.inference.engines.graph import fingerprint, token_dimension
-        from likewise.inference.load_model import default_prompt
         from likewise.inference.model_tokens import UnfitModel, fits
         from likewise.inference.vectors import dimension
 
-        prompts = {name: text for name, text in model.prompts.items() if text} | {"": default_prompt(model)}
+        settings = ModelSettings.of(model)
+        prompts = {role: settings.prompt(role) for role in _ROLES} | {"": settings.prompt()}
         try:
             tokenizer, tokens = fits(model, [], "".join(prompts.values())).hash, token_dimension(model)
         except UnfitModel:
@@ -78,8 +81,7 @@ class Facts:
 
     def prompt(self, role: Role | None = None) -> str:
         """Return the prompt that the model puts before a query, a document, or any text; "" if it has none."""
-        named = (self.prompts.get(name) for name in _PROMPTS[role]) if role else iter(())
-        return next(filter(None, named), None) or self.prompts.get("", "")
+        return self.prompts[role or ""]
 
     def side(self, role: Role | None = None) -> TextSide:
         """Return prompt and route of a query, a document, or any text."""
@@ -326,4 +328,4 @@ def _state(name: str | os.PathLike[str]) -> list[str]:
         raise LookupError(name)
     files = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
     state = [f"{path.relative_to(folder)} {about.st_size} {about.st_mtime_ns}" for path, about in files]
-    return [f"{__version__} {folder}", *state]
+    return [f"{__version__} {_FORMAT} {folder}", *state]

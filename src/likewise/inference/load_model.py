@@ -1,6 +1,5 @@
 """Loading a sentence encoder whose `encode` is fast, and the result of a job that ends with a model."""
 
-import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.saved_models import open_model
+from likewise.encoder.settings import ModelSettings
 from likewise.errors import LikewiseError
 from likewise.inference.encoder import Encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
@@ -24,7 +24,6 @@ from likewise.runs.cache import cached
 _TOLD = ("recipe", "base", "chosen", "reason", "steps", "best")
 """Facts of a record that `repr` says."""
 _SIDES = ("truncation_side", "padding_side")
-_SETTINGS = ("max_seq_length", "truncate_dim", "default_prompt_name", "similarity_fn_name")
 
 __all__ = ["LoadError", "check_loadable", "load"]
 
@@ -75,7 +74,7 @@ def load(
 
 def default_prompt(model: SentenceTransformer) -> str:
     """Return the default prompt that `encode` puts before each text; "" if there is none."""
-    return model.prompts.get(model.default_prompt_name or "") or ""
+    return ModelSettings.of(model).prompt()
 
 
 def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
@@ -100,11 +99,11 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
             if _content(load(traced, precision="fp32")) == content:
                 return traced
     kept = str(cached("bases", content, lambda made: _save(base, made)))
-    if _reading(load(kept, precision="fp32")) != _reading(base):
+    if ModelSettings.of(load(kept, precision="fp32")).key != ModelSettings.of(base).key:
         # Some tokenizers of transformers are built anew from their vocabulary, without what was set on them.
         raise LoadError(
-            "the base's tokenizer was changed after it was loaded (its normalizer, pre-tokenizer or special tokens), "
-            "and a saved copy does not keep that: change the texts instead, or give a folder that reads them so"
+            "the base was changed after it was loaded in a way that a saved copy does not keep (such as a tokenizer's "
+            "normalizer, pre-tokenizer or special tokens): change the texts instead, or give a folder that has it so"
         )
     return kept
 
@@ -128,22 +127,11 @@ def _origin(model: SentenceTransformer) -> str:
 def _content(model: SentenceTransformer) -> str:
     """Return a fingerprint of all that decides the vectors of an encoder: its class does not."""
     digest = blake2b(digest_size=16)
-    named = [getattr(model, name, None) for name in _SETTINGS]
-    digest.update(f"{[*map(repr, model.children())]} {named} {sorted(model.prompts.items())}".encode())
-    digest.update(_reading(model))
+    digest.update(f"{[*map(repr, model.children())]} {ModelSettings.of(model).key}".encode())
     for name, tensor in model.state_dict().items():
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
-
-
-def _reading(model: SentenceTransformer) -> bytes:
-    """Return all that a model's tokenizer reads a text by, less the padding and truncation that each call sets anew."""
-    tokenizer: Any = getattr(model[0], "tokenizer", None)
-    sides = [getattr(tokenizer, name, None) for name in _SIDES]
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    known = {} if backend is None else json.loads(backend.to_str()) | {"padding": None, "truncation": None}
-    return json.dumps([sides, known], sort_keys=True).encode()
 
 
 def opened(model: SentenceTransformer | str | os.PathLike[str]) -> tuple[SentenceTransformer, str]:

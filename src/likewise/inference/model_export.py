@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
+from likewise.encoder.settings import ModelSettings
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineVariant
 from likewise.inference.engines.graph import fingerprint, least_tokens
@@ -133,13 +133,13 @@ def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
 
 def _settings(model: SentenceTransformer) -> dict[str, Any]:
     """Return the settings that a caller of an export has to obey."""
-    prompts = {name: text for name, text in model.prompts.items() if text}
+    settings = ModelSettings.of(model)
     return {
-        "max_tokens": model.max_seq_length,
-        "prompt": default_prompt(model),
-        "prompts": prompts,
-        "truncate_dim": model.truncate_dim,
-        "similarity": model.similarity_fn_name,
+        "max_tokens": settings.max_length,
+        "prompt": settings.prompt(),
+        "prompts": {name: text for name, text in settings.prompts.items() if text},
+        "truncate_dim": settings.truncate_dim,
+        "similarity": settings.similarity,
     }
 
 
@@ -152,13 +152,14 @@ def _tokenizer_of(model: SentenceTransformer) -> dict[str, str]:
 
 def _check_graph(model: SentenceTransformer) -> None:
     """Check that one graph of ids and mask, and a prompt before the text, give a model's vectors."""
-    if any(isinstance(module, Router) for module in model.modules()):
+    settings = ModelSettings.of(model)
+    if settings.routes:
         raise CannotExport(
             "The model cannot be exported: it has a Router, with other modules for queries than for documents, and an "
             "export is one graph: export the model of each route by itself."
         )
-    prompts = [name for name, text in model.prompts.items() if text]
-    if prompts and not all(getattr(module, "include_prompt", True) for module in model):
+    prompts = [name for name, text in settings.prompts.items() if text]
+    if prompts and not settings.include_prompt:
         raise CannotExport(
             f"The model cannot be exported: its pooling leaves the prompt out (include_prompt), and a graph does not "
             f"know where a prompt ends (prompts: {', '.join(prompts)}). Use it with torch, or take the prompts off."
