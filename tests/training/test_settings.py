@@ -17,6 +17,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 
 import likewise
 from likewise.encoder.adapters import adapters_of
+from likewise.encoder.location import LoadError
 from likewise.encoder.settings import ModelSettings
 from likewise.errors import LikewiseError, MissingExtraError
 from likewise.runs.options import OptionError
@@ -180,6 +181,12 @@ def test_each_setting_is_kept_or_refused_by_name(outcomes, forms, verbs):
             start, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table: settings -->\n")
             PAGE.write_text(f"{start}<!-- table: settings -->\n{text}\n<!-- end -->{rest.partition('<!-- end -->')[2]}")
         assert text in PAGE.read_text(encoding="utf-8")
+
+
+def test_adapt_refuses_what_it_cannot_obey_before_the_corpus_is_read(forms, tmp_path):
+    for form, named in (("routes", "routes"), ("all", "truncate_dim")):
+        with pytest.raises(LoadError, match=named):
+            likewise.adapt(tmp_path / "no such corpus", base=forms[form], out=tmp_path / "out")
 
 
 def test_a_saved_model_gives_the_vectors_of_sentence_transformers(outcomes, sentences):

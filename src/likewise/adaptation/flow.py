@@ -20,6 +20,7 @@ from likewise.corpus import CorpusOptions
 from likewise.corpus.given import GivenTexts, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.passages import Passage, read_passages
+from likewise.encoder.settings import ModelSettings
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
 from likewise.evaluation.pairs import RatedPairs
@@ -80,6 +81,12 @@ def adapt(
     check_target(out)
     complete_installation(out)
     base = base_name(base)
+    ModelSettings.named(base).check(
+        base,
+        "adapt",
+        routes="it has one map for all texts; take `finetune triplets`, which teaches both routes",
+        truncate_dim="its map is learnt on whole vectors; give the base without it",
+    )
     texts = BaseTexts(load(base, precision="fp32"), base)
     given = given_texts(corpus, corpus_options)
     passages = read_passages(given.files, given.options, seed=chosen.seed, progress=progress)

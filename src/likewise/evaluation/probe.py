@@ -95,7 +95,7 @@ def probe(vectors: np.ndarray, labels: np.ndarray, trials: Sequence[Fold], stren
         checked = np.mean([_accuracies(vectors, labels, check, ordered) for check in trial.checks], axis=0)  # (R,)
         # Rounded as SentEval does, so that differences of less than a row do not decide.
         best = int(np.round(100 * checked, 2).argmax())
-        model = _classifier(classes).set_params(C=ordered[best]).fit(vectors[trial.train], labels[trial.train])
+        model = _classifier(ordered[best]).fit(vectors[trial.train], labels[trial.train])
         predictions[trial.test], covered[trial.test] = model.predict(vectors[trial.test]), True
         shares.append((predictions[trial.test] == labels[trial.test]).mean())
         chosen.append(ordered[best])
@@ -108,14 +108,12 @@ def _accuracies(vectors: np.ndarray, labels: np.ndarray, fold: Fold, strengths: 
 
     Each optimum is the start of the search for the next.
     """
-    model = _classifier(labels)
+    model = _classifier(strengths[0])
     train, right = (vectors[fold.train], labels[fold.train]), (vectors[fold.test], labels[fold.test])
     return [model.set_params(C=strength).fit(*train).score(*right) for strength in strengths]
 
 
-def _classifier(labels: np.ndarray) -> Any:
-    """Return a logistic regression with the search that is fast for its number of classes."""
+def _classifier(strength: float) -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    two = len(np.unique(labels)) == 2
-    return LogisticRegression(solver="newton-cholesky" if two else "lbfgs", tol=1e-5, max_iter=2000, warm_start=True)
+    return LogisticRegression(C=strength, tol=1e-4, max_iter=2000, warm_start=True)
