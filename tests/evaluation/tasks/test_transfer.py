@@ -90,7 +90,7 @@ def test_a_broken_model_is_refused(tiny_model, small, folder):
 
 
 def test_a_score_that_is_not_finite_is_undefined(tiny_model, small, folder, monkeypatch):
-    monkeypatch.setattr("likewise.inference.vectors.all_finite", lambda vectors: vectors)
+    monkeypatch.setattr("likewise.inference.text_encoder.all_finite", lambda vectors: vectors)
     for parameter in tiny_model.parameters():
         parameter.data.fill_(float("nan"))
     report = evaluate(tiny_model, "mr", data=folder)
