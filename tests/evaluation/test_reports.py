@@ -98,3 +98,16 @@ def test_what_latex_would_read_as_its_own_is_escaped():
 def test_python_takes_what_the_command_line_takes(tmp_path, pairs):
     with pytest.raises(likewise.LikewiseError, match="context train"):
         likewise.evaluate(f"origin:{tmp_path}", f"pairs:{pairs}")
+
+
+def test_a_star_says_that_a_difference_from_the_reference_is_sure():
+    cells = {
+        ("base", "t"): Cell({1: 70.0, 2: 70.5, 3: 69.5}),
+        ("far", "t"): Cell({1: 80.0, 2: 80.5, 3: 79.5}),
+        ("near", "t"): Cell({1: 70.4, 2: 69.4, 3: 70.4}),
+    }
+    table = ScoreTable(("near", "base", "far"), (Column("t", "T"),), cells, reference="base")
+    _, rows = table.texts()
+    assert dict(rows) == {"near": "70.07 ± 0.58", "base": "70.00 ± 0.50", "far": "**80.00** ± 0.50*"}
+    assert "\\textbf{80.00 $\\pm$ 0.50*}" in table.to_latex()
+    assert set(table.differences()) == {"near", "far"}

@@ -90,7 +90,8 @@ def _show_reports(reports: Any) -> None:
     console = Console(highlight=False)
     for columns, rows in (reports.scores.texts(), reports.scores.difference_texts()):
         if rows:
-            turned = list(zip(*(columns, *rows), strict=True))
+            plain = [[cell.replace("**", "") for cell in row] for row in rows]
+            turned = list(zip(*(columns, *plain), strict=True))
             console.print(table_of(("Task" if columns[0] == "Model" else columns[0], *turned[0][1:]), turned[1:]))
             console.print()
     console.print(Text(DIFFERENCES, style="dim"), soft_wrap=True)

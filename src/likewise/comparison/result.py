@@ -134,7 +134,9 @@ class Comparison(Printed):
         """The table of the scores, with the differences of any two rows."""
         cells = {(row.label, name): cell for row in self.rows for name, cell in row.cells.items()}
         notes = {row.label: row.seeds_text() for row in self.rows}
-        return ScoreTable(tuple(row.label for row in self.rows), self.columns, cells, self._items, "Method", notes)
+        return ScoreTable(
+            tuple(row.label for row in self.rows), self.columns, cells, self._items, "Method", notes, self.reference
+        )
 
     def _items(self, label: str, seed: int, task: str) -> Items | None:
         return self._items_of.get((label, seed), {}).get(task)

@@ -153,6 +153,7 @@ class ScoreTable(Printed):
         items_of: (label, seed, task) to what that score is a statistic of; None where it is not known.
         heading: that of the first column.
         notes_of: label to a cell of the last column, such as the number of seeds; empty for no such column.
+        reference: the row that the others are compared with; the first by default.
     """
 
     labels: tuple[str, ...]
@@ -161,6 +162,11 @@ class ScoreTable(Printed):
     items_of: Callable[[str, int, str], Items | None] = lambda *_: None
     heading: str = "Model"
     notes_of: Mapping[str, str] = field(default_factory=dict)
+    reference: str = ""
+
+    def __post_init__(self) -> None:
+        if self.labels and not self.reference:
+            object.__setattr__(self, "reference", self.labels[0])
 
     def best(self, column: Column) -> frozenset[str]:
         """Return the labels with the highest mean of a column; means that agree in two decimals are tied."""
@@ -195,8 +201,8 @@ class ScoreTable(Printed):
         return paired_difference(cells[0].scores, cells[1].scores, ours, theirs)  # type: ignore[union-attr]
 
     def differences(self, other: str | None = None) -> dict[str, dict[str, Difference]]:
-        """Return label and title of a column to the difference from one row, by default the first."""
-        other = other or self.labels[0]
+        """Return label and title of a column to the difference from one row, by default the reference."""
+        other = other or self.reference
         return {
             label: {
                 column.title: found
@@ -237,7 +243,11 @@ class ScoreTable(Printed):
         return found
 
     def texts(self) -> TableTexts:
-        """Return the columns and the cells, the best mean of each column between two asterisks."""
+        """Return the columns and the cells.
+
+        The best mean of each column stands between two asterisks; one asterisk behind a cell says that the interval of
+        its difference from the reference does not hold zero.
+        """
         last = ("Seeds",) if self.notes_of else ()
         columns = (self.heading, *(column.title for column in self.columns), *last)
         rows = [
@@ -251,18 +261,20 @@ class ScoreTable(Printed):
         if cell is None:
             return "–"
         mean, _, spread = str(cell).partition(" ")
-        return f"{f'**{mean}**' if label in self.best(column) else mean} {spread}".rstrip()
+        shown = f"{f'**{mean}**' if label in self.best(column) else mean} {spread}".rstrip()
+        difference = self.difference(label, self.reference, column.name) if label != self.reference else None
+        return f"{shown}*" if difference and difference.is_sure else shown
 
     def difference_texts(self, other: str | None = None) -> TableTexts:
-        """Return the columns and the cells of the differences from one row, by default the first."""
-        other = other or self.labels[0]
+        """Return the columns and the cells of the differences from one row, by default the reference."""
+        other = other or self.reference
         found = self.differences(other)
         titles = [c.title for c in self.columns if any(c.title in row for row in found.values())]
         rows = [(label, *(str(row.get(title, "–")) for title in titles)) for label, row in found.items() if row]
         return (f"Difference from {other}", *titles), rows
 
     def table(self) -> str:
-        """Return the scores, and the differences from the first row, as Markdown."""
+        """Return the scores, and the differences from the reference, as Markdown."""
         blocks = [markdown_table(*self.texts())]
         columns, rows = self.difference_texts() if len(self.labels) > 1 else ((), [])
         if rows:
