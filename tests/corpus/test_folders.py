@@ -74,6 +74,20 @@ def test_what_cannot_be_looked_at_is_named(tree):
     assert "kernel.txt" not in names(listing)
 
 
+def test_a_file_of_the_kernel_and_what_cannot_be_looked_at_are_refused_by_name(tmp_path, monkeypatch):
+    if os.path.exists("/proc/self/status"):  # noqa: PTH110
+        (tmp_path / "status.txt").symlink_to("/proc/kmsg")
+        with pytest.raises(CorpusError, match=r"status\.txt"):
+            find_files(tmp_path / "status.txt")
+
+    def stale(self):
+        raise OSError(116, "Stale file handle")
+
+    monkeypatch.setattr("pathlib.Path.is_dir", stale)
+    with pytest.raises(CorpusError, match="Stale file handle"):
+        find_files(tmp_path / "mount")
+
+
 def test_a_path_that_is_too_long_is_named(tmp_path):
     (tmp_path / "a.txt").write_text("One two three.\n")
     here = os.open(tmp_path, os.O_RDONLY)

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,26 @@ def check_ends(path: Path) -> None:
     """Raise a CorpusError for a device: /dev/zero has no end."""
     if path.is_char_device() or path.is_block_device():
         raise CorpusError(f"{path}: this is a device, not a file: give a file, or a pipe")
+    if path.stat().st_dev in kernel_devices():
+        raise CorpusError(f"{path}: this is a file of the system's kernel, which may wait for ever: copy it first")
+
+
+@cache
+def kernel_devices() -> frozenset[int]:
+    """Return the numbers of the file systems that hold no files of a disk: a read of one may never end."""
+    return frozenset(Path(place).stat().st_dev for place in ("/proc", "/sys") if Path(place).is_dir())
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a path is that of a folder.
+
+    Raises:
+        CorpusError: it cannot be looked at now: its folder is closed, or on a disk that does not answer.
+    """
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise CorpusError(f"{path}: it cannot be read now ({error.strerror}): check its rights") from None
 
 
 def format_suffix(path: Path) -> str:

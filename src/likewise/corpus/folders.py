@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.files import format_suffix, read_head
+from likewise.corpus.files import format_suffix, kernel_devices, read_head
 from likewise.corpus.foreign import CONVERTED, DOCUMENTS, can_convert, uninstalled
 from likewise.corpus.lines_and_rows import MARKED
 from likewise.errors import counted
@@ -86,7 +86,6 @@ class _Walk:
         self.listing = Listing(folder)
         self.excluded: Counter[str] = Counter()
         self._leave_out = leave_out.resolve() if leave_out else None
-        self._kernel = {os.stat(place).st_dev for place in ("/proc", "/sys") if Path(place).is_dir()}  # noqa: PTH116
         self._first: list[IgnoreRule] = []
         if exclude:
             try:
@@ -122,7 +121,7 @@ class _Walk:
                     continue
                 if rule := self._rule(path, is_folder, rules):
                     self.excluded[rule] += 1
-                elif state.st_dev in self._kernel:
+                elif state.st_dev in kernel_devices():
                     self.listing.unread[path] = f"{path}: this is a file of the system's kernel, not of a disk: {_CURE}"
                 elif not is_folder:
                     yield path

@@ -14,7 +14,7 @@ from pathlib import Path
 from likewise.corpus.bundled import wiki_sample_path
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
-from likewise.corpus.files import Tick, check_ends, format_suffix, read_head
+from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, read_head
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
 from likewise.corpus.foreign import CONVERTED, DOCUMENTS, converted
 from likewise.corpus.hub_rows import PREFIX, field_of, hub_rows
@@ -61,7 +61,7 @@ def nothing_in(folder: str | PathLike[str], listing: Listing) -> str:
 
 def _folder(entry: str) -> Path | None:
     path = Path(entry).expanduser()
-    return path if path.is_dir() else None
+    return path if is_folder(path) else None
 
 
 def _entries(spec: Spec) -> list[str]:
@@ -79,7 +79,7 @@ def _expand(entry: str, exclude: Sequence[str] = ()) -> list[Path]:
     if entry.startswith(PREFIX):
         return [hub_rows(entry)]
     path = Path(entry).expanduser()
-    if path.is_dir():
+    if is_folder(path):
         listing = list_folder(path, exclude)
         if not listing.files:
             raise CorpusError(nothing_in(path, listing))

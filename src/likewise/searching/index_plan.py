@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError
+from likewise.corpus.files import is_folder
 from likewise.corpus.folders import Listing, list_folder
 from likewise.corpus.given import TextSource
 from likewise.corpus.lines_and_rows import digest_of
@@ -60,8 +61,8 @@ def files_of(given: TextSource, leave_out: Path) -> tuple[list[Path], list[Listi
     Raises:
         CorpusError: there is no such file, or nothing that is read.
     """
-    folders = [Path(entry).expanduser() for entry in given.entries if Path(entry).expanduser().is_dir()]
-    named = [entry for entry in given.entries if not Path(entry).expanduser().is_dir()]
+    folders = [path for path in (Path(entry).expanduser() for entry in given.entries) if is_folder(path)]
+    named = [entry for entry in given.entries if Path(entry).expanduser() not in folders]
     exclude = given.options.exclude
     files = find_files(named, exclude) if named or not folders else []
     listings = [list_folder(folder, exclude, leave_out) for folder in folders]
