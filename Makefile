@@ -23,6 +23,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy benchmarks/compared/compared
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
+	$(BIN)/python .ci/bill
 
 # About a quarter of an hour on two cores that do nothing else; needs the evaluation data.
 bench: $(VENV)/.dev

@@ -33,7 +33,7 @@ _AROUND = ("nav", "footer")
 
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
-_HYPHEN = re.compile("(\\w+)([-\u2010\u00ad])\n(\\w+)")
+_HYPHEN = re.compile("(?<!\\w)(\\w+)([-\u2010\u00ad])\n(\\w+)")
 _ROWS_TOLD = 1000  # rows after which an answer says that it goes on
 _EDGE = 2  # blocks at the top and the bottom of a page that may be its header and footer
 _LONGEST_EDGE = 100  # characters of one

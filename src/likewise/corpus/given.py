@@ -35,7 +35,7 @@ ID, TEXT = "_id", "text"
 _HEAD = 1000
 """Items that decide what is given."""
 _LONGEST_NAME = 4096
-_FILE_NAME = re.compile(r"\S+\.\w{1,7}|\S*[*?]\S*\.\w{1,7}")
+_FILE_NAME = re.compile(r"\S+\.\w{1,7}")
 
 
 @dataclass(frozen=True)

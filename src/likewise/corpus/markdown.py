@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import Any, Literal
 
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
@@ -17,6 +18,7 @@ _PIECE = 1 << 16
 _LONGEST_LINE = 1 << 12
 """Characters of a line beyond which it is prose, whatever it begins with."""
 _LONGEST_HEADING = 300
+_DEEPEST = 50  # brackets in brackets in front matter
 _FRONT_LINES, _FRONT_CHARACTERS = 200, 1 << 15
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\](?:\([^()\s]{0,2000}(?:\s\"[^\"]{0,500}\")?\)|\[[^\[\]]{0,500}\])")
 _ATTRIBUTES = re.compile(r"(?<!\s)\s{0,9}\{[#.:][^{}]{0,300}\}$")
@@ -318,6 +320,10 @@ def front_matter(lines: Iterable[Placed]) -> tuple[dict[str, Any], list[Placed]]
 def _yaml(text: str) -> dict[str, Any] | None:
     """Return the values of a mapping in YAML, lists as one text; None if it is none."""
     import yaml
+
+    # The parser takes quadratic time for brackets in brackets.
+    if max(accumulate((sign in "[{") - (sign in "]}") for sign in text), default=0) > _DEEPEST:
+        return None
 
     class Loader(yaml.SafeLoader):
         def compose_node(self, parent: Any, index: Any) -> Any:

@@ -17,7 +17,6 @@ LISTS_ONLY = frozenset(
 """Sections that hold lists of works and links, never prose."""
 
 _NAMESPACE = "http://www.mediawiki.org/xml/export-0.10/"  # gensim insists on one
-_HEADING = re.compile(r"^\s*(=+)\s*(.*?)\s*=+\s*$")
 _PAGE_ID = re.compile(r"<id>\s*(\d+)\s*</id>")
 _STOP = re.compile(r"[.!?…。！？][\"'’”»)\]]*$")
 _LIST_MARK = re.compile(r"^[*#:;]+\s*")
@@ -26,10 +25,10 @@ _CLEANING: list[tuple[re.Pattern[str], str]] = [
     (re.compile(r"\{\{[^{}]*\}\}|</?[a-zA-Z][^<>]*>|__[A-Z]+__"), " "),  # templates, tags, switches
     (re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]"), r"\1"),  # [[page|words]]
     (re.compile(r"\(\s*(?:[;,:]\s*)+"), "("),  # '(; born' where a pronunciation was
-    (re.compile(r"\s*\(\s*\)|\s*\[\s*\]"), ""),
     (re.compile(r"\s+"), " "),
-    (re.compile(r" +([,.;:!?)])"), r"\1"),
-    (re.compile(r"\( +"), "("),
+    (re.compile(r" ?\( ?\)| ?\[ ?\]"), ""),
+    (re.compile(r" ([,.;:!?)])"), r"\1"),
+    (re.compile(r"\( "), "("),
 ]
 
 Sections = list[tuple[str, list[str]]]
@@ -41,7 +40,17 @@ Article = tuple[int, str, str, Sections]
 
 def is_markup(line: str) -> bool:
     """Return whether a line is a wiki's heading or a row of a wiki table."""
-    return line.startswith(("{|", "|}", "|-", "| ", "||", "! ", "!!")) or _HEADING.match(line) is not None
+    return line.startswith(("{|", "|}", "|-", "| ", "||", "! ", "!!")) or heading_in(line) is not None
+
+
+def heading_in(line: str) -> str | None:
+    """Return the words of a heading, None for a line that is none.
+
+    >>> heading_in(" == A = B == "), heading_in("=="), heading_in("= A")
+    ('A = B', '', None)
+    """
+    line = line.strip()
+    return line.strip("=").strip() if len(line) > 1 and line[0] == line[-1] == "=" else None
 
 
 def clean_markup(text: str) -> str:
@@ -72,8 +81,8 @@ def sections_of(heading: str, body: str) -> Sections:
     """
     sections: Sections = [(heading, [])]
     for line in body.split("\n"):
-        if below := _HEADING.match(line):
-            sections.append((clean_markup(below.group(2)), []))
+        if (below := heading_in(line)) is not None:
+            sections.append((clean_markup(below), []))
         elif sections[-1][0].lower() not in LISTS_ONLY and (text := clean_markup(line)):
             sections[-1][1].append(text)
     return [section for section in sections if section[1]]
