@@ -33,7 +33,7 @@ _SERVER = multiprocessing.get_context("forkserver")
 PRELOADED = [
     "likewise.training.train",
     "likewise.inference.files",
-    "likewise.context.discriminator_stage",
+    "likewise.context.discriminator",
     "datasets",
     "sklearn.linear_model",
 ]

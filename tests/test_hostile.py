@@ -14,7 +14,7 @@ import likewise
 from likewise.comparison.comparison_page import page
 from likewise.comparison.methods import parse_methods
 from likewise.comparison.result import Comparison
-from likewise.context.index_stage import Retrieval
+from likewise.context.index import Retrieval
 from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError
 from likewise.runs.job import JobError, work_of

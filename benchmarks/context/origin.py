@@ -23,8 +23,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 import numpy as np
 import torch
 
-from likewise.context.origin import Origin, open_origin
-from likewise.context.similarity import choose_signed
+from likewise.context.origin import Origin, choose_signed, open_origin
 from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions, SelectionOptions
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations

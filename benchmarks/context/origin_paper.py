@@ -21,8 +21,7 @@ import numpy as np
 import torch
 from origin import STRATEGIES, parser_of
 
-from likewise.context.origin import open_origin, pair_terms
-from likewise.context.similarity import choose_even, similarities
+from likewise.context.origin import choose_even, open_origin, pair_terms, similarities
 from likewise.context.stage_options import TERMS, ScoreOptions
 from likewise.context.workspace import Stage, Workspace
 from likewise.evaluation.pairs import correlations

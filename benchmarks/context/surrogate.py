@@ -2,7 +2,7 @@
 
     likewise context index --corpus articles.jsonl.gz --work runs/contexts --set index.documents=2600
     likewise context train all --work runs/contexts
-    likewise context harvest --work runs/contexts --set harvest.pairs=20000
+    likewise context harvest --work runs/contexts --set harvest.pairs=20000 --set score.terms=cosine,words
     python benchmarks/context/surrogate.py
     python benchmarks/context/surrogate.py --preset cpu --corpus runs/contexts-paper/harvest --out runs/surrogate-paper
 
@@ -46,9 +46,9 @@ def untrained(student: str) -> Any:
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         from transformers import set_seed
 
-        from likewise.context.harvested import read_harvest
+        from likewise.context.harvests import read_harvest
+        from likewise.context.stage_options import SURROGATE
         from likewise.context.surrogate import student_of
-        from likewise.context.surrogate_options import SURROGATE
 
         given = dict(STUDENTS[student])
         base, options = given.pop("base", args.base), SURROGATE.presets[given.pop("preset")].updated(**given)

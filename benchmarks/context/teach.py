@@ -28,7 +28,7 @@ import numpy as np
 
 import likewise
 from arms import Arm, as_shipped, parser_of, run
-from likewise.context.similarity import agree
+from likewise.context.origin import agree
 from likewise.context.stage_options import TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 
 STUDENTS = {"[CLS]": "cls", "mean": "mean"}
@@ -48,7 +48,7 @@ def scored(args: argparse.Namespace) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from likewise.context.harvest_pairs import PairSource
+    from likewise.context.harvests import PairSource
 
     path = args.out / f"pairs-{args.pairs}-{'-'.join(args.terms)}.parquet"
     if not path.exists():

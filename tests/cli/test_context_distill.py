@@ -13,7 +13,7 @@ from likewise.context import (
     read_states,
     train_discriminator,
 )
-from likewise.context.surrogate_options import SurrogateOptions
+from likewise.context.stage_options import SurrogateOptions
 
 
 @pytest.fixture

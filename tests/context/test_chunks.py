@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from likewise.context.chunks import Chunk, ChunkStore, cut_chunks, read_chunks, write_chunks
+from likewise.context.index import Chunk, ChunkStore, cut_chunks, read_chunks, write_chunks
 from likewise.context.workspace import ContextError
 from likewise.corpus.documents import Document, Section
 from likewise.runs.parts import checksum

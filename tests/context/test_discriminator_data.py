@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context.chunks import Chunk, ChunkStore, write_chunks
 from likewise.context.discriminator import (
     batch_of_chunks,
     coherence_loss,
@@ -15,6 +14,7 @@ from likewise.context.discriminator import (
     split_documents,
     training_units,
 )
+from likewise.context.index import Chunk, ChunkStore, write_chunks
 
 
 @pytest.fixture

@@ -14,12 +14,20 @@ from likewise.context import (
     IndexOptions,
     StatesOptions,
     build_index,
-    discriminator_stage,
+    discriminator,
     read_states,
     train_discriminator,
 )
-from likewise.context.discriminator import ContextBatch, Discriminator, batch_of_chunks, negatives, split_documents
-from likewise.context.discriminator_stage import CachedRanker, accuracy_of, calibrate
+from likewise.context.discriminator import (
+    CachedRanker,
+    ContextBatch,
+    Discriminator,
+    accuracy_of,
+    batch_of_chunks,
+    calibrate,
+    negatives,
+    split_documents,
+)
 from likewise.context.states import SentenceReading, States
 from likewise.context.training_loop import load_weights
 from likewise.context.workspace import Workspace
@@ -77,7 +85,7 @@ def test_the_accuracy_is_that_of_single_forward_passes(trained, tiny_options, pl
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, monkeypatch):
-    real = discriminator_stage.coherence_loss
+    real = discriminator.coherence_loss
     calls = []
 
     def stopping(*args):
@@ -86,7 +94,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, 
             signal.raise_signal(signal.SIGINT)
         return real(*args)
 
-    monkeypatch.setattr(discriminator_stage, "coherence_loss", stopping)
+    monkeypatch.setattr(discriminator, "coherence_loss", stopping)
     with pytest.raises(Stopped, match="after step 14 of"):
         train_discriminator(work, tiny_options, quiet=True)
     assert not (work / "discriminator" / "likewise.json").exists()
@@ -102,7 +110,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, 
 
 
 def test_a_finished_run_is_found_again(trained, tiny_options, monkeypatch):
-    monkeypatch.setattr(discriminator_stage, "coherence_loss", None)  # any step would fail
+    monkeypatch.setattr(discriminator, "coherence_loss", None)  # any step would fail
     assert train_discriminator(trained, tiny_options).folder == trained / "discriminator"
 
 
@@ -137,7 +145,7 @@ def test_no_index(tmp_path, tiny_options):
 
 
 def test_caching_goes_on_where_it_was_stopped(work, tiny_options, monkeypatch, plain_logit):
-    monkeypatch.setattr(discriminator_stage, "_AT_ONCE", 40)
+    monkeypatch.setattr(discriminator, "_AT_ONCE", 40)
     real, blocks = Parts.new, []
 
     def stopping(self, name, **facts):

@@ -1,6 +1,7 @@
 """The preset `frozen` from the command line: score, weights, evaluation and harvest."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -11,8 +12,7 @@ from typer.testing import CliRunner
 
 import likewise
 from likewise.cli import build_app
-from likewise.context.origin import open_origin, own_pairs
-from likewise.context.similarity import Weights, match_words
+from likewise.context.origin import Weights, match_words, open_origin, own_pairs
 from likewise.context.stage_options import ScoreOptions, SelectionOptions
 
 A, B = "The ship stood beside the wave.", "The cow stood beside the barn."
@@ -22,12 +22,12 @@ def run(*arguments):
     return CliRunner().invoke(build_app(), [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
-def test_the_default_needs_index_and_states_alone(frozen, tmp_path):
+def test_cosine_and_words_need_index_and_states_alone_and_say_that_they_read_no_context(frozen, tmp_path):
     work = tmp_path / "work"
     shutil.copytree(frozen, work, ignore=shutil.ignore_patterns("discriminator", "generators"))
-    done = run("context", "score", A, B, "--work", work)
+    done = run("context", "score", A, B, "--work", work, "--set", "score.terms=cosine,words")
     assert done.exit_code == 0, done.output
-    states = open_origin(work).states
+    states = open_origin(work, ScoreOptions(terms=("cosine", "words"))).states
 
     def features(first, second):
         one, other = states.readings([first, second])
@@ -39,9 +39,23 @@ def test_the_default_needs_index_and_states_alone(frozen, tmp_path):
     (kept,) = work.glob("even-*.json")
     assert Weights.load(kept).values[1] == pytest.approx(spread[0] / spread[1], rel=1e-3)
     assert Weights.load(kept).spearman is None
-    done = run("context", "score", A, B, "--work", work, "--set", "score.weights=1,0,0,1,0,0,0")
+    assert "no context is read" in done.stderr
+    done = run("context", "score", A, B, "--work", work)
     assert done.exit_code == 2
     assert "holds no discriminator" in done.output
+
+
+def test_the_default_scores_by_contexts_explains_and_shows_the_cosine_beside(frozen):
+    small = ("--set", "selection.size=4", "--set", "selection.same=1.1")
+    done = run("context", "score", A, B, "--work", frozen, *small, "--explain")
+    assert done.exit_code == 0, done.output
+    origin = open_origin(frozen, selection=SelectionOptions(size=4, same=1.1))
+    assert origin.reads_contexts
+    assert origin.weights.tolist() == [0, 0, 0, 1, 0, 0, 0]
+    value, cosine = origin([(A, B)])[0], origin.features([(A, B)])[0, 0]
+    numbers = [float(number) for number in re.findall(r"-?[0-9.]+", done.stdout.splitlines()[0])]
+    assert numbers == pytest.approx([value, cosine], abs=1e-4)
+    assert origin.explain(A, B)[0].left in done.stdout
 
 
 def test_coherence_needs_no_generators(frozen, tmp_path):

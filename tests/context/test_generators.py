@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context.chunks import Chunk, ChunkStore, write_chunks
-from likewise.context.generators import SOURCES, TASKS, LogBilinear, padded
-from likewise.context.generators_stage import held_out_contexts, perplexities
+from likewise.context.generators import (
+    SOURCES,
+    TASKS,
+    LogBilinear,
+    Transformers,
+    held_out_contexts,
+    padded,
+    perplexities,
+)
+from likewise.context.index import Chunk, ChunkStore, write_chunks
 from likewise.context.stage_options import GeneratorOptions
 from likewise.context.states import SentenceReading
 from likewise.context.training_loop import WEIGHTS, load_weights, save_weights
-from likewise.context.transformer import Transformers
 from likewise.context.workspace import ContextError, Stage, Workspace
 
 PIECES = np.array([3, 5, 8, 9])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from likewise.context import ContextError, IndexOptions, Workspace, build_index
-from likewise.context.index_stage import RETRIEVAL, Retrieval, open_store
+from likewise.context.index import RETRIEVAL, Retrieval, open_store
 from likewise.corpus import CorpusError, CorpusOptions, read_documents
 from likewise.runs.job import JobError
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from likewise.context.origin import Origin, pair_terms
-from likewise.context.similarity import Weights, choose_even, similarities
+from likewise.context.origin import Origin, Weights, choose_even, pair_terms, similarities
 from likewise.context.stage_options import ScoreOptions
 from likewise.context.workspace import ContextError
 

@@ -5,10 +5,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from likewise.context import GeneratorOptions, ScoreOptions, Workspace, causal, open_origin, train_generators
-from likewise.context.causal import CausalScorer
-from likewise.context.generators_stage import load_generators
-from likewise.context.pretrained import PretrainedGenerators
+from likewise.context import GeneratorOptions, ScoreOptions, Workspace, open_origin, pretrained, train_generators
+from likewise.context.generators import load_generators
+from likewise.context.pretrained import CausalScorer, PretrainedGenerators
 from likewise.context.stage_options import SelectionOptions
 from likewise.queries.causal import CausalModel
 
@@ -40,8 +39,8 @@ def plain(llama, monkeypatch):
 
 @pytest.mark.parametrize(("at_once", "kept"), [(2048, 8192), (30, 40)])
 def test_the_sums_are_those_of_whole_forward_passes(llama, plain, monkeypatch, at_once, kept):
-    monkeypatch.setattr(causal, "_BATCH_TOKENS", at_once)
-    monkeypatch.setattr(causal, "_KEPT_TOKENS", kept)
+    monkeypatch.setattr(pretrained, "_BATCH_TOKENS", at_once)
+    monkeypatch.setattr(pretrained, "_KEPT_TOKENS", kept)
     scorer = CausalScorer(CausalModel(llama), keep=False)
     before = ["", *LEFTS]
     cells = np.array([(b, s, c) for b in range(4) for s in range(2) for c in (2, 3)])

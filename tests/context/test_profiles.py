@@ -6,9 +6,8 @@ from scipy.special import expit, rel_entr, softmax
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.context.profiles import Profiles
-from likewise.context.surrogate import distill
-from likewise.context.surrogate_options import SURROGATE
+from likewise.context.stage_options import SURROGATE
+from likewise.context.surrogate import Profiles, distill
 from likewise.context.workspace import ContextError
 from likewise.encoder.build import build_encoder
 from likewise.runs.options import OptionError

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from likewise.context.index_stage import Retrieval, build_retrieval, hashing
+from likewise.context.index import Retrieval, build_retrieval, hashing
 from likewise.context.workspace import ContextError
 
 BITS = 18

@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.baselines.baseline_job import baseline
 from likewise.context import ContextError, StatesOptions, Workspace, read_states, states
-from likewise.context.index_stage import open_store
+from likewise.context.index import open_store
 from likewise.context.states import FrozenEncoder, States
 from likewise.runs.job import JobError
 from likewise.runs.orderly_stop import Stopped

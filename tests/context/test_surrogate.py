@@ -11,8 +11,8 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 import likewise
+from likewise.context.stage_options import PAPER, SURROGATE, SurrogateOptions
 from likewise.context.surrogate import distill
-from likewise.context.surrogate_options import PAPER, SURROGATE, SurrogateOptions
 from likewise.context.workspace import ContextError
 from likewise.encoder.build import build_encoder
 from likewise.encoder.location import LoadError

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context import ContextFinder, Workspace, generators, terms, train_generators
-from likewise.context.generators import SOURCES, TASKS
-from likewise.context.generators_stage import load_generators
+from likewise.context import ContextFinder, Workspace, generators, origin, train_generators
+from likewise.context.generators import SOURCES, TASKS, load_generators
+from likewise.context.origin import TermScorer
 from likewise.context.stage_options import ScoreOptions
-from likewise.context.terms import TermScorer
 from likewise.runs.progress import Progress
 
 SENTENCES = ["The ship stood beside the wave.", "The cow stood beside the barn and then near the field.", "A dog!"]
@@ -71,7 +70,7 @@ def literal(opened, sentence, number, without=False):
 @pytest.mark.parametrize("at_once", [2, 256])
 def test_the_papers_terms_are_the_literal_double_loop(opened, monkeypatch, at_once):
     monkeypatch.setattr(generators, "_CONTEXTS", at_once)
-    monkeypatch.setattr(terms, "_CELLS", at_once)
+    monkeypatch.setattr(origin, "_CELLS", at_once)
     progress = Counting(quiet=True)
     scorer = scorer_of(opened, ScoreOptions(form="paper"), progress)
     cells = np.array([(s, c) for s in range(len(SENTENCES)) for c in NUMBERS])
@@ -87,7 +86,7 @@ def test_the_papers_terms_are_the_literal_double_loop(opened, monkeypatch, at_on
 
 
 def test_the_pointwise_mutual_information_of_each_term(opened, monkeypatch):
-    monkeypatch.setattr(terms, "_SAMPLE", 6)
+    monkeypatch.setattr(origin, "_SAMPLE", 6)
     scorer = scorer_of(opened, ScoreOptions(form="pmi"))
     assert len(scorer.sample) == 6
 

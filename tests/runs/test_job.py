@@ -113,6 +113,35 @@ def test_resume_insists_on_stopped_work(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_overwriting_resumes_its_own_stopped_work_and_throws_other_work_away(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    make(out, a="old")
+
+    def stop(plan: Plan) -> Job:
+        with pytest.raises(KeyboardInterrupt), open_job(out, plan, overwrite=True) as job:
+            (job.work / "state").write_text(str(plan.options))
+            raise KeyboardInterrupt
+        return job
+
+    other = Plan(PLAN.job, {"seed": 2})
+    assert not stop(PLAN).resumed
+    assert stop(PLAN).resumed
+    changed = stop(other)
+    assert not changed.resumed
+    assert str(out) in changed.thrown_away
+    with pytest.raises(JobError, match="damaged"), open_job(out, other, overwrite=True) as job:
+        assert job.resumed
+        raise JobError("a checkpoint is damaged")
+    with open_job(out, other, overwrite=True) as job:
+        assert not job.resumed
+        write(job, a="new")
+        job.finish()
+    assert content(out)["a"] == "new"
+    with open_job(out, other, overwrite=True) as job:  # what is finished is made again
+        assert not job.resumed
+        assert job.finished is None
+
+
 def test_overwriting_replaces_only_its_own_files_and_only_in_the_end(tmp_path: Path) -> None:
     out = tmp_path / "out"
     make(out, modules_json="old", only_old__deep="o")

@@ -24,7 +24,7 @@ from likewise.cli.shared_options import (
     with_options,
 )
 from likewise.cli.train import show_outcome, summary
-from likewise.context.surrogate_options import SURROGATE
+from likewise.context.stage_options import SURROGATE
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 
@@ -130,14 +130,19 @@ def score(
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the contexts that decided, for two sentences.")
     ] = False,
-    out: Annotated[Optional[Path], typer.Option(help="A TSV file to write: similarity and sentences.")] = None,
+    out: Annotated[
+        Optional[Path], typer.Option(help="A TSV file to write: similarity, both sentences, and the encoder's cosine.")
+    ] = None,
     overwrite: ReplaceOption = False,
     preset: KindOfModels = "frozen",
     config: Config = None,
     assignments: Set = None,
 ) -> None:
-    """Print the Origin similarity of two sentences, of a file of pairs, or its agreement with human ratings."""
-    from likewise.context.similarity import WEIGHTS
+    """Print the similarity by contexts (Origin) of two sentences, of pairs, or its agreement with human ratings.
+
+    The cosine of the encoder alone stands beside it. --set score.terms=cosine,words scores by the encoder alone.
+    """
+    from likewise.context.origin import WEIGHTS
     from likewise.runs.results import check_results, written_result
 
     given = sum((bool(sentences), pairs is not None, task is not None))
@@ -156,25 +161,32 @@ def score(
         asked = _read_pairs(pairs) if pairs is not None else [(sentences[0], sentences[1])]  # type: ignore[index]
     progress.tell("opening the workspace")
     origin = stages.open_origin(work, options["score"], options["selection"], progress)
+    progress.tell(f"scored by {origin.about}")
+    if explain and not origin.reads_contexts:
+        origin.explain(*asked[0])  # says so, and how it would
     if choose and gold is not None:
         chosen, values = origin.choose(asked, gold, f"{task}, {counted(len(gold), 'pair')}")
         chosen.save(work / WEIGHTS)
         typer.echo(f"{work / WEIGHTS}: weights {chosen.values}")
     else:
         values = origin(asked)
+    beside = origin.cosines(asked) if origin.reads_contexts else None
     if gold is not None:
         from likewise.evaluation.pairs import correlations
 
-        spearman, pearson = correlations(values, gold)
-        typer.echo(f"{task}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {counted(len(gold), 'pair')}")
+        for name, scores in {f"{task}": values, "cosine of the encoder alone": beside}.items():
+            if scores is not None:
+                spearman, pearson = correlations(scores, gold)
+                typer.echo(f"{name}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {counted(len(gold), 'pair')}")
     if out is not None:
         with written_result(out, overwrite) as path, path.open("w", encoding="utf-8", newline="") as file:
-            for value, (one, other) in zip(values, asked, strict=True):
-                file.write(f"{value:.6f}\t{one}\t{other}\n")
+            for i, (value, (first, second)) in enumerate(zip(values, asked, strict=True)):
+                cosine = "" if beside is None else f"\t{beside[i]:.6f}"
+                file.write(f"{value:.6f}\t{first}\t{second}{cosine}\n")
         typer.echo(f"written: {out}")
     elif gold is None:
-        for value in values:
-            typer.echo(f"{value:.4f}")
+        for i, value in enumerate(values):
+            typer.echo(f"{value:.4f}" if beside is None else f"{value:.4f}  (cosine of the encoder: {beside[i]:.4f})")
     if explain:
         _show_deciding(origin.explain(*asked[0]))
 

@@ -1,9 +1,16 @@
-"""`likewise demo`: adapt the bundled model to the CWE list of software weaknesses, and show which search finds more."""
+"""`likewise demo`: each of the four systems trains for a short while, and is measured beside what it starts from."""
 
 from __future__ import annotations
 
+import csv
+import io
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,84 +18,272 @@ import likewise
 from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
 
-QUERY = "two threads change the same variable"
-BASE = "bundled:minilm"
-PASSAGES = 10_000  # all of it, on any machine
+if TYPE_CHECKING:
+    import numpy as np
+
+NEARER, NEAREST = "the paraphrase is nearer than the opposite", "the own paraphrase is the nearest of all"
+MEASURES = {
+    NEARER: "A guess is right on 50%; an encoder that goes by the words is right on nearly none.",
+    NEAREST: "Among the paraphrases of all sentences, where a guess is right on 0.5%.",
+}
+"""What is measured on the sentences of `opposites.tsv`, as a percentage of them."""
+_EXAMPLES = 12
+_SEARCHES = (
+    ("a plain question", "two threads change the same variable at the same time"),
+    ("one that excludes something", "ways to inject code, excluding SQL"),
+    ("one with 'not'", "the program does not check how long the input is"),
+)
+_PLAIN = {"tokens": 0, "neighbours": 0, "excluded": 0}
+"""The pipeline of a plain hybrid: the standardised scores of vectors and of BM25, added."""
+_HITS = 3
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """What the demonstration starts from and how long each system trains: chosen to fit the time, tuned on nothing.
+
+    Attributes:
+        seconds: what each part takes on two quiet cores, for the forecast.
+    """
+
+    base: str = "bundled:minilm"
+    words: str = "bundled:glove"
+    corpus: Any = "bundled:wiki-sample"
+    arccse: Mapping[str, Any] = field(
+        default_factory=lambda: {"pooling": "cls", "max_steps": 30, "triplet_limit": 8, "select_by": "last"}
+    )
+    sncse: Mapping[str, Any] = field(
+        default_factory=lambda: {"preset": "negation", "max_steps": 30, "distil_steps": 40, "batch_size": 32}
+    )
+    gclsr: Mapping[str, Any] = field(
+        default_factory=lambda: {"sentences": 4096, "epochs": 5, "warmup_epochs": 1, "select_by": "last"}
+    )
+    context_words: int = 60_000
+    surrogate: Mapping[str, Any] = field(default_factory=lambda: {"preset": "profiles", "max_steps": 40})
+    weaknesses: int = 0
+    seconds: tuple[int, ...] = (40, 60, 30, 60, 30)
+
+
+@dataclass(frozen=True)
+class DemoRow:
+    """A row of the table: what was right of the items before and after, as truth values of each item."""
+
+    system: str
+    start: str
+    seconds: float
+    measure: str
+    before: np.ndarray
+    after: np.ndarray
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as it is shown; what moved by less than two standard errors is told as nothing."""
+        before, after = 100 * self.before.mean(), 100 * self.after.mean()
+        changed = int((self.before != self.after).sum())
+        noise = 200 * changed**0.5 / len(self.before)
+        gain = f"{after - before:+.1f}" if abs(after - before) > noise else "nothing"
+        return (self.system, self.start, f"{self.seconds:.0f}", self.measure, f"{before:.1f}", f"{after:.1f}", gain)
+
+
+COLUMNS = ("system", "starts from", "seconds", "how often, in %", "before", "after", "gain")
+
+
+@dataclass(frozen=True)
+class Items:
+    """Sentences, a paraphrase of each with few of its words, and its opposite with many of them."""
+
+    sentences: Sequence[str]
+    paraphrases: Sequence[str]
+    opposites: Sequence[str]
+
+    @classmethod
+    def read(cls) -> Items:
+        """Return the items of the package, which were written by hand for this demonstration."""
+        text = files("likewise.cli").joinpath("opposites.tsv").read_text(encoding="utf-8")
+        rows = list(csv.DictReader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
+        return cls(*([row[name] for row in rows] for name in ("sentence", "paraphrase", "opposite")))
+
+    def by_vectors(self, encode: Callable[[Sequence[str]], Any]) -> dict[str, np.ndarray]:
+        """Return which items an encoder has right by the cosines of its vectors, by measure."""
+        import numpy as np
+
+        own, same, opposite = (
+            np.asarray(encode(texts), dtype=np.float64) for texts in (self.sentences, self.paraphrases, self.opposites)
+        )
+        own, same, opposite = (
+            one / np.maximum(np.linalg.norm(one, axis=1)[:, None], 1e-12) for one in (own, same, opposite)
+        )
+        nearer = (own * same).sum(axis=1) > (own * opposite).sum(axis=1)
+        return {NEARER: nearer, NEAREST: (own @ same.T).argmax(axis=1) == np.arange(len(own))}
+
+    def by_pairs(self, origin: Any) -> dict[str, np.ndarray]:
+        """Return which items a scorer of pairs has right, by measure."""
+        import numpy as np
+
+        count = len(self.sentences)
+        scores = origin.score_pairs([*self.sentences] * 2, [*self.paraphrases, *self.opposites])
+        ranked = origin.rows(self.paraphrases, self.sentences)(slice(0, count))
+        return {NEARER: scores[:count] > scores[count:], NEAREST: ranked.argmax(axis=1) == np.arange(count)}
+
+
+def rows_of(
+    system: str, start: str, seconds: float, before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]
+) -> list[DemoRow]:
+    """Return the rows of a system, one for each measure."""
+    return [DemoRow(system, start, seconds, name, before[name], after[name]) for name in before]
+
+
+def arccse(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
+    """Train ArcCSE as its paper does, from the vector at [CLS], which no training made a sentence vector."""
+    before = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
+    trained = likewise.train("arccse", settings.corpus, base=settings.base, out=out / "arccse", **settings.arccse)
+    return rows_of("arccse", "[CLS] of the base", _seconds(trained), *_both(items, before.path, trained.path))
+
+
+def sncse(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
+    """Train SNCSE with the preset that sees 'not'."""
+    trained = likewise.train("sncse", settings.corpus, base=settings.base, out=out / "sncse", **settings.sncse)
+    return rows_of("sncse", "the base", _seconds(trained), *_both(items, settings.base, trained.path))
+
+
+def gclsr(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
+    """Train GCLSR, which has no transformer, beside the mean of the same word vectors with the same weights."""
+    before = likewise.baseline(
+        "word-average", settings.corpus, base=settings.words, out=out / "words", weighted=True, quiet=True
+    )
+    trained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "gclsr", **settings.gclsr)
+    return rows_of("gclsr", "mean of its word vectors", _seconds(trained), *_both(items, before.path, trained.path))
+
+
+def contexts(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
+    """Score by contexts beside the cosine of the same encoder, and train a surrogate from an untrained [CLS]."""
+    import likewise.context as stages
+
+    work = out / "contexts"
+    made = [
+        stages.build_index(work, settings.corpus, stages.IndexOptions(words=settings.context_words)),
+        stages.read_states(work, stages.StatesOptions(encoder=settings.base, keep="vectors")),
+        stages.train_discriminator(work, stages.DiscriminatorOptions()),
+    ]
+    spent = sum(stage.record["seconds"] for stage in made)
+    begun = time.monotonic()
+    origin = stages.open_origin(work, stages.ScoreOptions(terms=("coherence",)), stages.SelectionOptions(size=20))
+    by_contexts = items.by_pairs(origin)
+    spent += time.monotonic() - begun
+    base = items.by_vectors(likewise.load(settings.base).encode)
+    taught = likewise.distill(work=work, base=settings.base, out=out / "surrogate", **settings.surrogate)
+    untaught = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
+    return [
+        *rows_of("contexts, Origin", "cosine of the base", spent, base, by_contexts),
+        *rows_of(
+            "contexts, Surrogate", "[CLS] of the base", _seconds(taught), *_both(items, untaught.path, taught.path)
+        ),
+    ]
+
+
+SYSTEMS: Mapping[str, Callable[[Path, Items, DemoSettings], list[DemoRow]]] = {
+    "arccse": arccse,
+    "sncse": sncse,
+    "gclsr": gclsr,
+    "contexts": contexts,
+}
+
+
+def _seconds(result: Any) -> float:
+    return float(result.record["seconds"])
+
+
+def _both(items: Items, before: Any, after: Any) -> Iterator[dict[str, np.ndarray]]:
+    return (items.by_vectors(likewise.load(model).encode) for model in (before, after))
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A query and its first hits, by a plain hybrid and by the search of this library."""
+
+    kind: str
+    query: str
+    plain: list[tuple[str, str]]
+    own: list[tuple[str, str]]
+
+
+def searches(out: Path, settings: DemoSettings) -> list[Searched]:
+    """Index the CWE list of software weaknesses, and search it in two ways."""
+    from likewise.corpus.weaknesses import read_weaknesses
+
+    listed = read_weaknesses()[: settings.weaknesses or None]
+    rows = [{"id": f"CWE-{one.id}", "title": one.name, "text": " ".join(one.described)} for one in listed]
+    index = likewise.index(rows, model=settings.base, out=out / "weaknesses.index")
+    found = []
+    for kind, query in _SEARCHES:
+        ways = (index.search(query, _HITS, pipeline=_PLAIN), index.search(query, _HITS))
+        found.append(Searched(kind, query, *([(hit.title, hit.sentence) for hit in hits] for hits in ways)))
+    return found
 
 
 @typed
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder of the model; its text is put next to it.")] = Path("runs/demo"),
-    query: Annotated[
-        str, typer.Option(help="A question that is searched with the base and with the adapted model.")
-    ] = QUERY,
-    passages: Annotated[int, typer.Option(help="The most passages of the text that are used.", min=1)] = PASSAGES,
+    out: Annotated[Path, typer.Option(help="The folder of the models and of the page.")] = Path("runs/demo"),
 ) -> None:
-    """Adapt the bundled MiniLM to the CWE list of software weaknesses, and compare ways to search it."""
+    """Let the four systems train for a short while each, measure them beside their base, and search.
+
+    A demonstration, tuned on nothing: a few minutes of training on a sample of Wikipedia, measured on 200 sentences
+    that were written for it. A stopped demonstration goes on where it was.
+    """
+    show(out, DemoSettings())
+
+
+def show(out: Path, settings: DemoSettings) -> None:
+    """Run the whole demonstration, print its table and its hits, and write its page."""
     from rich.console import Console
 
-    from likewise.cli.choose import show_choice
-    from likewise.cli.train import show_adapted
-    from likewise.corpus.weaknesses import write_weaknesses
-    from likewise.errors import require_extra
-    from likewise.runs.job import JobError, check_target, read_record
+    from likewise.errors import counted, require_extra
+    from likewise.runs.duration import spoken
+    from likewise.runs.job import JobError, read_record
+    from likewise.runs.pages import page_of
+    from likewise.runs.whole_files import write_text
 
-    for extra, module in (("bundled", "cwe2"), ("retrieval", "pytrec_eval"), ("search", "lancedb")):
-        require_extra(extra, "The demo", module)  # now, and not after minutes
-    check_target(out)
-    if (record := read_record(out)) and (record.get("recipe"), record.get("base")) != ("adapt", BASE):
-        raise JobError(f"{out} holds another model: choose another --out for the demo")
-    text = out.with_name(f"{out.name}-text")
-    if text.exists() and (not text.is_dir() or {path.name for path in text.iterdir()} - {"text.jsonl", "reports"}):
-        raise JobError(f"{text} holds other files: choose another --out for the demo")
-    console = Console(highlight=False)
-    console.rule("1. A text of your own")
-    weaknesses, reports = write_weaknesses(text)
-    console.print(f"{weaknesses:,} weaknesses of software in the CWE list: {text}/text.jsonl")
+    for extra, *modules in (("bundled", "cwe2"), ("search", "lancedb"), ("negation", "spacy"), ("words", "gensim")):
+        require_extra(extra, "The demo", *modules)  # now, and not after minutes
+    if out.is_file() or read_record(out):
+        raise JobError(f"{out} holds something else: choose another --out for the demo")
+    items, rows, console = Items.read(), [], Console(highlight=False)
+    parts: list[tuple[str, Callable[[], Any]]] = [
+        (name, partial(system, out, items, settings)) for name, system in SYSTEMS.items()
+    ]
+    parts.append(("search", partial(searches, out, settings)))
     console.print(
-        f"To test on, {reports:,} reports of real vulnerabilities, each filed under a weakness by an expert. "
-        "They are not in the text."
+        f"A demonstration, tuned on nothing: {spoken(sum(settings.seconds))} on two quiet cores. Each system trains "
+        f"for a short while and is measured on {counted(len(items.sentences), 'sentence')}."
     )
-    console.rule("2. Adapt the encoder to it, without labels")
-    options = likewise.CorpusOptions(field="text")
-    adapted = likewise.adapt(
-        text / "text.jsonl", base=BASE, out=out, passages=passages, alone=True, corpus_options=options
+    begun, hits = time.monotonic(), []
+    for place, (name, part) in enumerate(parts):
+        done = sum(settings.seconds[:place])
+        pace = (time.monotonic() - begun) / done if done else 1.0
+        left = f", {spoken(pace * sum(settings.seconds[place:]))} left" if done else ""
+        console.rule(f"{place + 1} of {len(parts)}: {name}{left}")
+        if name == "search":
+            hits = part()
+        else:
+            rows += part()
+    console.rule("What each system gives")
+    console.print(table_of(COLUMNS, [row.cells for row in rows]))
+    for searched in hits:
+        console.rule(f"Search, {searched.kind}: {searched.query}")
+        pairs = zip(searched.plain, searched.own, strict=True)
+        console.print(table_of(("plain hybrid", "this search"), [(one[0], other[0]) for one, other in pairs]))
+    verdicts = {"base": next(row.before for row in rows if row.system == "sncse" and row.measure == NEARER)}
+    verdicts |= {row.system: row.after for row in rows if row.measure == NEARER}
+    shown = range(0, len(items.sentences), max(1, len(items.sentences) // _EXAMPLES))
+    page = page_of(
+        "likewise.cli",
+        "demo.html.j2",
+        columns=COLUMNS,
+        rows=rows,
+        measures=MEASURES,
+        items=items,
+        verdicts=verdicts,
+        shown=shown,
+        hits=hits,
     )
-    show_adapted(adapted)
-
-    console.rule("3. Does it find the weakness of a report?")
-    task = f"retrieval:{text}/reports:test"
-    found: list[Any] = [likewise.evaluate(one, task, quiet=True).results[0] for one in (BASE, adapted.model)]
-    rows = {"nDCG@10": [one.score for one in found], "recall@100": [one.recall for one in found]}
-    cells = [(name, *(f"{value:.2f}" for value in values)) for name, values in rows.items()]
-    console.print(table_of(("", "base as shipped", "adapted"), cells))
-
-    console.rule("4. Search before and after")
-    _search(console, {"base": likewise.load(BASE), "adapted": adapted.model}, query, text)
-
-    console.rule("5. Which search suits the text?")
-    console.print("The adapted model is left out: its text holds the answers to the queries that are taken out of it.")
-    choice = likewise.choose(
-        text / "text.jsonl", bases=[BASE], out=out.with_name(f"{out.name}-choice"), corpus_options=options
-    )
-    show_choice(choice)
-
-    console.rule("6. Use it")
-    console.print(f"what was tried, and neighbours that changed: {out.resolve()}/report.html", soft_wrap=True)
-    console.print(f'python: likewise.load("{out}").encode(["..."])', soft_wrap=True)
-    console.print(f"search: likewise index my-text/ --model {out} --out my.index", soft_wrap=True)
-    console.print("your own text: likewise adapt my-text/ --out my-model", soft_wrap=True)
-
-
-def _search(console: Any, models: dict[str, Any], query: str, text: Path, shown: int = 3) -> None:
-    """Print the nearest weaknesses of a question by each model."""
-    import json
-
-    rows = [json.loads(line) for line in (text / "reports" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
-    console.print(f"question: {query}", markup=False)
-    for name, model in models.items():
-        cosines = likewise.similarity([query], [f"{row['title']} {row['text']}" for row in rows], model=model)[0]
-        for place in (-cosines).argsort()[:shown]:
-            row = rows[place]
-            said = " ".join(row["text"].split())
-            console.print(f"{name:8} {cosines[place]:.3f}  {row['title']}: {said}", markup=False, no_wrap=True)
+    console.print(f"page: {write_text(out / 'demo.html', page).resolve()}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The generators of equation 2: the probability of a sentence, or of either side of its context, from the other two.
+"""The stage `generators`: the probability of a sentence, or of either side of its context, from the other two.
 
 Three families do the same three tasks. Two are trained here; the third is a pretrained language model
 (`likewise.context.pretrained`). `LogBilinear`, of the preset `frozen`, gives the words of a text, in any order, by
@@ -7,7 +7,7 @@ the vectors of a frozen encoder,
     p(w | a, b) = softmax over w of  e_w . (A v_a + B v_b) + b_w,
 
 where v of a side is the mean vector of its sentences. `Transformers`, of the preset `paper`, has an encoder-decoder for
-each task, trained from scratch (`likewise.context.transformer`); its texts end with an end token. Both leave a source
+each task, trained from scratch (Vaswani et al. 2017); its texts end with an end token. Both leave a source
 out of a tenth of the training examples, so that the same model gives p(w | b) and p(w) too, and with them
 log p(w | a, b) - log p(w | b), what a adds.
 
@@ -16,16 +16,29 @@ Letters: N texts, T words of a target, M tokens of a memory, D width of a vector
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
+from likewise.context.index import ChunkStore
+from likewise.context.pretrained import PretrainedGenerators
+from likewise.context.stage_options import GeneratorOptions
 from likewise.context.states import SentenceReading, Side, States
+from likewise.context.training_loop import Loop, load_weights, train_stage
+from likewise.context.workspace import ContextError, Stage
+from likewise.corpus.lines_and_rows import digest_of
+from likewise.errors import counted
+from likewise.runs.job import Job, Resume
+from likewise.runs.orderly_stop import StopRequest
 
 TASKS: tuple[Side, ...] = ("centre", "left", "right")
 """The tasks: to generate the sentence, the left or the right context, from the other two."""
@@ -262,3 +275,271 @@ class LogBilinear(Generators):
 def padded(rows: Sequence[np.ndarray]) -> Tensor:
     """Pad the words of N texts with -1: int64 (N, T)."""
     return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True, padding_value=-1)
+
+
+class Transformers(Generators):
+    """An encoder-decoder for each task, of torch's own layers (pre-norm).
+
+    Embeddings of token position and sentence position are added to those of words (section 4.1). A side is encoded by
+    itself, so that its memory is computed once for all that read it; one learnt token stands in every memory, for
+    texts that are left out. Ids after those of the V words: end of a text, separator of sentences, start of a target.
+
+    Args:
+        options: the sizes of encoder and decoder.
+        sentences, max_tokens: most of a side, and most word pieces of a sentence.
+    """
+
+    at_once = 1_024
+
+    def __init__(
+        self, pieces: np.ndarray, size: int, options: GeneratorOptions, sentences: int, max_tokens: int
+    ) -> None:
+        super().__init__(pieces, size)
+        self.end, self.separator, self.begin = range(len(pieces), len(pieces) + 3)
+        self.sentences, self.max_tokens = sentences, max_tokens
+        self.networks = nn.ModuleDict(
+            {task: _Network(len(pieces) + 3, options, 2 * sentences + 1, max_tokens) for task in TASKS}
+        )
+
+    def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
+        """Return the encoder's states; sentences count from the centre."""
+        network: Any = self.networks[task]
+        ids = self.targets(texts).to(network.bias.device)
+        first = [self.sentences + {"left": -len(text), "centre": 0, "right": 1}[side] for text in texts]
+        return network.encode(ids, *self._places(ids, torch.tensor(first, device=ids.device)[:, None]))
+
+    def targets(self, texts: Sequence[SentenceReadings]) -> Tensor:
+        """Return the word pieces of each text, with a separator between two sentences, and the end token."""
+        rows = []
+        for text in texts:
+            sentences = [np.append(self.words(one.ids), self.separator) for one in text] or [np.zeros(1, np.int64)]
+            sentences[-1][-1] = self.end
+            rows.append(np.concatenate(sentences))
+        return padded(rows)
+
+    def _places(self, ids: Tensor, first: Tensor | int = 0) -> tuple[Tensor, Tensor]:
+        """Return the places of tokens in their sentences, and of sentences, which count from `first`: (N, T) each."""
+        ends = ids == self.separator
+        sentences = first + ends.cumsum(dim=1) - ends.long()
+        at = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        begun = torch.where(F.pad(ends, (1, 0))[:, :-1], at, 0).cummax(dim=1).values
+        return (at - begun).clamp(max=self.max_tokens), sentences.clamp(min=0, max=2 * self.sentences)
+
+    def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
+        """Return log p of each token, given those before it."""
+        network: Any = self.networks[task]
+        targets = targets.to(network.bias.device)
+        real = targets >= 0
+        ids = targets.clamp(min=0)
+        shifted = torch.cat([torch.full_like(ids[:, :1], self.begin), ids[:, :-1]], dim=1)
+        states = network.decode(shifted, *self._places(targets), memories)[real]
+        logs = -F.cross_entropy(network.logits(states), ids[real], reduction="none")
+        return torch.zeros(targets.shape, dtype=logs.dtype, device=logs.device).masked_scatter(real, logs)
+
+
+class _Network(nn.Module):
+    def __init__(self, words: int, options: GeneratorOptions, places: int, most: int) -> None:
+        super().__init__()
+        width, layers, dropout = options.width, options.layers, options.dropout
+        self.words, self.dropout = nn.Embedding(words, width), nn.Dropout(dropout)
+        self.tokens, self.sentences = nn.Embedding(most + 1, width), nn.Embedding(places, width)
+        self.target_sentences = nn.Embedding(places, width)
+        kind: dict[str, Any] = {"activation": F.gelu, "batch_first": True, "norm_first": True}
+        encoder = nn.TransformerEncoderLayer(width, options.heads, options.feed_forward, dropout, **kind)
+        decoder = nn.TransformerDecoderLayer(width, options.heads, options.feed_forward, dropout, **kind)
+        self.encoder = nn.TransformerEncoder(encoder, layers, nn.LayerNorm(width), enable_nested_tensor=False)
+        self.decoder = nn.TransformerDecoder(decoder, layers, nn.LayerNorm(width))
+        self.nothing = nn.Parameter(torch.zeros(1, 1, width))
+        self.bias = nn.Parameter(torch.zeros(words))
+        for module in self.modules():
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                nn.init.normal_(module.weight, std=0.02)
+
+    def encode(self, ids: Tensor, tokens: Tensor, sentences: Tensor) -> Memory:
+        mask = ids >= 0
+        x = self.words(ids.clamp(min=0)) + self.tokens(tokens) + self.sentences(sentences)
+        return Memory(self.encoder(self.dropout(x), src_key_padding_mask=~mask), mask)
+
+    def decode(self, ids: Tensor, tokens: Tensor, sentences: Tensor, memories: Sequence[Memory]) -> Tensor:
+        n = len(ids)
+        memory = torch.cat([self.nothing.expand(n, 1, -1), *(one.values for one in memories)], dim=1)
+        there = torch.cat(
+            [torch.ones(n, 1, dtype=torch.bool, device=ids.device), *(one.mask for one in memories)], dim=1
+        )
+        x = self.dropout(self.words(ids) + self.tokens(tokens) + self.target_sentences(sentences))
+        later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).triu(1)
+        # Padding stands at the end, so a causal layer cannot see it.
+        return self.decoder(x, memory, tgt_mask=later, memory_key_padding_mask=~there)
+
+    def logits(self, states: Tensor) -> Tensor:
+        # Input and output share the word vectors (Vaswani et al. 2017, section 3.4).
+        return F.linear(states, self.words.weight, self.bias)
+
+
+_AT_ONCE = 256
+_MEASURED = 60
+"""Contexts on which a pretrained model is measured."""
+MOST_OF_A_DOCUMENT = 20
+"""Contexts of one held-out document that count: a long one would decide the perplexity alone."""
+
+
+def train_generators(
+    work: str | Path,
+    options: GeneratorOptions | None = None,
+    *,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Stage:
+    """Train the generators of a workspace, unless they are already trained; a pretrained model is only measured.
+
+    A stopped run that is resumed gives the weights of a run that was never stopped.
+
+    Arguments and errors are those of `likewise.context.train_discriminator`.
+
+    Returns:
+        The stage; its record holds the held-out perplexity by task with the right sources, with shuffled ones and none.
+    """
+    options = options or GeneratorOptions()
+    train = _measure if options.reads == "pretrained" else _train
+    return train_stage("generators", work, options, train, resume, overwrite, quiet)
+
+
+def _build(options: GeneratorOptions, states: States, pieces: np.ndarray) -> Generators:
+    size = states.encoder.pieces
+    if options.reads == "states":
+        return LogBilinear(pieces, size, states.vectors.shape[1], options.rank)
+    most = max(states.store.left, states.store.right)
+    found = Transformers(pieces, size, options, most, states.encoder.max_tokens)
+    return found.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def load_generators(stage: Stage, states: States) -> Generating:
+    """Return the generators of a workspace, in evaluation mode."""
+    options = GeneratorOptions(**stage.record["plan"]["options"])
+    if options.reads == "pretrained":
+        return PretrainedGenerators(options.model, options.given)
+    weights = load_weights(stage)
+    found = _build(options, states, weights["pieces"].numpy())
+    found.load_state_dict(weights)
+    return found.eval()
+
+
+def _train(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> dict[str, Any]:
+    store = states.store
+    training, held_out = held_out_contexts(store, options.held_out, options.seed)
+    if not len(training) or len(held_out) < 2:
+        raise ContextError(
+            f"{store.path}: {counted(int(store.documents[-1]) + 1, 'document')} can give {len(training)} "
+            f"examples to train on and {len(held_out)} to hold out, which is too few: index more documents"
+        )
+    counts = np.bincount(states.ids, minlength=states.encoder.pieces)
+    pieces = np.sort(np.argsort(-counts, kind="stable")[: options.vocabulary])
+    pieces = pieces[counts[pieces] > 0].astype(np.int64)
+    model = _build(options, states, pieces)
+    per_epoch = max(1, len(training) // (options.batch_size * options.accumulation))
+    steps = options.max_steps or per_epoch * options.epochs
+
+    def loss(rows: np.ndarray) -> Tensor:
+        return model.loss(states.sides(rows))
+
+    def evaluate() -> dict[str, float]:
+        found = perplexities(model, states, held_out, options.seed, ("right",))["right"]
+        return {"score": -sum(math.log(value) for value in found.values()), **found}
+
+    def start() -> None:
+        transformer: Any = states.encoder.model[0]
+        table = transformer.auto_model.get_input_embeddings().weight.detach()
+        model.start(counts[pieces], table[torch.from_numpy(pieces)].float().cpu().numpy())
+
+    warmup = min(options.warmup_steps, steps // 5)
+    loop = Loop(job, model, options, steps, loss, evaluate, warmup, options.schedule, options.beta2)
+    facts = loop.run(_updates(training, per_epoch, options), stop, start)
+    chunks, _ = store.positions(held_out)
+    return facts | {
+        "perplexity": perplexities(model, states, held_out, options.seed),
+        "held_out": {"contexts": len(held_out), "documents": len(np.unique(store.documents[chunks]))},
+        "chosen_at": loop.best["step"],
+        "examples": len(training),
+    }
+
+
+def _measure(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> dict[str, Any]:
+    """Return the facts of a pretrained model: its perplexities of some contexts."""
+    model = PretrainedGenerators(options.model, options.given)
+    contexts = np.random.default_rng([options.seed, 4]).permutation(states.store.n_contexts)[:_MEASURED]
+    lefts, rights = states.store.side_texts(contexts, 1 if options.given == "near" else None)
+    centres = [texts[0] for texts in states.store.around(contexts)]
+    stop.progress.tell(f"{options.model} is measured on {counted(len(contexts), 'context')}")
+    return {
+        "fingerprint": digest_of(model.identity).hex(),
+        "perplexity": model.perplexities(lefts, centres, rights, len(contexts) // 2),
+        "held_out": {"contexts": len(contexts)},
+    }
+
+
+def held_out_contexts(store: ChunkStore, documents: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the contexts for training, and those of whole documents that are held out, a third of all at most.
+
+    Of the held-out ones, those are left out whose sentence occurs elsewhere in the corpus, and all but
+    `MOST_OF_A_DOCUMENT` of a document.
+    """
+    numbers = np.arange(store.n_contexts)
+    chunks, _ = store.positions(numbers)
+    of = store.documents[chunks]
+    distinct = np.unique(of)
+    rng = np.random.default_rng([seed, 4])
+    held = rng.permutation(distinct)[: min(documents, len(distinct) // 3)]
+    out = np.isin(of, held)
+    texts = store.texts()
+    often = {text for text, count in Counter(texts).items() if count > 1}
+    centres, _ = store.places(numbers[out])
+    kept = [number for number, row in zip(numbers[out], centres, strict=True) if texts[row] not in often]
+    seen: Counter[int] = Counter()
+    chosen = []
+    for number in rng.permutation(np.array(kept, np.int64)):
+        seen[int(of[number])] += 1
+        if seen[int(of[number])] <= MOST_OF_A_DOCUMENT:
+            chosen.append(number)
+    return numbers[~out], np.sort(np.array(chosen, np.int64))
+
+
+def perplexities(
+    model: Generators,
+    states: States,
+    contexts: np.ndarray,
+    seed: int,
+    kinds: tuple[str, ...] = ("right", "shuffled", "none"),
+) -> dict[str, dict[str, float]]:
+    """Return the perplexity of a word by task, with the right sources, shuffled ones and none.
+
+    Shuffled sources are those of another context of those given, at a random distance round the list, so that nearly
+    all are of another document.
+    """
+    shift = int(np.random.default_rng([seed, 3]).integers(len(contexts) // 4, 3 * len(contexts) // 4 + 1))
+    sums = {kind: dict.fromkeys(TASKS, 0.0) for kind in kinds}
+    counts = dict.fromkeys(TASKS, 0)
+    with torch.no_grad():
+        for begin in range(0, len(contexts), _AT_ONCE):
+            texts = states.sides(contexts[begin : begin + _AT_ONCE])
+            others = states.sides(np.roll(contexts, shift)[begin : begin + _AT_ONCE])
+            rows = dict.fromkeys(TASKS, np.arange(len(texts["centre"])))
+            for task in TASKS:
+                targets = model.targets(texts[task])
+                words = (targets >= 0).sum(dim=1).double()
+                counts[task] += int(words.sum())
+                for kind in kinds:
+                    memories = model.memories(task, others if kind == "shuffled" else texts)
+                    memories = [memory.without(kind == "none") for memory in memories]
+                    sums[kind][task] -= float((model.means(task, memories, targets, rows) * words).sum())
+    return {kind: {task: float(np.exp(by[task] / max(1, counts[task]))) for task in TASKS} for kind, by in sums.items()}
+
+
+def _updates(training: np.ndarray, per_epoch: int, options: GeneratorOptions) -> Iterator[list[np.ndarray]]:
+    """Yield the batches of each update, epoch after epoch."""
+    epoch = 0
+    while True:
+        order = np.random.default_rng([options.seed, 5, epoch]).permutation(training)
+        for update in np.array_split(order, per_epoch):
+            yield np.array_split(update, min(options.accumulation, len(update)))
+        epoch += 1

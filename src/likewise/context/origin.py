@@ -1,42 +1,501 @@
 """Origin: the similarity of two sentences by contexts, in the form `pmi` or as in equation 4.
 
-Letters of the shapes: P pairs, C contexts of a pair.
+A sentence's context set (section 3.3) is retrieved, ranked, and chosen one at a time:
+
+1. Retrieval brings the chunks nearest to the sentence (20,000).
+2. The discriminator ranks all contexts of these chunks; the best ones are left (`screened`).
+3. Equation 3 ranks what is left, if a scorer is given and `screened` above 0, otherwise the discriminator; and
+   contexts are taken one at a time, the best first, unless their chunk has given one already or the sentence before
+   the place is too like the sentence before a place already taken (Jaccard similarity of their words of 0.5 or more).
+
+A context's score does not depend on what was taken before it, so one pass down the ranking is the same as a search for
+the best allowed context at every step.
+Equation 3 scores sentences in contexts. The form `paper` has log p(y = 1 | s, c) and the log probabilities a word,
+
+    S(s, c) = w1 log p(y = 1 | s, left, right) + w2 / |s| log p(s | left, right)
+            + w3 / |left| log p(left | s, right) + w4 / |right| log p(right | left, s).
+
+The form `pmi` takes from each term what it would be without the sentence, so that neither the fluency of a sentence nor
+that of a context is in it:
+
+    coherence   logit of p(y = 1 | s, c): the discriminator learns log p(s, c) / p(s) p(c) up to a constant
+    centre      1 / |s|      (log p(s | left, right) - log p(s))
+    left        1 / |left|   (log p(left | s, right) - log p(left | right))
+    right       1 / |right|  (log p(right | left, s) - log p(right | left))
+
+and then its mean over a sample of all contexts of the corpus. Over retrieved contexts, which both sentences of a
+similar pair fit, a mean over these would take away that they fit.
+
+Computed once: what a model reads of a text for all that ask, and each (sentence, context) however many pairs ask for
+it.
+
+The similarity of two sentences in the form `pmi` is a weighted sum, with signed weights, of
+
+    cosine     of the frozen encoder's vectors: what the encoder alone says
+    words      how well the words of one explain those of the other: the mean over word pieces, weighted by idf, of the
+               highest cosine with a state of the other sentence; the mean of both directions
+    fit        how well the sentences fit the corpus: the mean cosine of a sentence with its 10 nearest sentences of the
+               corpus, both summed; with a weight below 0 it takes from a similarity what either has with everything
+    coherence, centre, left, right
+               the terms of equation 3 as pointwise mutual information: the cosine of the two sentences' terms over
+               the contexts of both
+
+Letters: P pairs, C contexts, K cells (a sentence in a context), T and U tokens, S sentences, D embedding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import torch
 
-from likewise.context.generators import Generating
-from likewise.context.generators_stage import load_generators
-from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
-from likewise.context.selection import ContextFinder
-from likewise.context.similarity import (
-    Weights,
-    agree,
-    choose_even,
-    choose_signed,
-    even,
-    fit_to,
-    match_words,
-    similarities,
-    weighted,
-    with_chosen_weights,
-)
+from likewise.context.discriminator import CachedRanker
+from likewise.context.generators import Generating, load_generators
+from likewise.context.harvests import PairSource, SentencePair, tfidf
+from likewise.context.index import RETRIEVAL, ChunkStore, Retrieval
 from likewise.context.stage_options import FEATURES, TERMS, HarvestOptions, ScoreOptions, SelectionOptions
-from likewise.context.states import States
-from likewise.context.terms import TermScorer
+from likewise.context.states import SentenceReading, States
 from likewise.context.workspace import QUIET, ContextError, Workspace
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import Rows
+from likewise.runs.options import OptionError, Options, option
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import read_json, write_json
+
+Scorer = Callable[[str, np.ndarray], np.ndarray]
+"""A sentence and the numbers of C contexts to C scores, higher where it fits better."""
+
+_WORD = re.compile(r"\w+")
+MAX_OVERLAP = 0.5
+"""Jaccard similarity of the sentences before two gaps must be below it (section 3.3)."""
+
+
+@dataclass(frozen=True)
+class ContextFinder:
+    """The context sets of sentences, from the chunks of an index, their retrieval and a discriminator."""
+
+    store: ChunkStore
+    retrieval: Retrieval
+    ranker: CachedRanker
+
+    @classmethod
+    def open(cls, work: str | Path, states: States | None = None) -> Self:
+        """Return the finder of a workspace, its files mapped from disk.
+
+        Args:
+            work: the workspace's folder.
+            states: those of the workspace, if they are open already.
+
+        Raises:
+            ContextError: index or discriminator was not made, or is stale.
+        """
+        workspace = Workspace(work)
+        states = states or States(workspace)
+        ranker = CachedRanker(workspace.require("discriminator"), states)
+        return cls(states.store, Retrieval(workspace.path / "index" / RETRIEVAL), ranker)
+
+    def find(self, sentence: str, options: SelectionOptions | None = None, scorer: Scorer | None = None) -> np.ndarray:
+        """Return the context set of a sentence: int64 [C], numbers in the store, in the order of choice.
+
+        It is smaller than asked for where retrieval finds too few chunks or the rules leave too few contexts.
+
+        Args:
+            sentence: the sentence.
+            options: sizes and rules.
+            scorer: equation 3, asked where `screened` is above 0.
+        """
+        options, store = options or SelectionOptions(), self.store
+        if options.strategy == "random":
+            numbers = random_contexts(sentence, store.n_contexts, options.size)
+            return numbers[self._of_others(words_of(sentence), numbers, options)]
+        # In the order of the store, so that equal scores do not hang on the order of retrieval.
+        numbers = store.contexts_of(np.sort(self.retrieval.candidates(sentence, options.candidates)))
+        scores = self.ranker.scores(sentence, numbers)
+        if options.screened and scorer is not None:
+            numbers = numbers[np.sort(np.argsort(-scores, kind="stable")[: options.screened])]
+            scores = np.asarray(scorer(sentence, numbers), np.float32)
+        return numbers[self._choose(sentence, numbers, scores, options)]
+
+    def _choose(self, sentence: str, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions) -> np.ndarray:
+        """Return the indices of the chosen contexts, reading the words of no more than needed."""
+        chunks, _ = self.store.positions(numbers)
+        own, taken = words_of(sentence), list[int]()
+        given: set[int] = set()
+        before: list[frozenset[str]] = []
+        order = np.argsort(-scores, kind="stable")
+        for begin in range(0, len(order), step := 2 * options.size):  # reading one context at a time is slow
+            rows = order[begin : begin + step]
+            of_others, texts = self._of_others(own, numbers[rows], options), self.store.preceding(numbers[rows])
+            for index, allowed, text in zip(rows.tolist(), of_others, texts, strict=True):
+                if not allowed or (options.diversity and chunks[index] in given):
+                    continue
+                if options.diversity:
+                    words = words_of(text)
+                    if any(jaccard(words, other) >= MAX_OVERLAP for other in before):
+                        continue
+                    before.append(words)
+                taken.append(index)
+                given.add(chunks[index])
+                if len(taken) == options.size:
+                    return np.array(taken, np.int64)
+        return np.array(taken, np.int64)
+
+    def _of_others(self, own: frozenset[str], numbers: np.ndarray, options: SelectionOptions) -> list[bool]:
+        """Return of each context whether the sentence, or one very like it, stands neither in it nor in its gap."""
+        if options.same > 1:
+            return [True] * len(numbers)
+        texts = self.store.around(numbers)
+        return [all(jaccard(own, words_of(text)) < options.same for text in one) for one in texts]
+
+
+@lru_cache(50_000)
+def words_of(text: str) -> frozenset[str]:
+    """Return the lower-cased words of a text."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of the words of two sets that are in both; 1 for two empty sets.
+
+    >>> jaccard(frozenset("abc"), frozenset("bcd"))
+    0.5
+    """
+    return len(one & other) / len(one | other) if one or other else 1.0
+
+
+def random_contexts(sentence: str, n_contexts: int, size: int) -> np.ndarray:
+    """Draw distinct contexts for a sentence, which depend on the sentence alone."""
+    digest = blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(digest)).choice(n_contexts, min(size, n_contexts), replace=False)
+
+
+_CELLS = 4_096
+"""Cells whose coherence is computed at a time."""
+_SAMPLE = 64
+"""Contexts of the corpus over which a sentence's mean is taken."""
+
+
+class TermScorer:
+    """Scores sentences in contexts of a store, which are given by number.
+
+    Attributes:
+        weights: (4,) of the terms.
+        sample: the contexts over which a sentence's mean coherence is taken.
+
+    Args:
+        open_generators: opens the generators, when one of their terms is asked for.
+        ranker: the discriminator.
+        options: form and weights.
+        progress: shows what is scored.
+    """
+
+    def __init__(
+        self,
+        open_generators: Callable[[], Generating],
+        ranker: CachedRanker,
+        options: ScoreOptions,
+        progress: Progress = QUIET,
+    ) -> None:
+        self._open_generators, self.ranker, self.states = open_generators, ranker, ranker.states
+        self.options, self.progress = options, progress
+        four = options.weights[-len(TERMS) :]
+        self.weights = np.array(four or (1 / len(TERMS),) * len(TERMS), dtype=np.float64)
+        contexts = self.states.store.n_contexts
+        self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
+        self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
+
+    @cached_property
+    def generators(self) -> Generating:
+        """The generators, opened at their first use."""
+        return self._open_generators()
+
+    def __call__(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
+        """Return S(s, c) of one sentence in each context: (C,)."""
+        cells = np.stack([np.zeros(len(contexts), np.int64), contexts], axis=1)
+        return self.terms([sentence], cells, self.weights != 0) @ self.weights
+
+    def forget(self) -> None:
+        """Forget the sentences of earlier calls."""
+        self._means.clear()
+
+    def terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Any = (True,) * 4) -> np.ndarray:
+        """Return the four terms, not yet weighted: (K, 4) float64.
+
+        Args:
+            cells: (K, 2), the index of a sentence and the number of a context; one that is repeated is computed once.
+            wanted: which terms; the others are 0.
+        """
+        if not len(cells):
+            return np.zeros((0, len(TERMS)))
+        distinct, inverse = np.unique(cells[:, ::-1], axis=0, return_inverse=True)  # by context
+        found = self._terms(sentences, distinct[:, ::-1], wanted, self.progress)
+        if self.options.form == "pmi":
+            found -= self._mean_terms(sentences, wanted)[distinct[:, 1]]
+        return found[inverse.reshape(-1)]
+
+    def _mean_terms(self, sentences: Sequence[str], wanted: Any) -> np.ndarray:
+        """Return the means of the terms of sentences over the sample, (S, 4); they are kept."""
+        asked = tuple(bool(one) for one in wanted)
+        if new := [text for text in dict.fromkeys(sentences) if (text, asked) not in self._means]:
+            means = np.zeros((len(new), len(TERMS)))
+            # The discriminator's are cheap; those of the generators are taken over as many contexts as they can afford.
+            for some in ((asked[0], False, False, False), (False, *asked[1:])):
+                if any(some):
+                    step = 1 if some[0] else max(1, len(self.sample) // self.generators.sample)
+                    sample = self.sample[::step]
+                    cells = np.stack([np.tile(np.arange(len(new)), len(sample)), np.repeat(sample, len(new))], axis=1)
+                    shown = QUIET if some[0] else self.progress
+                    means += self._terms(new, cells, some, shown).reshape(len(sample), len(new), -1).mean(axis=0)
+            self._means |= {(text, asked): row for text, row in zip(new, means, strict=True)}
+        return np.stack([self._means[text, asked] for text in sentences])
+
+    def _terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Any, progress: Progress) -> np.ndarray:
+        """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
+        found = np.zeros((len(cells), len(TERMS)))
+        pmi = self.options.form == "pmi"
+        with torch.inference_mode(), progress.bar("scoring sentences in contexts", len(cells)) as bar:
+            if wanted[0]:
+                parts = self.ranker.sentence_parts(self.states.read(sentences))
+                for begin in range(0, len(cells), _CELLS):
+                    rows = cells[begin : begin + _CELLS]
+                    logits = (parts[rows[:, 0]] * self.ranker.context_parts(rows[:, 1])).sum(dim=1)
+                    found[begin : begin + _CELLS, 0] = (
+                        logits if pmi else torch.nn.functional.logsigmoid(logits)
+                    ).numpy()
+            if any(wanted[1:]):
+                asked = [bool(one) for one in wanted[1:]]
+                found[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, bar.advance)
+            else:
+                bar.advance(len(cells))
+        return found
+
+
+NEAREST = 10
+COPY = 0.97
+"""A sentence of the corpus of this cosine or more is a copy, and does not count among the nearest."""
+_SENTENCES = 512
+WEIGHTS = "weights.json"
+"""In a workspace: the weights that were chosen for it."""
+
+
+def match_words(first: SentenceReading, second: SentenceReading, idf: np.ndarray) -> float:
+    """Return the mean over both directions of the idf-weighted highest cosine of a word piece; 0 without words.
+
+    Args:
+        first, second: T and U word pieces with states of unit length.
+        idf: (V,), by id.
+    """
+    if not len(first.ids) or not len(second.ids):
+        return 0.0
+    cosines = first.states.astype(np.float32) @ second.states.astype(np.float32).T  # (T, U)
+    found = 0.0
+    for ids, best in ((first.ids, cosines.max(axis=1)), (second.ids, cosines.max(axis=0))):
+        weights = idf[ids] + 1e-6  # a sentence of nothing but the most frequent piece
+        found += float(best @ weights / weights.sum())
+    return found / 2
+
+
+def fit_to(corpus: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Return the mean cosine of vectors (N, D) with their nearest rows of the corpus (S, D), copies left out: (N,)."""
+    found = np.zeros(len(vectors))
+    for begin in range(0, len(vectors), _SENTENCES):
+        cosines = vectors[begin : begin + _SENTENCES] @ corpus.T
+        cosines[cosines >= COPY] = -1.0
+        k = min(NEAREST, cosines.shape[1])
+        found[begin : begin + _SENTENCES] = np.partition(cosines, -k, axis=1)[:, -k:].mean(axis=1)
+    return found
+
+
+def agree(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the cosine over contexts of each term (equation 4): (C, 4), (C, 4) -> (4,); 0 where one side is zero."""
+    norms = np.linalg.norm(first, axis=0) * np.linalg.norm(second, axis=0)
+    return np.where(norms > 1e-12, (first * second).sum(axis=0) / np.maximum(norms, 1e-12), 0.0)
+
+
+def weighted(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the similarities (P,) of features (P, 7), on the scale of a cosine, whatever the size of weights."""
+    return features @ weights / np.maximum(weights, 0).sum()
+
+
+def even(features: np.ndarray, wanted: Sequence[bool]) -> tuple[float, ...]:
+    """Return weights under which each wanted feature varies as much as the first of them, whose weight is 1.
+
+    A feature that does not vary has weight 0, and so have those that are not wanted.
+
+    Args:
+        features: (P, 7), in the order of `FEATURES`.
+        wanted: (7,).
+
+    >>> even(np.array([[0.0, 0, 1, 0, 0, 0, 0], [1, 2, 5, 0, 0, 0, 0]]), [True, True, False, True, False, False, False])
+    (1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
+    """
+    spread = features.std(axis=0)
+    weights = np.where(np.asarray(wanted) & (spread > 1e-9), 1 / np.maximum(spread, 1e-9), 0.0)
+    if not weights.any():
+        raise ContextError("none of the terms differs between the workspace's sentences: give more documents")
+    weights /= weights[weights > 0][0]
+    return tuple(float(f"{value:.5g}") for value in weights)
+
+
+def choose_signed(
+    features: np.ndarray, gold: np.ndarray, allowed: Sequence[str] = FEATURES
+) -> tuple[tuple[float, ...], float]:
+    """Choose signed weights under which the weighted sum of features agrees best with ratings, by `choose_weights`.
+
+    Features are put on one scale, and the first allowed one has weight 1.
+
+    Args:
+        features: (P, 7), in the order of `FEATURES`.
+        gold: (P,).
+        allowed: names of the features that may have a weight.
+
+    Returns:
+        The seven weights, of the features as they are, and Spearman's correlation times 100.
+    """
+    check_rated(features, gold)
+    if unknown := set(allowed) - set(FEATURES):
+        raise ContextError(f"there is no term {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
+    spread = features.std(axis=0)
+    usable = [i for i, name in enumerate(FEATURES) if name in allowed and spread[i] > 1e-9]
+    if not usable:
+        raise ContextError("none of the terms differs between the rated pairs")
+    scale = np.where(spread > 1e-9, spread, 1)
+    scaled = (features - features.mean(axis=0)) / scale
+    start = np.eye(len(FEATURES))[usable[0]]
+    weights, spearman = choose_weights(lambda tried: scaled @ tried, gold, start, usable[1:])
+    raw = weights / scale
+    return tuple(float(f"{value:.5g}") for value in raw / np.abs(raw[usable[0]])), spearman
+
+
+def similarities(terms: Sequence[np.ndarray], weights: np.ndarray | Sequence[float]) -> np.ndarray:
+    """Return equation 4 of each pair, the cosine of the two vectors of weighted terms: (P,); 0 without contexts.
+
+    Args:
+        terms: of each pair (2, C, 4), the terms of equation 3 of both sentences in the contexts of both.
+        weights: (4,).
+    """
+    return np.array([float(agree(*(pair @ np.asarray(weights))[..., None])[0]) for pair in terms])
+
+
+def choose_even(
+    terms: Sequence[np.ndarray], gold: np.ndarray, without: Sequence[str] = ()
+) -> tuple[tuple[float, ...], float]:
+    """Choose weights of 0 or more for equation 4, which sum to 1, from even ones; see `choose_signed`."""
+    check_rated(terms, gold)
+    start = np.array([float(name not in without) for name in TERMS])
+    free = np.flatnonzero(start).tolist()
+    weights, spearman = choose_weights(lambda tried: similarities(terms, tried), gold, start, free, 0.0)
+    return tuple((weights / weights.sum()).tolist()), spearman
+
+
+def check_rated(pairs: Sequence[Any] | np.ndarray, gold: np.ndarray) -> None:
+    """Raise a ContextError if there are too few rated pairs."""
+    if len(gold) < 2 or len(pairs) != len(gold):
+        raise ContextError(f"weights need two rated pairs or more, not {len(pairs)} with {len(gold)} ratings")
+
+
+class Weights(Options):
+    """Chosen weights, and how they were chosen."""
+
+    values: tuple[float, ...] = option(
+        ..., "The weights of the seven features of the form `pmi`, or of the terms of equation 3."
+    )
+    spearman: float | None = option(
+        None, "Spearman correlation times 100 on the pairs that the weights were chosen on; None without ratings."
+    )
+    pairs: int = option(..., "Number of pairs that the weights were chosen on.")
+    source: str = option(..., "The task or the file of these pairs.")
+    form: Literal["pmi", "paper"] = option(..., "The form of the similarity.")
+
+    def save(self, path: Path) -> None:
+        """Write the weights as JSON, atomically."""
+        write_json(path, self.to_dict())
+
+    @classmethod
+    def load(cls, path: Path) -> Weights:
+        """Read saved weights."""
+        try:
+            return cls(**read_json(path))
+        except (ValueError, TypeError, OptionError) as error:
+            raise ContextError(f"'{path}' holds no weights ({error}): choose them again") from None
+
+
+def with_chosen_weights(work: str | Path, options: ScoreOptions) -> ScoreOptions:
+    """Return the options, with the weights that were chosen for the workspace if they name none."""
+    path = Path(work) / WEIGHTS
+    if options.weights or not path.is_file():
+        return options
+    chosen = Weights.load(path)
+    if chosen.form != options.form:
+        raise ContextError(f"{path} was chosen for form={chosen.form}, not {options.form}: choose weights again")
+    return options.updated(weights=chosen.values)
+
+
+def choose_weights(
+    similarities: Callable[[np.ndarray], np.ndarray],
+    gold: Sequence[float] | np.ndarray,
+    start: Sequence[float] | np.ndarray,
+    free: Sequence[int],
+    least: float = -np.inf,
+) -> tuple[np.ndarray, float]:
+    """Choose weights under which similarities agree best with ratings, by Spearman.
+
+    One weight at a time is moved by 0.4, then 0.2, 0.1 and 0.05, as long as Spearman's correlation rises by 0.0001.
+    Then the weights are moved back to where they began by 0.05 at a time, as long as it stays within 0.0002 of the
+    best: of weights that a small dev set cannot tell apart, these change least.
+
+    Args:
+        similarities: weights to the similarities (P,) of the rated pairs.
+        gold: their ratings (P,).
+        start: the weights that are tried first.
+        free: which may be moved.
+        least: none is moved below it.
+
+    Returns:
+        The weights, and Spearman's correlation times 100.
+    """
+    from scipy.stats import spearmanr
+
+    def spearman(weights: np.ndarray) -> float:
+        value = float(spearmanr(similarities(weights), gold).statistic)
+        return value if np.isfinite(value) else -1.0
+
+    start = np.asarray(start, dtype=np.float64)
+    weights, best = start.copy(), spearman(start)
+
+    def moved(i: int, change: float) -> np.ndarray:
+        tried = weights.copy()
+        tried[i] = max(least, round(tried[i] + change, 2))
+        return tried
+
+    for step in (0.4, 0.2, 0.1, 0.05):
+        rising = True
+        while rising:
+            rising = False
+            for i in free:
+                for change in (step, -step):
+                    tried = moved(i, change)
+                    if tried.any() and (value := spearman(tried)) > best + 1e-4:
+                        best, weights, rising = value, tried, True
+    lowest, falling = best - 2e-4, True
+    while falling:
+        falling = False
+        for i in free:
+            if abs(weights[i] - start[i]) > 0.04:
+                tried = moved(i, 0.05 * float(np.sign(start[i] - weights[i])))
+                if (value := spearman(tried)) >= lowest:
+                    best, weights, falling = value, tried, True
+    return weights, 100 * best
+
 
 _ANCHORS = 20
 """Sentences whose pairs bring the terms to a scale."""
@@ -148,11 +607,23 @@ class Origin:
         self._combine: Any = weighted if pmi else similarities
         self._choose: Any = choose_signed if pmi else choose_even
 
-    @cached_property
+    @property
+    def reads_contexts(self) -> bool:
+        """Whether a term over contexts has a weight."""
+        return bool(self.weights[-len(TERMS) :].any())
+
+    @property
+    def about(self) -> str:
+        """What the similarity is made of: the terms that have a weight."""
+        names = FEATURES if self.form == "pmi" else ("coherence", "sentence", "left", "right")
+        terms = " and ".join(name for name, weight in zip(names, self.weights, strict=True) if weight)
+        return terms if self.reads_contexts else f"{terms} of the encoder alone: no context is read"
+
+    @property
     def settings(self) -> dict[str, str]:
         """The settings that a report of an evaluation names."""
         precision = self.states.encoder.precision
-        return {"similarity": f"Origin, form {self.form}", "precision": precision, "device": "cpu"}
+        return {"similarity": f"Origin, form {self.form}, {self.about}", "precision": precision, "device": "cpu"}
 
     @cached_property
     def scorer(self) -> TermScorer:
@@ -203,6 +674,13 @@ class Origin:
                 found[i, 3:] = agree(*pair)
         return found
 
+    def cosines(self, pairs: Sequence[SentencePair]) -> np.ndarray | None:
+        """Return the cosine of each pair by the encoder alone, (P,); None if the workspace keeps no vectors."""
+        if not self.states.vectors.shape[1]:
+            return None
+        first, second = (self.states.vectors_of([pair[side] for pair in pairs]) for side in (0, 1))
+        return np.asarray((first * second).sum(axis=1), dtype=np.float64)
+
     def __call__(self, pairs: Sequence[SentencePair]) -> np.ndarray:
         """Return the similarity of each pair: (P,)."""
         return self._combine(self._measure(pairs, self.weights != 0), self.weights)
@@ -223,12 +701,12 @@ class Origin:
         Raises:
             ContextError: no term of equation 3 has a weight, so that no context is read.
         """
-        weights = self.weights[-len(TERMS) :]
-        if not weights.any():
+        if not self.reads_contexts:
             raise ContextError(
                 "no context is read, since no term over contexts has a weight: name some, such as "
-                "--set score.terms=cosine,coherence, or take --preset pretrained"
+                "--set score.terms=coherence, or take --preset pretrained"
             )
+        weights = self.weights[-len(TERMS) :]
         sets = self.contexts([first, second])
         numbers = np.concatenate([sets[first], sets[second]])
         (terms,) = pair_terms([(first, second)], sets, self.scorer, weights != 0)

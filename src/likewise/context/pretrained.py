@@ -1,5 +1,8 @@
 """Generators of equation 2 by a pretrained causal language model, of which nothing is trained.
 
+What stands before is read once for all texts that follow it, and its keys and values are kept for them. Texts of
+near-equal length share a batch. Sums are kept in likewise's cache, so that the same question is not computed again.
+
 A causal model reads from left to right. What it is asked depends on `given`:
 
     near   log p(s | l), l the sentence before the gap, and log p(r | s), r the one behind it. By Bayes' rule
@@ -12,22 +15,205 @@ A causal model reads from left to right. What it is asked depends on `given`:
 As pointwise mutual information, log p(s), log p(l | r) and log p(r | l) are taken off (`near`: log p(l) and log p(r)).
 All are per token of what is generated.
 
-Letters: S sentences, C contexts, K cells (a sentence in a context).
+Letters: S sentences, C contexts, K cells (a sentence in a context, or a text behind another one), P parts of a cell, N
+rows of a batch, T tokens, V words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from likewise.context.causal import CausalScorer
-from likewise.context.generators import TASKS
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.queries.causal import CausalModel
+from likewise.runs.cache import cached
+from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:
     from likewise.context.states import States
+
+_BATCH_TOKENS = 2_048
+"""Tokens of a forward pass."""
+_KEPT_TOKENS = 8_192
+"""Tokens of what stands before, whose keys and values are held at a time."""
+_PIECE = 4_096
+"""Cells that a stopped run may lose."""
+_ROWS = 64
+"""Distributions over all words that are normalised at a time: these fit a processor's cache."""
+
+
+class CausalScorer:
+    """The log probability of texts behind other texts.
+
+    A text begins with a blank, also at the start, so that the same tokens are scored with and without a text before
+    them. In bfloat16 a sum changes by about a hundredth with the texts that share its batch.
+
+    Args:
+        model: the language model.
+        keep: keep the sums in likewise's cache.
+    """
+
+    def __init__(self, model: CausalModel, keep: bool = True) -> None:
+        self.causal = model
+        self.keep = keep
+        self._tokens: dict[str, list[int]] = {}
+
+    def ids(self, text: str) -> list[int]:
+        """Return the tokens of a text with a blank before it; those of no text are none."""
+        if text not in self._tokens:
+            self._tokens[text] = self.causal.ids(" " + text) if text else []
+        return self._tokens[text]
+
+    def lengths(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the number of tokens of each text: int64 (N,)."""
+        return np.array([len(self.ids(text)) for text in texts], np.int64)
+
+    def sums(
+        self,
+        before: Sequence[str],
+        texts: Sequence[str],
+        cells: np.ndarray,
+        advance: Callable[[int], object] = lambda count: None,
+    ) -> np.ndarray:
+        """Return the log probability of every part of each cell: (K, P) float64.
+
+        Args:
+            before: what may stand before; "" for nothing.
+            texts: what may follow.
+            cells: (K, 1 + P), the index of what stands before, and those of the texts that follow it one after the
+                other; each is scored given all before it.
+            advance: told how many cells were done.
+        """
+        if not self.keep or not len(cells):
+            return self._sums(before, texts, cells, advance)
+
+        order = np.lexsort(cells.T[::-1])  # by what stands before
+
+        def make(folder: Path) -> None:
+            for begin in range(0, len(order), _PIECE):
+                if not (path := folder / f"{begin}.npy").exists():
+                    with written_whole(path) as unfinished, unfinished.open("wb") as file:
+                        np.save(file, self._sums(before, texts, cells[order[begin : begin + _PIECE]], advance))
+
+        asked = ["\0".join([before[row[0]], *(texts[i] for i in row[1:])]) for row in cells]
+        key = [self.causal.identity, digest_of("\n".join(asked)).hex()]
+        folder = cached("likelihoods", key, make, resumes=True)
+        found = np.empty((len(cells), cells.shape[1] - 1))
+        pieces = [np.load(folder / f"{begin}.npy") for begin in range(0, len(cells), _PIECE)]
+        found[order] = np.concatenate(pieces)
+        return found
+
+    def _sums(
+        self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray, advance: Callable[[int], object]
+    ) -> np.ndarray:
+        found = np.zeros((len(cells), cells.shape[1] - 1))
+        for rows, logs in self._batches(before, texts, cells):
+            for i, log in zip(rows, logs, strict=True):
+                ends = np.cumsum(self.lengths([texts[k] for k in cells[i, 1:]]))
+                found[i] = [part.sum() for part in np.split(log, ends[:-1])]
+            advance(len(rows))
+        return found
+
+    def token_logs(self, before: str, text: str) -> np.ndarray:
+        """Return the log probability of each token of a text behind another one: (T,)."""
+        ((_, (found,)),) = self._batches([before], [text], np.array([[0, 0]]))
+        return found
+
+    def _batches(
+        self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+        """Yield rows of the cells, and the log probabilities of the tokens of each, until all are done."""
+        if not len(cells):
+            return
+        distinct, of = np.unique(cells[:, 0], return_inverse=True)
+        sources = [[self.start, *self.ids(before[i])] for i in distinct]
+        following = [[token for i in row[1:] for token in self.ids(texts[i])] for row in cells]
+        lengths = np.array([len(row) for row in following])
+        order = np.argsort([len(one) for one in sources], kind="stable")
+        begin = 0
+        while begin < len(order):
+            size = 1
+            while begin + size < len(order) and (size + 1) * len(sources[order[begin + size]]) <= _KEPT_TOKENS:
+                size += 1
+            block = order[begin : begin + size]
+            begin += size
+            place = np.full(len(distinct), -1)
+            place[block] = np.arange(len(block))
+            rows = np.flatnonzero(place[of] >= 0)
+            rows = rows[np.argsort(lengths[rows], kind="stable")]
+            with torch.inference_mode():
+                cache, mask = self._read([sources[i][:-1] for i in block])
+                last = [sources[i][-1] for i in block]
+                while len(rows):
+                    count = 1
+                    while count < len(rows) and (count + 1) * max(1, lengths[rows[count]]) <= _BATCH_TOKENS:
+                        count += 1
+                    batch, rows = rows[:count], rows[count:]
+                    at = place[of[batch]]
+                    yield batch, self._score(cache, mask, at, [last[i] for i in at], [following[i] for i in batch])
+
+    @cached_property
+    def start(self) -> int:
+        """The token before the first one: what stands between texts in the model's training, or its first token."""
+        tokenizer = self.causal.tokenizer
+        marks = "<|endoftext|>", tokenizer.bos_token, tokenizer.eos_token
+        return next((tokenizer.convert_tokens_to_ids(mark) for mark in marks if mark in tokenizer.get_vocab()), 0)
+
+    def _read(self, rows: list[list[int]]) -> tuple[Any, Tensor]:
+        """Return the keys and values of rows of tokens, and where there is a token; no cache if there is none."""
+        if not max(map(len, rows)):
+            return None, torch.ones(len(rows), 0, dtype=torch.int64, device=self.causal.model.device)
+        from transformers import DynamicCache
+
+        cache = DynamicCache()
+        ids, mask = self.causal.padded(rows)
+        begin, step = 0, max(1, _BATCH_TOKENS // ids.shape[1])
+        if len(rows) <= step:
+            self.causal.forward(ids, mask, cache)
+            return cache, mask
+        parts = []
+        while begin < len(rows):
+            part = DynamicCache()
+            self.causal.forward(ids[begin : begin + step], mask[begin : begin + step], part)
+            parts.append(part)
+            begin += step
+        for number in range(len(parts[0].layers)):
+            keys, values = (
+                torch.cat([getattr(part.layers[number], name) for part in parts]) for name in ("keys", "values")
+            )
+            cache.update(keys, values, number)
+        return cache, mask
+
+    def _score(
+        self, cache: Any, mask: Tensor, at: np.ndarray, last: list[int], texts: list[list[int]]
+    ) -> list[np.ndarray]:
+        """Return the log probabilities of the tokens of each of N texts behind the kept rows `at`."""
+        longest = max(map(len, texts))
+        if not longest:
+            return [np.zeros(0) for _ in texts]
+        device = self.causal.model.device
+        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in texts], device=device)  # (N, T)
+        inputs = torch.cat([torch.tensor(last, device=device)[:, None], ids[:, :-1]], dim=1)
+        rows = torch.as_tensor(at, device=device)
+        if cache is not None:
+            cache = copy.deepcopy(cache)
+            cache.batch_select_indices(rows)
+        seen = torch.cat([mask[rows], torch.ones_like(ids)], dim=1)
+        logits = self.causal.forward(inputs, seen, cache, logits=0).flatten(0, 1)  # (N T, V)
+        logs = [
+            part.float().log_softmax(dim=1).gather(1, wanted[:, None])[:, 0]
+            for part, wanted in zip(logits.split(_ROWS), ids.flatten().split(_ROWS), strict=True)
+        ]
+        found = torch.cat(logs).reshape(ids.shape).double().cpu().numpy()
+        return [line[: len(row)] for line, row in zip(found, texts, strict=True)]
+
 
 Conditioning = Literal["near", "both"]
 Logs = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -175,11 +361,11 @@ class PretrainedGenerators:
             centre = self.of_texts(centres, lefts, rights, np.stack([own, other], axis=1), (True, False, False), False)
             sides = self.of_texts(centres, lefts, rights, np.stack([other, own], axis=1), (False, True, True), False)
             means = {"centre": centre[:, 0], "left": sides[:, 1], "right": sides[:, 2]}
-            found[kind] = {task: _perplexity(means[task], lengths[task]) for task in TASKS}
+            found[kind] = {task: _perplexity(means[task], lengths[task]) for task in means}
         texts = {"centre": centres, "left": lefts, "right": rights}
         found["none"] = {
             task: _perplexity(self._alone(texts[task], own) / np.maximum(lengths[task], 1), lengths[task])
-            for task in TASKS
+            for task in texts
         }
         return found
 

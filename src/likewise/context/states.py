@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize
 
-from likewise.context.index_stage import open_store
+from likewise.context.index import open_store
 from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.inference.engines.engine import EngineChoice

@@ -2,7 +2,13 @@
 
 Sun et al. 2022, "Sentence Similarity Based on Contexts", section 3.4: the cosine of the two sentence vectors is to be
 the harvested similarity, by mean squared error; section 5.6: both sentences in one cross-encoder, for comparison. Where
-a value comes from, and what differs from the paper: docs/systems/contexts.md. Profiles are in `context.profiles`.
+a value comes from, and what differs from the paper: docs/systems/contexts.md.
+
+Profiles, this library's, are another lesson: which contexts of a workspace each of its sentences fits. In a batch of B
+sentences, half of the B contexts are the best one of a sentence each, found as those of a pair are, and half are any:
+some contexts are near, as in equation 4, and most are not. The paper distils one number for a pair.
+
+Letters of the shapes: B sentences of a batch, C contexts of it.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -18,13 +25,17 @@ from sentence_transformers import CrossEncoder
 from sentence_transformers.cross_encoder.data_collator import CrossEncoderDataCollator
 from sentence_transformers.cross_encoder.losses import MSELoss
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import normalize
 from transformers import set_seed
 
-from likewise.context.harvested import SPLITS, ScoredPairs, ScoreScale, read_harvest
-from likewise.context.profiles import Profiles
-from likewise.context.surrogate_options import SURROGATE, Rule, SurrogateOptions
+from likewise.context.harvests import SPLITS, ScoredPairs, ScoreScale, read_harvest
+from likewise.context.origin import ContextFinder
+from likewise.context.stage_options import SURROGATE, HarvestOptions, Rule, SelectionOptions, SurrogateOptions
+from likewise.context.states import States
+from likewise.context.workspace import ContextError, Workspace
 from likewise.corpus.bundled import resolve_model
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import find_part, without_training_head
@@ -36,7 +47,7 @@ from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import AnchoredLoss, ProfileLoss
 from likewise.recipes.gclsr import build_light_student
-from likewise.recipes.recipe import TextCollator, distillation_readings
+from likewise.recipes.recipe import Reading, TextCollator, distillation_readings
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
@@ -46,6 +57,89 @@ from likewise.training.result import TrainingResult
 from likewise.training.selection import Selection, last_checkpoint, sts_dev
 from likewise.training.training_job import Training, check_updates, started
 from likewise.transformers_output import no_bar, only_errors
+
+_NEAR = SelectionOptions(size=1, candidates=200)
+_STAGES = ("index", "states", "discriminator")
+
+
+class Profiles:
+    """The sentences of a workspace, and how well they fit its contexts.
+
+    Attributes:
+        sentences: different ones of 4 to 40 words, as in a harvest.
+
+    Args:
+        work: the workspace's folder, with the stages index, states and discriminator.
+        options: what is learnt, and the temperature.
+        seed: fixes the contexts that are drawn.
+
+    Raises:
+        ContextError: a stage is missing or stale, or there is nothing to learn.
+    """
+
+    def __init__(self, work: str | os.PathLike[str], options: SurrogateOptions, seed: int) -> None:
+        workspace = Workspace(os.fspath(work))
+        self.stages = [workspace.require(name) for name in _STAGES]
+        self.states, self.options, self.seed = States(workspace), options, seed
+        if options.learns == "cosine-profiles" and not self.states.vectors.shape[1]:
+            raise ContextError(
+                f"{workspace.path / 'states'} keeps word pieces alone, which have no cosines: take learns=profiles, or "
+                "make it with states.keep=tokens"
+            )
+        self.finder = ContextFinder.open(workspace.path, self.states)
+        few, many = HarvestOptions().min_words, HarvestOptions().max_words
+        texts = dict.fromkeys(self.states.store.texts())
+        self.sentences = [text for text in texts if few <= len(text.split()) <= many]
+
+    def __str__(self) -> str:
+        return f"{len(self.sentences):,} sentences and {self.states.store.n_contexts:,} contexts"
+
+    def record(self) -> dict[str, Any]:
+        """Return the facts for the record of a run."""
+        return {
+            "sources": self.stages[0].record["sources"],
+            "sentences": len(self.sentences),
+            "unit": "sentences of a workspace",
+            "sha256": digest_of(repr([stage.fingerprint for stage in self.stages])).hex(),
+            "contexts": self.states.store.n_contexts,
+        }
+
+    def contexts(self, sentences: Sequence[str]) -> np.ndarray:
+        """Return the contexts of a batch by number, int64 (C,), C at most B; they depend on seed and batch alone."""
+        half = len(sentences) // 2
+        digest = blake2b("\n".join(sentences).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        rng = np.random.default_rng([self.seed, int.from_bytes(digest)])
+        near = [self.finder.find(text, _NEAR) for text in sentences[:half]]
+        drawn = rng.choice(self.states.store.n_contexts, len(sentences) - half)
+        return np.unique(np.concatenate([*near, drawn]).astype(np.int64))
+
+    def texts(self, contexts: np.ndarray) -> list[str]:
+        """Return the text around the gap of each context, a sentence on either side."""
+        return [" ".join(sides) for sides in zip(*self.states.store.side_texts(contexts, 1), strict=True)]
+
+    def logits(self, sentences: Sequence[str], contexts: np.ndarray) -> Tensor:
+        """Return the teacher's logits (B, C), whose softmax over the contexts is the profile of a sentence."""
+        if self.options.learns == "profiles":
+            ranker = self.finder.ranker
+            return ranker.sentence_parts(self.states.read(sentences)) @ ranker.context_parts(contexts).T
+        known = (torch.from_numpy(self.states.vectors_of(some)) for some in (sentences, self.texts(contexts)))
+        one, other = (normalize(vectors.float(), dim=1) for vectors in known)
+        return one @ other.T / self.options.temperature
+
+    def batch(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the texts of a batch by column, and the teacher's logits."""
+        sentences = [row["sentence"] for row in rows]
+        contexts = self.contexts(sentences)
+        return {
+            "sentence": sentences,
+            "context": self.texts(contexts),
+            LABEL: self.logits(sentences, contexts),
+        }
+
+    def collator(self, encoder: Any) -> TextCollator:
+        """Return the collator of an encoder."""
+        return TextCollator(self.batch, Reading.prompted(encoder, self.options.max_length), {}, (LABEL,))
+
 
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
@@ -69,7 +163,7 @@ def distill(
     """Train a surrogate on a harvest, or on the contexts of a workspace.
 
     Args:
-        harvest: the folder of its shards, see `likewise.context.harvested.read_harvest`.
+        harvest: the folder of its shards, see `likewise.context.harvests.read_harvest`.
         work: in place of a harvest, the workspace whose profiles are learnt (`preset` "profiles").
         base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling` "own" any saved encoder.
         out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.

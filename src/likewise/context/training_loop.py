@@ -17,6 +17,8 @@ from transformers import get_scheduler
 from likewise.context.stage_options import ModelOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Stage, Workspace
+from likewise.errors import counted
+from likewise.runs.duration import WORTH_TELLING, spoken
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.parts import SavedStates, chance, checksum, set_chance
@@ -26,6 +28,8 @@ from likewise.runs.whole_files import write_text
 WEIGHTS, LOG = "model.safetensors", "log.jsonl"
 _SAVE_SECONDS = 60.0
 """Between two states to resume from."""
+_SLOW = 10.0
+"""Seconds of a first batch that is forecast from; after a faster one the second is, since the first call is slower."""
 
 Train = Callable[[Job, States, Any, StopRequest], dict[str, Any]]
 """Trains a model into a job's result by its options, and returns the facts for its record."""
@@ -79,6 +83,7 @@ class Loop:
     cpu_seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
     best: dict[str, Any] = field(default_factory=lambda: {"score": -math.inf})
+    batches_timed: int = 0
 
     def run(self, updates: Iterator[Sequence[Any]], stop: StopRequest, start: Callable[[], None]) -> dict[str, Any]:
         """Train from the newest state of a stopped run, or from the start, and write the best weights.
@@ -103,13 +108,25 @@ class Loop:
                 next(updates)
             set_chance(state["chance"])  # to pass over updates may draw
         else:
+            stop.progress.tell(f"{counted(self.steps, 'update')} of the {self.job.target.name}; its start is measured")
             start()
             self._evaluate(None, stop.progress)
         saved_at, what = time.monotonic(), self.job.target.name
+
+        def save(random_state: Any) -> None:
+            state = {name: part.state_dict() for name, part in parts.items()}
+            state |= {name: getattr(self, name) for name in ("cpu_seconds", "history", "best")}
+            saved.save(self.step, state | {"chance": random_state})
+
         with stop.progress.bar(f"training the {what}", self.steps, done=self.step) as bar:
             while self.step < self.steps:
-                began = time.process_time()
-                loss = self._backward(next(updates))
+                began, batches = time.process_time(), next(updates)
+                begun_with = chance() if len(batches) > 1 else None
+                loss = self._backward(batches, stop)
+                if loss is None:  # the update begins again
+                    save(begun_with)
+                    stop.check(f"after step {self.step} of {self.steps}")
+                    continue
                 if self.options.max_grad_norm:
                     nn.utils.clip_grad_norm_(self.model.parameters(), self.options.max_grad_norm)
                 optimizer.step()
@@ -122,9 +139,7 @@ class Loop:
                 if self.step % self.options.eval_steps == 0 or self.step == self.steps:
                     self._evaluate(loss, stop.progress)
                 if stop.asked or time.monotonic() - saved_at > _SAVE_SECONDS:
-                    state = {name: part.state_dict() for name, part in parts.items()}
-                    state |= {name: getattr(self, name) for name in ("cpu_seconds", "history", "best")}
-                    saved.save(self.step, state | {"chance": chance()})
+                    save(chance())
                     saved_at = time.monotonic()
                 stop.check(f"after step {self.step} of {self.steps}")
                 bar.update(self.step, note=f"loss {loss:.4f}")
@@ -136,14 +151,30 @@ class Loop:
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
         }
 
-    def _backward(self, batches: Sequence[Any]) -> float:
+    def _backward(self, batches: Sequence[Any], stop: StopRequest) -> float | None:
+        """Return the loss of an update; None if a stop was asked for between two of its batches."""
         self.model.train()
         total = 0.0
-        for batch in batches:
+        for number, batch in enumerate(batches):
+            if number and stop.asked:
+                return None
+            began = time.monotonic()
             loss = self.loss(batch) / len(batches)
             loss.backward()
             total += loss.item()
+            self._forecast(time.monotonic() - began, len(batches), stop.progress)
         return total
+
+    def _forecast(self, seconds: float, batches: int, progress: Progress) -> None:
+        """Tell once how long a long training will take, by one of its first batches."""
+        self.batches_timed += 1
+        if self.batches_timed > 2 or (self.batches_timed == 1 and seconds < _SLOW):
+            return
+        self.batches_timed = 2
+        updates = self.steps - self.step
+        if (left := seconds * batches * updates) >= WORTH_TELLING:
+            each = f" of {batches} batches" if batches > 1 else ""
+            progress.tell(f"{spoken(left)} left: {counted(updates, 'update')}{each}, {seconds:.2g} s a batch")
 
     def _evaluate(self, loss: float | None, progress: Progress) -> None:
         self.model.eval()

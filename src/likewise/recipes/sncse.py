@@ -56,6 +56,11 @@ class SNCSEOptions(ContrastiveOptions, PairedPromptOptions):
         "never",
         "Distil the mask first; auto: only if the mask scores below the base's own vector by more than the noise.",
     )
+    distil_steps: int = option(
+        0,
+        "Updates of that distillation; 0: five times max_steps, and at most 100, which is also what max_steps 0 has.",
+        ge=0,
+    )
     processes: int = option(1, "Number of processes that parse the sentences to negate them.", gt=0, exclude=True)
 
     def _check(self) -> None:
@@ -269,7 +274,10 @@ def distilled_mask(run: Run) -> Run:
     options = run.options
     if options.distil_mask == "never" or (options.distil_mask == "auto" and not has_own_vector(run.base)):
         return run
-    size = min(options.batch_size, MASK_DISTILLATION.options().batch_size)
+    usual = MASK_DISTILLATION.options()
+    most = usual.max_steps
+    steps = options.distil_steps or (min(5 * options.max_steps, most) if options.max_steps else most)
+    size = min(options.batch_size, usual.batch_size)
     return run.trained_first(
         MASK_DISTILLATION,
         lambda: options.distil_mask == "always" or run.is_behind_base(),
@@ -277,6 +285,7 @@ def distilled_mask(run: Run) -> Run:
         other_template=options.other_template,
         final_stop=options.final_stop,
         batch_size=size,
+        max_steps=steps,
         precision=options.precision,
     )
 

@@ -40,9 +40,11 @@ def seconds_each(work: Callable[[Sequence[Done]], object], items: Sequence[Done]
 def spoken(seconds: float) -> str:
     """Return a duration in words.
 
-    >>> spoken(50), spoken(200), spoken(9000)
-    ('about 50 s', 'about 3 min', 'about 2.5 h')
+    >>> spoken(50), spoken(200), spoken(9000), spoken(2e7)
+    ('about 50 s', 'about 3 min', 'about 2.5 h', 'about 231 days')
     """
+    if seconds > 172_800:
+        return f"about {seconds / 86_400:.0f} days"
     if seconds < 90:
         return f"about {seconds:.0f} s"
     return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

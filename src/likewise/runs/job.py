@@ -41,6 +41,7 @@ class Job:
 
     Attributes:
         resumed: whether a stopped run of the same plan is resumed.
+        thrown_away: what was stopped and is not resumed, as a sentence; "" for nothing.
         finished: the record of a finished job of the same plan, which need not be done again; otherwise None.
     """
 
@@ -50,6 +51,7 @@ class Job:
         self.target, self.plan, self.kind, self.grows, self.overwrite = target, plan, kind, grows, overwrite
         self.work = work_of(target, kind)
         self.resumed = False
+        self.thrown_away = ""
         self.finished: dict[str, Any] | None = None
         self._begun = time.monotonic()
 
@@ -131,7 +133,9 @@ class Job:
         if completed and not self.grows and not self.plan.difference(record["plan"]):
             self.finished = record
             return
-        if overwrite:
+        if overwrite and not self._is_unfinished_overwriting():
+            if (spent := self._noted("seconds")) is not None:
+                self.thrown_away = f"{self.target} holds stopped work of {spent:.0f} s, which is thrown away"
             _clear(self.work)
         stopped = self._stopped_plan()
         if stopped:
@@ -154,9 +158,25 @@ class Job:
         if not stopped:
             _clear(self.work)
         for name in _PLANS:
-            write_json(self.work / name, stopped or self.plan.to_dict())
+            write_json(self.work / name, stopped or self.plan.to_dict() | ({"overwrites": True} if overwrite else {}))
         if self.grows and not overwrite:
             self._take_up(record)
+
+    def _is_unfinished_overwriting(self) -> bool:
+        """Return whether there is stopped work of this plan that overwrites, so that the same command resumes it."""
+        try:
+            stopped = self._stopped_plan()
+        except JobError:
+            return False
+        overwrites = stopped.get("overwrites", False) and not self._noted("failed")
+        return overwrites and not self.plan.difference(stopped, unfinished=True)
+
+    def _noted(self, name: str) -> Any:
+        """Return a fact that was noted; None for none, or where the notes are damaged."""
+        try:
+            return self.notes.get(name)
+        except JobError:
+            return None
 
     def _stopped_plan(self) -> dict[str, Any]:
         """Return the plan of stopped work, {} for none; if its file is damaged, from the copy."""
@@ -173,7 +193,7 @@ class Job:
         if not self.work.is_dir():
             return
         kept = (path for path in self.work.rglob("*") if path.is_file() and path.name not in _ADMINISTRATIVE)
-        if any(True for _ in kept) or self.notes.keys() - {"seconds"}:
+        if any(True for _ in kept) or self.notes.keys() - {"seconds", "failed"}:
             with suppress(OSError):  # the disk may be full: the work is kept all the same
                 self.note(seconds=self.seconds())
             return
@@ -201,6 +221,7 @@ def open_job(
     Args:
         resume: "auto" resumes stopped work of the same plan, or starts if there is none; True requires
             stopped work.
+        overwrite: replace what is finished, and throw away stopped work, unless it is that of the same command.
         grows: open a finished folder of the same plan again, to add to it: `result` starts as a copy of it.
     """
     job = Job(Path(target), plan, kind, grows, overwrite)
@@ -214,6 +235,10 @@ def open_job(
             _clear(job.work)
         job._begin(resume, overwrite, completed)
         yield job
+    except JobError:
+        if overwrite and job.resumed:  # its work may be damaged: the next time it starts from the beginning
+            job.note(failed=True)
+        raise
     except Exception as error:
         if is_full_disk(error):
             cure = "Make room and run the same command again to resume, or choose another --out"
