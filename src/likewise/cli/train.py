@@ -1,5 +1,7 @@
 """`likewise adapt`, `train`, `finetune` and `baseline`: a command per recipe, objective and baseline."""
 
+import inspect
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -149,22 +151,7 @@ def _train_by(name: str) -> Any:
         corpus_options: Any,
         options: Any,
     ) -> None:
-        result = likewise.train(
-            name,
-            corpus,
-            base=base,
-            out=out,
-            preset=preset,
-            seed=seed,
-            data=data,
-            corpus_options=corpus_options,
-            resume=resume,
-            overwrite=overwrite,
-            keep_checkpoints=keep_checkpoints,
-            quiet=quiet,
-            **options,
-        )
-        show_outcome(result, quiet)
+        show_outcome(_called(likewise.train, name, locals()), quiet)
         from likewise.inference.model_export import keep_export
         from likewise.inference.tokens import SENTENCES
         from likewise.runs import processes
@@ -218,24 +205,7 @@ def _finetune_by(objective: Any) -> Any:
         quiet: QuietOption = False,
         options: Any,
     ) -> None:
-        show_outcome(
-            likewise.finetune(
-                objective.name,
-                rows,
-                base=base,
-                out=out,
-                dev=dev,
-                data=data,
-                preset=preset,
-                seed=seed,
-                resume=resume,
-                overwrite=overwrite,
-                keep_checkpoints=keep_checkpoints,
-                quiet=quiet,
-                **options,
-            ),
-            quiet,
-        )
+        show_outcome(_called(likewise.finetune, objective.name, locals()), quiet)
 
     run.__doc__ = summary(objective)
     return with_presets(command(run), objective)
@@ -257,9 +227,9 @@ def _baseline_by(name: str) -> Any:
     bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors."
     required: Any = ... if method.corpus == "required" else None
 
-    def made(**arguments: Any) -> None:
-        result = likewise.baseline(method.name, **arguments)
-        if not arguments["quiet"]:
+    def made(values: dict[str, Any]) -> None:
+        result = _called(likewise.baseline, name, values)
+        if not values["quiet"]:
             typer.echo(f"model: {result.path}")
 
     @with_config()
@@ -272,17 +242,14 @@ def _baseline_by(name: str) -> Any:
         quiet: QuietOption = False,
         options: Any,
     ) -> None:
-        made(base=base, out=out, overwrite=overwrite, quiet=quiet, **options)
+        made(locals())
 
     @with_config()
     @with_options("options", method.options())
     @with_corpus()
     def run_on_corpus(
         *,
-        corpus: Annotated[
-            Optional[list[Path]],
-            Option(help=CORPUS),
-        ] = required,
+        corpus: Annotated[Optional[list[Path]], Option(help=CORPUS)] = required,
         base: Annotated[str, Option(help=bases)] = method.default_base,
         out: ModelFolderOption,
         seed: Annotated[int, Option(help="Fixes which sentences are drawn, and the start of the flow.")] = 1,
@@ -291,12 +258,18 @@ def _baseline_by(name: str) -> Any:
         corpus_options: Any,
         options: Any,
     ) -> None:
-        how = {"base": base, "out": out, "seed": seed, "overwrite": overwrite, "quiet": quiet}
-        made(corpus=corpus, corpus_options=corpus_options, **how, **options)
+        made(locals())
 
     chosen = run if method.corpus == "none" else run_on_corpus
     chosen.__doc__ = f"{method.summary} ({method.source}.)"
     return command(chosen)
+
+
+def _called(function: Callable[..., Any], name: str, values: dict[str, Any]) -> Any:
+    """Call a function of the library, whose first argument is a name, with the options of a command."""
+    _, *parameters = inspect.signature(function).parameters
+    known = [parameter for parameter in parameters if parameter in values and parameter != "options"]
+    return function(name, **given({parameter: values[parameter] for parameter in known}), **values["options"])
 
 
 def summary(method: Any) -> str:
