@@ -181,12 +181,13 @@ def test_a_mask_behind_the_base_s_own_vector_is_distilled_first_and_once(
         corpus_file,
         base=shipped,
         out=tmp_path / "mask",
+        max_steps=10,  # five for each update of sncse
         **{name: STAGED[name] for name in ("batch_size", "select_by", "quiet", "precision")},
     )
     texts = ["the cat sees the dog", "the old river"]
     assert a.model.encode(texts) == pytest.approx(by_hand.model.encode(texts), abs=1e-4)
     assert a.record["base"] == shipped
-    assert a.record["first_stage"]["recipe"] == "mask-distillation"
+    assert [a.record["first_stage"][name] for name in ("recipe", "steps")] == ["mask-distillation", 10]
     trained = []
     monkeypatch.setattr(Run, "is_behind_base", lambda _: trained.append("measured"))
     likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "b", seed=2, **STAGED)

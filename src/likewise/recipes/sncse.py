@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from likewise.errors import counted
 from likewise.recipes import (
     ContrastiveOptions,
     OptionError,
@@ -278,9 +279,21 @@ def distilled_mask(run: Run) -> Run:
     most = usual.max_steps
     steps = options.distil_steps or (min(5 * options.max_steps, most) if options.max_steps else most)
     size = min(options.batch_size, usual.batch_size)
+
+    def needed() -> bool:
+        if options.distil_mask == "auto" and not run.is_behind_base():
+            return False
+        then = f"{counted(options.max_steps, 'update')} of sncse" if options.max_steps else "sncse"
+        run.progress.tell(
+            f"two stages: {counted(steps, 'update')} of {MASK_DISTILLATION.name}, {size} sentences each, which later "
+            f"runs find in the cache (--distil-steps makes it shorter, --distil-mask never leaves it out); {then}, "
+            f"{options.batch_size} sentences each; either tells how long it takes after its first updates"
+        )
+        return True
+
     return run.trained_first(
         MASK_DISTILLATION,
-        lambda: options.distil_mask == "always" or run.is_behind_base(),
+        needed,
         template=options.template,
         other_template=options.other_template,
         final_stop=options.final_stop,
