@@ -8,7 +8,7 @@ NOTEBOOKS := $(wildcard docs/notebooks/*.ipynb)
 
 .PHONY: demo test lint bench tables docs notebooks clean
 
-demo: $(VENV)/.bundled
+demo: $(VENV)/.demo
 	$(BIN)/likewise demo
 
 # Two processes of one thread each: the tests of a file stay together and in order.
@@ -49,8 +49,8 @@ $(VENV)/.torch: Makefile
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	touch $@
 
-$(VENV)/.bundled: $(VENV)/.torch pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,retrieval,search]"
+$(VENV)/.demo: $(VENV)/.torch pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,negation,search,words]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml benchmarks/compared/pyproject.toml

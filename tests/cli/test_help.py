@@ -11,7 +11,7 @@ from typer.main import get_command
 import likewise
 from likewise.cli import build_app
 
-HEADINGS = ["Train and adapt:", "Use:", "Measure:", "Contexts:", "Text, data and cache:"]
+HEADINGS = ["Train and adapt:", "Use:", "Measure:", "Text, data and cache:"]
 
 
 def test_the_help_groups_the_verbs_and_each_of_them_has_a_help_text(cli):

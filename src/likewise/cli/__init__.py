@@ -17,11 +17,12 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 _SECTIONS: CommandSections = {
     "Train and adapt": {
+        "train": ("train:train", "Train ArcCSE, SNCSE, GCLSR or another sentence encoder on plain text."),
+        "context": ("context:context", "Sentence similarity based on contexts, stage by stage."),
+        "demo": ("demo:demo", "See the four systems at work: a table, a search and a page in a few minutes."),
         "adapt": ("train:adapt", "Adapt an encoder to your own text, without labels."),
-        "train": ("train:train", "Train a sentence encoder on plain text."),
         "finetune": ("train:finetune", "Train an encoder further on labelled rows."),
         "baseline": ("train:baseline", "Make a model to compare with: averages, whitening, flow."),
-        "demo": ("demo:demo", "Adapt a model to the CWE list of software weaknesses, and search it."),
     },
     "Use": {
         "encode": ("models:encode", "Encode a text file into a file of vectors."),
@@ -38,9 +39,6 @@ _SECTIONS: CommandSections = {
         "evaluate": ("scores:evaluate", "Score a model on similarity, transfer and other tasks."),
         "compare": ("scores:compare", "Train and evaluate methods under one budget."),
         "analyze": ("scores:analyze", "See what a model does: similarities, errors."),
-    },
-    "Contexts": {
-        "context": ("context:context", "Sentence similarity based on contexts, stage by stage."),
     },
     "Text, data and cache": {
         "negate": ("data:negate", "Write the negation of every sentence of a text file."),

@@ -21,7 +21,7 @@ from likewise.cli.messages import table_of
 if TYPE_CHECKING:
     import numpy as np
 
-NEARER, NEAREST = "the paraphrase is nearer than the opposite", "the own paraphrase is the nearest of all"
+NEARER, NEAREST = "paraphrase nearer than opposite", "own paraphrase the nearest of all"
 MEASURES = {
     NEARER: "A guess is right on 50%; an encoder that goes by the words is right on nearly none.",
     NEAREST: "Among the paraphrases of all sentences, where a guess is right on 0.5%.",

@@ -72,14 +72,14 @@ class LstmReader(nn.Module):
 
     def forward(self, sentences: Sequence[np.ndarray]) -> Tensor:
         """Return the representations (B, 2H) of sentences given as ids; forward state first."""
-        found = [torch.zeros(0, self.width)]
+        representations = [torch.zeros(0, self.width)]
         for begin in range(0, len(sentences), _IN_A_PASS):
             ids = [torch.as_tensor(row if len(row) else [0]) for row in sentences[begin : begin + _IN_A_PASS]]
             embedded = self.embed(pad_sequence(ids))
             packed = pack_padded_sequence(embedded, torch.tensor(list(map(len, ids))), enforce_sorted=False)
             _, (states, _) = self.lstm(packed)  # (2, B', H)
-            found.append(torch.cat([states[0], states[1]], dim=1))
-        return torch.cat(found)
+            representations.append(torch.cat([states[0], states[1]], dim=1))
+        return torch.cat(representations)
 
 
 class Discriminator(nn.Module):
@@ -109,8 +109,8 @@ class Discriminator(nn.Module):
         """Return representations (B, W) of sentences: of their word pieces by the reader, or their vectors."""
         if self.reader is None:
             return torch.from_numpy(np.stack([one.vector for one in sentences]))
-        found: Tensor = self.reader([one.ids for one in sentences])
-        return found
+        representations: Tensor = self.reader([one.ids for one in sentences])
+        return representations
 
     def sentence_part(self, representations: Tensor) -> Tensor:
         """Return the head's part of sentences (S, W), the same for every context: (S, K)."""
@@ -335,8 +335,8 @@ def _train(job: Job, states: States, options: DiscriminatorOptions, stop: StopRe
         return coherence_loss(logits, torch.from_numpy(batch.centres), same, other)
 
     def evaluate() -> dict[str, Any]:
-        found = held_out(choose)
-        return {"score": found["accuracy"], **found}
+        accuracies = held_out(choose)
+        return {"score": accuracies["accuracy"], **accuracies}
 
     def start() -> None:
         sample = batch_of_chunks(store, np.concatenate(units[:_SAMPLE]))
@@ -431,13 +431,13 @@ def accuracy_of(
     for batch in batches:
         fits = model.logits(model.represent(sentences(batch.sentences)), batch.places).numpy() > 0  # (C, S)
         positive.append(fits[np.arange(len(fits)), batch.centres])
-        for found, mask in zip(by_kind, negatives(batch), strict=True):
+        for of_kind, mask in zip(by_kind, negatives(batch), strict=True):
             counts = mask.sum(axis=1)
-            found += ((~fits & mask).sum(axis=1)[counts > 0] / counts[counts > 0]).tolist()
+            of_kind += ((~fits & mask).sum(axis=1)[counts > 0] / counts[counts > 0]).tolist()
     if not any(by_kind):
         raise ContextError("the held-out documents give no negative: index more documents, or hold out more of them")
     own = float(np.concatenate(positive).mean())
-    same, other = (float(np.mean(found)) if found else None for found in by_kind)
+    same, other = (float(np.mean(of_kind)) if of_kind else None for of_kind in by_kind)
     wrong = float(np.mean([share for share in (same, other) if share is not None]))
     shares = {"accuracy": (own + wrong) / 2, "positive": own, "same_document": same, "other_document": other}
     return shares | {"contexts": sum(map(len, positive))}
@@ -458,9 +458,9 @@ def calibrate(model: Discriminator, sentences: Sequence[SentenceReading], batch:
 
     if not model.rank:
         return
-    found = model.represent(sentences)  # (S, W)
-    mean = found.mean(dim=0)
-    values, directions = torch.linalg.eigh(torch.cov(found.T))  # rising
+    representations = model.represent(sentences)  # (S, W)
+    mean = representations.mean(dim=0)
+    values, directions = torch.linalg.eigh(torch.cov(representations.T))  # rising
     leading = directions[:, -model.rank :] * (values[-model.rank :] + values.mean()).rsqrt()  # (W, R or fewer)
     projection = torch.zeros_like(model.meet_sentence.weight)
     projection[: leading.shape[1]] = leading.T
@@ -479,7 +479,7 @@ def calibrate(model: Discriminator, sentences: Sequence[SentenceReading], batch:
     if not rows:
         return
     contexts, own, drawn = np.array(rows).T
-    unit = torch.nn.functional.normalize(model.meet_sentence(found), dim=1)
+    unit = torch.nn.functional.normalize(model.meet_sentence(representations), dim=1)
     near = torch.cat([unit, torch.zeros_like(unit[:1])])[
         torch.from_numpy(batch.places[contexts])
     ]  # -1: the row of zeros

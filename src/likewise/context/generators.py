@@ -122,8 +122,8 @@ class Generators(nn.Module):
 
     def words(self, ids: np.ndarray) -> np.ndarray:
         """Return the numbers of those of the ids that are known."""
-        found = self._number[ids]
-        return found[found >= 0]
+        numbers = self._number[ids]
+        return numbers[numbers >= 0]
 
     @abstractmethod
     def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
@@ -165,12 +165,12 @@ class Generators(nn.Module):
         advance: Callable[[int], object],
     ) -> np.ndarray:
         """Return the terms of the centre, the left and the right (K, 3), see `Generating`."""
-        readings, found = states.read(sentences), np.zeros((len(cells), 3))
+        readings, terms = states.read(sentences), np.zeros((len(cells), 3))
         begins = np.flatnonzero(np.diff(cells[:, 1], prepend=-1))[::_CONTEXTS]
         for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True):
-            found[begin:end] = self._terms_of(states, readings, cells[begin:end], wanted, pmi)
+            terms[begin:end] = self._terms_of(states, readings, cells[begin:end], wanted, pmi)
             advance(end - begin)
-        return found
+        return terms
 
     def _terms_of(
         self, states: States, readings: Sequence[SentenceReading], cells: np.ndarray, wanted: Sequence[bool], pmi: bool
@@ -179,7 +179,7 @@ class Generators(nn.Module):
         here, of_context = np.unique(cells[:, 1], return_inverse=True)
         texts = states.sides(here) | {"centre": [[readings[i]] for i in said]}
         rows = {"left": of_context, "centre": of_sentence, "right": of_context}
-        found = np.zeros((len(cells), 3))
+        all_terms = np.zeros((len(cells), 3))
         for i, task in enumerate(TASKS):
             if not wanted[i]:
                 continue
@@ -192,8 +192,8 @@ class Generators(nn.Module):
                 distinct, inverse = np.unique(rows[side], return_inverse=True)
                 alone = dict.fromkeys(TASKS, distinct * 0) | {task: distinct, side: distinct}
                 terms = terms - self.means(task, kept, targets, alone)[inverse]
-            found[:, i] = terms.numpy()
-        return found
+            all_terms[:, i] = terms.numpy()
+        return all_terms
 
     @torch.no_grad()
     def means(self, task: Side, memories: Sequence[Memory], targets: Tensor, rows: Mapping[Any, Any]) -> Tensor:
@@ -208,7 +208,7 @@ class Generators(nn.Module):
         own = torch.as_tensor(rows[task])
         of = [torch.as_tensor(rows[side]) for side in SOURCES[task]]
         order = torch.argsort(lengths[own], stable=True)  # near-equal lengths share a batch
-        found = torch.zeros(len(own), dtype=torch.float64)
+        means = torch.zeros(len(own), dtype=torch.float64)
         begin = 0
         while begin < len(order):
             longest = int(lengths[own[order[min(begin + self.at_once, len(order)) - 1]]])
@@ -217,8 +217,8 @@ class Generators(nn.Module):
             longest = int(lengths[own[cells]].max())
             given = [memory.take(of[i][cells]) for i, memory in enumerate(memories)]
             logs = self.log_probabilities(task, given, targets[own[cells], :longest]).double().cpu()
-            found[cells] = logs.sum(dim=1) / lengths[own[cells]].clamp(min=1)
-        return found
+            means[cells] = logs.sum(dim=1) / lengths[own[cells]].clamp(min=1)
+        return means
 
 
 class LogBilinear(Generators):
@@ -265,11 +265,11 @@ class LogBilinear(Generators):
     def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each word, by one distribution a text."""
         hidden = torch.stack([(memory.values * memory.mask[..., None]).sum(dim=1) for memory in memories]).sum(dim=0)
-        found = [
+        logs = [
             torch.log_softmax(part @ self.vectors.T + self.bias, dim=1).gather(1, words.clamp(min=0)) * (words >= 0)
             for part, words in zip(hidden.split(1024), targets.split(1024), strict=True)
         ]
-        return torch.cat(found) if found else torch.zeros(targets.shape)
+        return torch.cat(logs) if logs else torch.zeros(targets.shape)
 
 
 def padded(rows: Sequence[np.ndarray]) -> Tensor:
@@ -410,8 +410,8 @@ def _build(options: GeneratorOptions, states: States, pieces: np.ndarray) -> Gen
     if options.reads == "states":
         return LogBilinear(pieces, size, states.vectors.shape[1], options.rank)
     most = max(states.store.left, states.store.right)
-    found = Transformers(pieces, size, options, most, states.encoder.max_tokens)
-    return found.to("cuda" if torch.cuda.is_available() else "cpu")
+    transformers = Transformers(pieces, size, options, most, states.encoder.max_tokens)
+    return transformers.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def load_generators(stage: Stage, states: States) -> Generating:
@@ -420,9 +420,9 @@ def load_generators(stage: Stage, states: States) -> Generating:
     if options.reads == "pretrained":
         return PretrainedGenerators(options.model, options.given)
     weights = load_weights(stage)
-    found = _build(options, states, weights["pieces"].numpy())
-    found.load_state_dict(weights)
-    return found.eval()
+    generators = _build(options, states, weights["pieces"].numpy())
+    generators.load_state_dict(weights)
+    return generators.eval()
 
 
 def _train(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> dict[str, Any]:
@@ -444,8 +444,8 @@ def _train(job: Job, states: States, options: GeneratorOptions, stop: StopReques
         return model.loss(states.sides(rows))
 
     def evaluate() -> dict[str, float]:
-        found = perplexities(model, states, held_out, options.seed, ("right",))["right"]
-        return {"score": -sum(math.log(value) for value in found.values()), **found}
+        by_task = perplexities(model, states, held_out, options.seed, ("right",))["right"]
+        return {"score": -sum(math.log(value) for value in by_task.values()), **by_task}
 
     def start() -> None:
         transformer: Any = states.encoder.model[0]

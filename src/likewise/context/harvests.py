@@ -93,8 +93,8 @@ class PairSource:
 
     def cosines(self, rows: np.ndarray) -> np.ndarray:
         """Return the cosines of some rows of the pool with all of them: (A, N)."""
-        found = self.vectors[rows] @ self.vectors.T
-        return found.toarray() if issparse(found) else found
+        cosines = self.vectors[rows] @ self.vectors.T
+        return cosines.toarray() if issparse(cosines) else cosines
 
     def ranked(self, row: int, cosines: np.ndarray, allowed: np.ndarray, most: int) -> np.ndarray:
         """Return up to `most` allowed rows, most similar first, by the cosines (N,) of a row; none of a cosine of 0."""
@@ -119,22 +119,22 @@ class PairSource:
 
         begin = number * self.options.anchors
         anchors = self.order[begin : begin + self.options.anchors]
-        found: dict[tuple[int, int], str] = {}
+        kinds: dict[tuple[int, int], str] = {}
         for anchor, cosines in zip(anchors, self.cosines(anchors), strict=True):
             ranked = self.ranked(int(anchor), cosines, self.place > self.place[anchor], max(self.options.ranks))
             for rank in self.options.ranks:
                 if rank <= len(ranked):
-                    found[int(anchor), int(ranked[rank - 1])] = f"rank {rank}"
+                    kinds[int(anchor), int(ranked[rank - 1])] = f"rank {rank}"
         n = len(anchors)
         # Numbers of the pairs i < j of a shard's anchors, each once.
-        free = [(i, j) for i in range(n) for j in range(i + 1, n) if (int(anchors[i]), int(anchors[j])) not in found]
+        free = [(i, j) for i in range(n) for j in range(i + 1, n) if (int(anchors[i]), int(anchors[j])) not in kinds]
         rng = np.random.default_rng([self.options.seed, 1, number])
         for k in rng.permutation(len(free))[: n * self.options.random]:
             i, j = free[k]
-            found[int(anchors[i]), int(anchors[j])] = "random"
-        first, second = ([self.pool[pair[side]] for pair in found] for side in (0, 1))
+            kinds[int(anchors[i]), int(anchors[j])] = "random"
+        first, second = ([self.pool[pair[side]] for pair in kinds] for side in (0, 1))
         splits = list(map(self.split, first, second))
-        return pa.table({"sentence1": first, "sentence2": second, "kind": list(found.values()), "split": splits})
+        return pa.table({"sentence1": first, "sentence2": second, "kind": list(kinds.values()), "split": splits})
 
     def split(self, first: str, second: str) -> str:
         """Return the split of a pair, which depends on its hash alone."""
@@ -453,9 +453,9 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
     import pyarrow.compute as pc
 
     path = Path(folder).expanduser()
-    found = (file.relative_to(path) for file in path.rglob("*.parquet"))
+    parquet_files = (file.relative_to(path) for file in path.rglob("*.parquet"))
     names = sorted(
-        (file for file in found if not any(part[0] in "._" for part in file.parts)), key=lambda file: file.name
+        (file for file in parquet_files if not any(part[0] in "._" for part in file.parts)), key=lambda file: file.name
     )
     if not names:
         there = "it holds no *.parquet" if path.is_dir() else "there is no such folder"

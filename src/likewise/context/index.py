@@ -75,13 +75,13 @@ def read_chunks(
     """
     number = words = 0
     for document in documents:
-        found = False
+        has_chunk = False
         for chunk in cut_chunks(number, document.sentences, size):
-            found = True
+            has_chunk = True
             if max_words:
                 words += sum(len(sentence.split()) for sentence in chunk.sentences)
             yield chunk
-        number += found
+        number += has_chunk
         if (max_documents and number >= max_documents) or (max_words and words >= max_words):
             return
 
@@ -234,7 +234,7 @@ def build_retrieval(folder: Path, texts: Iterable[str], bits: int) -> None:
         raise ContextError(f"{folder}: no chunk holds a word, so that nothing can be found: index other text")
     transformer = TfidfTransformer(sublinear_tf=True)
     rows = transformer.fit_transform(counts).T.tocsr()  # (terms, chunks)
-    found = {
+    arrays = {
         "starts": rows.indptr,
         "chunks": rows.indices.astype(np.int32),
         "weights": rows.data.astype(np.float32),
@@ -243,7 +243,7 @@ def build_retrieval(folder: Path, texts: Iterable[str], bits: int) -> None:
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name in _ARRAYS:
-        np.save(folder / f"{name}.npy", found[name])
+        np.save(folder / f"{name}.npy", arrays[name])
 
 
 class Retrieval:
@@ -269,8 +269,8 @@ class Retrieval:
         """Return the cosine of a sentence with every chunk, float32 [chunks]; 0 if they share no term."""
         counts = self._vectorizer.transform([sentence])
         weights = (1 + np.log(counts.data)) * self._idf[counts.indices]
-        found: np.ndarray = self._rows[counts.indices].T @ (weights / max(np.linalg.norm(weights), 1e-12))
-        return found.astype(np.float32)
+        cosines: np.ndarray = self._rows[counts.indices].T @ (weights / max(np.linalg.norm(weights), 1e-12))
+        return cosines.astype(np.float32)
 
     def candidates(self, sentence: str, most: int) -> np.ndarray:
         """Return up to `most` chunks that share a term with a sentence, by falling cosine and then by number."""

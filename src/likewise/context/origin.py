@@ -237,10 +237,10 @@ class TermScorer:
         if not len(cells):
             return np.zeros((0, len(TERMS)))
         distinct, inverse = np.unique(cells[:, ::-1], axis=0, return_inverse=True)  # by context
-        found = self._terms(sentences, distinct[:, ::-1], wanted, self.progress)
+        terms = self._terms(sentences, distinct[:, ::-1], wanted, self.progress)
         if self.options.form == "pmi":
-            found -= self._mean_terms(sentences, wanted)[distinct[:, 1]]
-        return found[inverse.reshape(-1)]
+            terms -= self._mean_terms(sentences, wanted)[distinct[:, 1]]
+        return terms[inverse.reshape(-1)]
 
     def _mean_terms(self, sentences: Sequence[str], wanted: Any) -> np.ndarray:
         """Return the means of the terms of sentences over the sample, (S, 4); they are kept."""
@@ -260,7 +260,7 @@ class TermScorer:
 
     def _terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Any, progress: Progress) -> np.ndarray:
         """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
-        found = np.zeros((len(cells), len(TERMS)))
+        terms = np.zeros((len(cells), len(TERMS)))
         pmi = self.options.form == "pmi"
         with torch.inference_mode(), progress.bar("scoring sentences in contexts", len(cells)) as bar:
             if wanted[0]:
@@ -268,15 +268,15 @@ class TermScorer:
                 for begin in range(0, len(cells), _CELLS):
                     rows = cells[begin : begin + _CELLS]
                     logits = (parts[rows[:, 0]] * self.ranker.context_parts(rows[:, 1])).sum(dim=1)
-                    found[begin : begin + _CELLS, 0] = (
+                    terms[begin : begin + _CELLS, 0] = (
                         logits if pmi else torch.nn.functional.logsigmoid(logits)
                     ).numpy()
             if any(wanted[1:]):
                 asked = [bool(one) for one in wanted[1:]]
-                found[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, bar.advance)
+                terms[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, bar.advance)
             else:
                 bar.advance(len(cells))
-        return found
+        return terms
 
 
 NEAREST = 10
@@ -297,22 +297,22 @@ def match_words(first: SentenceReading, second: SentenceReading, idf: np.ndarray
     if not len(first.ids) or not len(second.ids):
         return 0.0
     cosines = first.states.astype(np.float32) @ second.states.astype(np.float32).T  # (T, U)
-    found = 0.0
+    total = 0.0
     for ids, best in ((first.ids, cosines.max(axis=1)), (second.ids, cosines.max(axis=0))):
         weights = idf[ids] + 1e-6  # a sentence of nothing but the most frequent piece
-        found += float(best @ weights / weights.sum())
-    return found / 2
+        total += float(best @ weights / weights.sum())
+    return total / 2
 
 
 def fit_to(corpus: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Return the mean cosine of vectors (N, D) with their nearest rows of the corpus (S, D), copies left out: (N,)."""
-    found = np.zeros(len(vectors))
+    fits = np.zeros(len(vectors))
     for begin in range(0, len(vectors), _SENTENCES):
         cosines = vectors[begin : begin + _SENTENCES] @ corpus.T
         cosines[cosines >= COPY] = -1.0
         k = min(NEAREST, cosines.shape[1])
-        found[begin : begin + _SENTENCES] = np.partition(cosines, -k, axis=1)[:, -k:].mean(axis=1)
-    return found
+        fits[begin : begin + _SENTENCES] = np.partition(cosines, -k, axis=1)[:, -k:].mean(axis=1)
+    return fits
 
 
 def agree(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -641,12 +641,12 @@ class Origin:
 
     def contexts(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
         """Return the numbers of the contexts of each text."""
-        scorer, found = self.scorer, {}
+        scorer, contexts = self.scorer, {}
         with self.progress.bar("finding contexts of sentences", len(texts)) as bar:
             for text in texts:
-                found[text] = self.finder.find(text, self.selection, scorer)
+                contexts[text] = self.finder.find(text, self.selection, scorer)
                 bar.advance()
-        return found
+        return contexts
 
     def terms(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 4) -> list[np.ndarray]:
         """Return the terms of equation 3 of each pair, (2, C, 4)."""
@@ -654,25 +654,25 @@ class Origin:
 
     def features(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 7) -> np.ndarray:
         """Return the features of the form `pmi` of each pair, (P, 7); those that are not wanted are 0."""
-        found = np.zeros((len(pairs), len(FEATURES)))
+        features = np.zeros((len(pairs), len(FEATURES)))
         if not len(pairs):
-            return found
+            return features
         texts = _texts(pairs)
         row = {text: i for i, text in enumerate(texts)}
         first, second = (np.array([row[pair[side]] for pair in pairs], np.int64) for side in (0, 1))
         readings = self.states.readings(texts, self.progress, bool(wanted[1]))
         vectors = np.stack([one.vector for one in readings])
-        found[:, 0] = (vectors[first] * vectors[second]).sum(axis=1)
+        features[:, 0] = (vectors[first] * vectors[second]).sum(axis=1)
         if wanted[1]:
             for i, (one, other) in enumerate(zip(first, second, strict=True)):
-                found[i, 1] = match_words(readings[one], readings[other], self.states.idf)
+                features[i, 1] = match_words(readings[one], readings[other], self.states.idf)
         if wanted[2]:
             fits = fit_to(self.states.vectors, vectors)
-            found[:, 2] = fits[first] + fits[second]
+            features[:, 2] = fits[first] + fits[second]
         if any(wanted[3:]):
             for i, pair in enumerate(self.terms(pairs, wanted[3:])):
-                found[i, 3:] = agree(*pair)
-        return found
+                features[i, 3:] = agree(*pair)
+        return features
 
     def cosines(self, pairs: Sequence[SentencePair]) -> np.ndarray | None:
         """Return the cosine of each pair by the encoder alone, (P,); None if the workspace keeps no vectors."""
@@ -718,12 +718,12 @@ class Origin:
             parts = one * other / max(np.linalg.norm(one) * np.linalg.norm(other), 1e-12)
         fits = terms @ weights  # (2, C)
         sides = self.states.store.side_texts(numbers)
-        found: dict[int, Deciding] = {}
+        deciding: dict[int, Deciding] = {}
         for number, part, left, right, *both in zip(numbers.tolist(), parts, *sides, *fits, strict=True):
             # A context of both sentences counts twice.
-            before = found[number].part if number in found else 0.0
-            found[number] = Deciding(before + float(part), left, right, (float(both[0]), float(both[1])))
-        return sorted(found.values(), key=lambda one: -one.part)
+            before = deciding[number].part if number in deciding else 0.0
+            deciding[number] = Deciding(before + float(part), left, right, (float(both[0]), float(both[1])))
+        return sorted(deciding.values(), key=lambda one: -one.part)
 
     def forget(self) -> None:
         """Forget the sentences of earlier calls, so that the next result does not depend on them in its last digits.
@@ -751,9 +751,9 @@ class Origin:
             scores = cosines_of(block)
             near = np.argsort(-scores, axis=1)[:, :NEAR]
             pairs = [(text, ranked[i]) for text, row in zip(asked[block], near, strict=True) for i in row]
-            found = np.split(self(pairs), len(scores))
+            scored = np.split(self(pairs), len(scores))
             scores -= 100.0  # behind any similarity
-            for row, best, values in zip(scores, near, found, strict=True):
+            for row, best, values in zip(scores, near, scored, strict=True):
                 row[best] = values
             return scores
 

@@ -105,26 +105,26 @@ class CausalScorer:
         asked = ["\0".join([before[row[0]], *(texts[i] for i in row[1:])]) for row in cells]
         key = [self.causal.identity, digest_of("\n".join(asked)).hex()]
         folder = cached("likelihoods", key, make, resumes=True)
-        found = np.empty((len(cells), cells.shape[1] - 1))
+        sums = np.empty((len(cells), cells.shape[1] - 1))
         pieces = [np.load(folder / f"{begin}.npy") for begin in range(0, len(cells), _PIECE)]
-        found[order] = np.concatenate(pieces)
-        return found
+        sums[order] = np.concatenate(pieces)
+        return sums
 
     def _sums(
         self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray, advance: Callable[[int], object]
     ) -> np.ndarray:
-        found = np.zeros((len(cells), cells.shape[1] - 1))
+        sums = np.zeros((len(cells), cells.shape[1] - 1))
         for rows, logs in self._batches(before, texts, cells):
             for i, log in zip(rows, logs, strict=True):
                 ends = np.cumsum(self.lengths([texts[k] for k in cells[i, 1:]]))
-                found[i] = [part.sum() for part in np.split(log, ends[:-1])]
+                sums[i] = [part.sum() for part in np.split(log, ends[:-1])]
             advance(len(rows))
-        return found
+        return sums
 
     def token_logs(self, before: str, text: str) -> np.ndarray:
         """Return the log probability of each token of a text behind another one: (T,)."""
-        ((_, (found,)),) = self._batches([before], [text], np.array([[0, 0]]))
-        return found
+        ((_, (logs,)),) = self._batches([before], [text], np.array([[0, 0]]))
+        return logs
 
     def _batches(
         self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray
@@ -211,8 +211,8 @@ class CausalScorer:
             part.float().log_softmax(dim=1).gather(1, wanted[:, None])[:, 0]
             for part, wanted in zip(logits.split(_ROWS), ids.flatten().split(_ROWS), strict=True)
         ]
-        found = torch.cat(logs).reshape(ids.shape).double().cpu().numpy()
-        return [line[: len(row)] for line, row in zip(found, texts, strict=True)]
+        log_probabilities = torch.cat(logs).reshape(ids.shape).double().cpu().numpy()
+        return [line[: len(row)] for line, row in zip(log_probabilities, texts, strict=True)]
 
 
 Conditioning = Literal["near", "both"]
@@ -277,8 +277,8 @@ class PretrainedGenerators:
         s, c = cells.T
         lengths = [self.scorer.lengths(texts)[rows] for texts, rows in ((sentences, s), (lefts, c), (rights, c))]
         self._progress.finish(len(cells))
-        found = np.stack([log / np.maximum(length, 1) for log, length in zip(logs, lengths, strict=True)], axis=1)
-        return np.where(np.asarray(wanted), found, 0.0)
+        means = np.stack([log / np.maximum(length, 1) for log, length in zip(logs, lengths, strict=True)], axis=1)
+        return np.where(np.asarray(wanted), means, 0.0)
 
     def _alone(self, texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
         """Return log p of the texts of some rows with nothing before them: (K,)."""
@@ -353,7 +353,7 @@ class PretrainedGenerators:
         """
         n = len(centres)
         own = np.arange(n)
-        found: dict[str, dict[str, float]] = {}
+        by_kind: dict[str, dict[str, float]] = {}
         lengths = {"centre": self.scorer.lengths(centres), "right": self.scorer.lengths(rights)}
         lengths["left"] = self.scorer.lengths(lefts)
         for kind, other in (("right", own), ("shuffled", np.roll(own, shift))):
@@ -361,13 +361,13 @@ class PretrainedGenerators:
             centre = self.of_texts(centres, lefts, rights, np.stack([own, other], axis=1), (True, False, False), False)
             sides = self.of_texts(centres, lefts, rights, np.stack([other, own], axis=1), (False, True, True), False)
             means = {"centre": centre[:, 0], "left": sides[:, 1], "right": sides[:, 2]}
-            found[kind] = {task: _perplexity(means[task], lengths[task]) for task in means}
+            by_kind[kind] = {task: _perplexity(means[task], lengths[task]) for task in means}
         texts = {"centre": centres, "left": lefts, "right": rights}
-        found["none"] = {
+        by_kind["none"] = {
             task: _perplexity(self._alone(texts[task], own) / np.maximum(lengths[task], 1), lengths[task])
             for task in texts
         }
-        return found
+        return by_kind
 
 
 def _perplexity(means: np.ndarray, lengths: np.ndarray) -> float:

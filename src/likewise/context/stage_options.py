@@ -284,12 +284,12 @@ def read_sections(
     """
     if preset not in PRESETS:
         raise OptionError(f"there is no preset {preset}; there are {', '.join(PRESETS)}")
-    found: dict[str, Options] = {name: kind() for name, kind in SECTIONS.items()} | PRESETS[preset]
+    sections: dict[str, Options] = {name: kind() for name, kind in SECTIONS.items()} | PRESETS[preset]
     for section, values in (read_toml(Path(path), SECTIONS) if path is not None else {}).items():
         if not isinstance(values, dict):
             raise OptionError(f"{path}: {section} is a section: write [{section}] and its options below")
         try:
-            found[section] = found[section].updated(**values)
+            sections[section] = sections[section].updated(**values)
         except OptionError as error:
             raise OptionError(f"{path}: [{section}] {error}") from None
     changes: dict[str, dict[str, str]] = {}
@@ -303,11 +303,11 @@ def read_sections(
         changes.setdefault(section, {})[key] = text.strip()
     for section, strings in changes.items():
         try:
-            found[section] = found[section].updated_from_strings(strings)
+            sections[section] = sections[section].updated_from_strings(strings)
         except OptionError as error:
             given = " ".join(f"--set {section}.{name}={text}" for name, text in strings.items())
             raise OptionError(f"{given}: {error}") from None
-    return found
+    return sections
 
 
 Rule = Literal["cosine", "stretch", "base"]

@@ -78,9 +78,11 @@ class FrozenEncoder:
 
     def read_pieces(self, texts: Sequence[str]) -> list[SentenceReading]:
         """Return the word pieces of sentences alone; nothing is encoded."""
-        found = self.model.tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length)["input_ids"]
+        token_ids = self.model.tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length)[
+            "input_ids"
+        ]
         nothing = np.zeros((0, 0), np.float16)
-        ids = (row[~np.isin(row, self._special)] for row in map(np.array, found))
+        ids = (row[~np.isin(row, self._special)] for row in map(np.array, token_ids))
         return [SentenceReading(nothing.ravel(), one, nothing) for one in ids]
 
     def fast(self, texts: Sequence[str], progress: Progress | None = None, before: str = "") -> TextEncoder:
@@ -98,7 +100,7 @@ class FrozenEncoder:
     def read_vectors(self, texts: Sequence[str]) -> list[SentenceReading]:
         """Return the vectors and the word pieces of sentences."""
         rows = zip(self.fast(texts)(texts), self.read_pieces(texts), strict=True)
-        return [SentenceReading(vector, found.ids, found.states) for vector, found in rows]
+        return [SentenceReading(vector, reading.ids, reading.states) for vector, reading in rows]
 
     def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[SentenceReading]:
         """Read sentences.
@@ -106,7 +108,7 @@ class FrozenEncoder:
         This is no `TextEncoder`: any tokenizer of transformers will do, also one that the fast path does not take, and
         the batches are those that kept states were made in, to the bit.
         """
-        found: list[Any] = [None] * len(texts)
+        readings: list[Any] = [None] * len(texts)
         with (
             progress.bar("reading sentences", len(texts)) as bar,
             undisturbed(self.model),
@@ -122,20 +124,20 @@ class FrozenEncoder:
                 ids, mask = features["input_ids"].cpu().numpy(), features["attention_mask"].cpu().numpy()
                 kept = mask.astype(bool) & ~np.isin(ids, self._special)
                 for k, row in enumerate(rows):
-                    found[row] = SentenceReading(vectors[k], ids[k][kept[k]], states[k][kept[k]])
+                    readings[row] = SentenceReading(vectors[k], ids[k][kept[k]], states[k][kept[k]])
                 bar.advance(len(rows))
-        return found
+        return readings
 
     def _batches(self, texts: Sequence[str]) -> list[list[int]]:
         """Cut sentences, the shortest first, into batches of near-equal length."""
-        found: list[list[int]] = []
+        batches: list[list[int]] = []
         for i in sorted(range(len(texts)), key=lambda i: len(texts[i])):
             # About four characters a word piece; a batch is bounded by its longest, which is the last.
             length = min(self.max_tokens, 3 + len(texts[i]) // 4)
-            if not found or (len(found[-1]) + 1) * length > _BATCH_TOKENS:
-                found.append([])
-            found[-1].append(i)
-        return found
+            if not batches or (len(batches[-1]) + 1) * length > _BATCH_TOKENS:
+                batches.append([])
+            batches[-1].append(i)
+        return batches
 
 
 class States:
@@ -159,15 +161,15 @@ class States:
         stage = workspace.require("states")
         options = StatesOptions(**stage.record["plan"]["options"])
         try:
-            found = load_file(stage.folder / _FILE)
+            arrays = load_file(stage.folder / _FILE)
             self._tokens = np.load(stage.folder / _TOKENS, mmap_mode="r") if options.keep == "tokens" else None
         except (OSError, ValueError, SafetensorError) as error:
             raise ContextError(
                 f"{stage.folder}: the states cannot be read ({error}): make them again with 'likewise context "
                 f"train states --overwrite --work {workspace.path}'"
             ) from None
-        self.vectors, self.ids = found["vectors"].astype(np.float32), found["ids"].astype(np.int64)
-        self.starts, self.idf = found["starts"], found["idf"]
+        self.vectors, self.ids = arrays["vectors"].astype(np.float32), arrays["ids"].astype(np.int64)
+        self.starts, self.idf = arrays["starts"], arrays["idf"]
         self.store = open_store(workspace.require("index"))
         self.encoder = FrozenEncoder(options.encoder, options.max_tokens, options.precision)
         self._kept: dict[str, SentenceReading] = {}
@@ -186,18 +188,18 @@ class States:
     def of(self, rows: Sequence[int] | np.ndarray) -> list[SentenceReading]:
         """Return the kept states of sentences of the index, given by number."""
         tokens = self.vectors[:0] if self._tokens is None else self._tokens
-        found = []
+        readings = []
         for row in rows:
             here = slice(self.starts[row], self.starts[row + 1])
-            found.append(SentenceReading(self.vectors[row], self.ids[here], tokens[here]))
-        return found
+            readings.append(SentenceReading(self.vectors[row], self.ids[here], tokens[here]))
+        return readings
 
     def sides(self, contexts: np.ndarray) -> dict[Side, list[list[SentenceReading]]]:
         """Return the sentences left of, in and right of contexts, given by number."""
         centres, places = self.store.places(contexts)
         left = self.store.left
         rows: dict[Side, np.ndarray] = {"left": places[:, :left], "centre": centres[:, None], "right": places[:, left:]}
-        return {side: [self.of(row[row >= 0]) for row in found] for side, found in rows.items()}
+        return {side: [self.of(row[row >= 0]) for row in numbers] for side, numbers in rows.items()}
 
     def read(self, texts: Sequence[str]) -> list[SentenceReading]:
         """Read any sentences for the models: word pieces, and vectors if those of the index are kept."""
@@ -209,19 +211,19 @@ class States:
             self.forget()
         new = []
         for text in dict.fromkeys(texts):
-            found = self._kept.get(text)
-            if found is None and text in self._rows:
-                (found,) = self.of([self._rows[text]])
-            if found is None or (tokens and len(found.states) < len(found.ids)):
+            reading = self._kept.get(text)
+            if reading is None and text in self._rows:
+                (reading,) = self.of([self._rows[text]])
+            if reading is None or (tokens and len(reading.states) < len(reading.ids)):
                 new.append(text)
             else:
-                self._kept[text] = found
+                self._kept[text] = reading
         self._kept |= dict(zip(new, self.encoder.read(new, progress), strict=True))
         return [self._kept[text] for text in texts]
 
     def vectors_of(self, texts: Sequence[str], progress: Progress = QUIET) -> np.ndarray:
         """Return the vectors of any sentences (N, D)."""
-        return np.stack([found.vector for found in self.readings(texts, progress, tokens=False)])
+        return np.stack([reading.vector for reading in self.readings(texts, progress, tokens=False)])
 
     def forget(self) -> None:
         """Forget the sentences that were read."""
@@ -298,9 +300,9 @@ def _part(texts: list[str], encoder: FrozenEncoder, keep: str) -> dict[str, np.n
     """Return the kept states of some sentences."""
     reads = {"tokens": encoder.read, "vectors": encoder.read_vectors, "pieces": encoder.read_pieces}
     rows = reads[keep](texts)
-    found: dict[str, np.ndarray] = {
+    arrays: dict[str, np.ndarray] = {
         "vectors": np.stack([row.vector for row in rows]).astype(np.float16),
         "ids": np.concatenate([row.ids for row in rows]).astype(np.int32),
         "lengths": np.array([len(row.ids) for row in rows]),
     }
-    return found | ({"tokens": np.concatenate([row.states for row in rows])} if keep == "tokens" else {})
+    return arrays | ({"tokens": np.concatenate([row.states for row in rows])} if keep == "tokens" else {})

@@ -99,8 +99,8 @@ class Loop:
         schedule = get_scheduler(self.schedule, optimizer, self.warmup, self.steps + 1)
         saved = SavedStates(self.job.work / "states")
         parts = {"model": self.model, "optimizer": optimizer, "schedule": schedule}
-        if found := saved.load():
-            self.step, state = found
+        if resumed := saved.load():
+            self.step, state = resumed
             for name, part in parts.items():
                 part.load_state_dict(state[name])
             self.cpu_seconds, self.history, self.best = state["cpu_seconds"], state["history"], state["best"]
@@ -178,13 +178,13 @@ class Loop:
 
     def _evaluate(self, loss: float | None, progress: Progress) -> None:
         self.model.eval()
-        found = self.evaluate()
-        self.history.append({"step": self.step, "loss": loss, "cpu_seconds": round(self.cpu_seconds, 1), **found})
+        scores = self.evaluate()
+        self.history.append({"step": self.step, "loss": loss, "cpu_seconds": round(self.cpu_seconds, 1), **scores})
         write_text(self.job.result / LOG, "".join(json.dumps(line) + "\n" for line in self.history))
-        if found["score"] > self.best["score"]:
+        if scores["score"] > self.best["score"]:
             weights = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
-            self.best = {"score": found["score"], "step": self.step, "weights": weights}
-        shown = ", ".join(f"{name} {value:.4g}" for name, value in found.items() if isinstance(value, float))
+            self.best = {"score": scores["score"], "step": self.step, "weights": weights}
+        shown = ", ".join(f"{name} {value:.4g}" for name, value in scores.items() if isinstance(value, float))
         progress.tell(f"step {self.step}: {shown}")
 
 
