@@ -100,10 +100,10 @@ def train(
         typer.echo(f"{stage.folder}: {counted(stage.record['sentences'], 'sentence')} read")
     if what in ("discriminator", "all"):
         stage = stages.train_discriminator(work, options["discriminator"], overwrite=overwrite)
-        found = stage.record["held_out"]
+        held_out = stage.record["held_out"]
         kinds = {"own sentence": "positive", "same document": "same_document", "other document": "other_document"}
-        shares = [f"{name} {found[kind]:.1%}" for name, kind in kinds.items() if found[kind] is not None]
-        accuracy = f"{found['accuracy']:.1%} on {counted(found['contexts'], 'context')}"
+        shares = [f"{name} {held_out[kind]:.1%}" for name, kind in kinds.items() if held_out[kind] is not None]
+        accuracy = f"{held_out['accuracy']:.1%} on {counted(held_out['contexts'], 'context')}"
         typer.echo(f"{stage.folder}: held-out accuracy {accuracy} ({', '.join(shares)})")
     if what in ("generators", "all"):
         stage = stages.train_generators(work, options["generators"], overwrite=overwrite)
@@ -231,13 +231,13 @@ def harvest(
         workers=workers,
         overwrite=overwrite,
     )
-    found = result.summary
-    if found is None:
+    counts = result.summary
+    if counts is None:
         typer.echo(f"{result.path}: the shards of part {shard} are done; those of other machines are missing")
         return
-    splits = ", ".join(f"{count:,} {name}" for name, count in found["splits"].items())
-    typer.echo(f"{result.path}: {counted(found['pairs'], 'pair')} ({splits})")
-    for kind, spread in found["scores"].items():
+    splits = ", ".join(f"{count:,} {name}" for name, count in counts["splits"].items())
+    typer.echo(f"{result.path}: {counted(counts['pairs'], 'pair')} ({splits})")
+    for kind, spread in counts["scores"].items():
         typer.echo(
             f"  {kind}: {counted(spread['pairs'], 'pair')}, similarity {spread['mean']:.3f} "
             f"({spread['5%']:.3f} to {spread['95%']:.3f})"
@@ -304,12 +304,12 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
 
     if not path.is_file():
         raise stages.ContextError(f"there is no file '{path}'")
-    found = [line.split("\t") for line in read_lines(path)]
-    for number, row in enumerate(found, start=1):
+    rows = [line.split("\t") for line in read_lines(path)]
+    for number, row in enumerate(rows, start=1):
         if len(row) != 2 or not all(text.strip() for text in row):
             raise stages.ContextError(f"{path}:{number}: a line needs two sentences with a tab between them")
-    if not found:
+    if not rows:
         raise stages.ContextError(
             f"{path}:1: the file holds no pair: write two sentences on a line, with a tab between them"
         )
-    return [(first, second) for first, second in found]
+    return [(first, second) for first, second in rows]

@@ -38,14 +38,14 @@ def negate(
     arguments = given(locals())
     from likewise.augment.negation import negate_corpus
 
-    found = negate_corpus(**arguments)
+    counts = negate_corpus(**arguments)
     if quiet:
         return
-    share = found.negated / found.total if found.total else 0.0
-    typer.echo(f"{found.path}: {found.negated:,} of {counted(found.total, 'sentence')} negated ({share:.1%})")
-    for reason, number in found.reasons.most_common():
+    share = counts.negated / counts.total if counts.total else 0.0
+    typer.echo(f"{counts.path}: {counts.negated:,} of {counted(counts.total, 'sentence')} negated ({share:.1%})")
+    for reason, number in counts.reasons.most_common():
         typer.echo(f"  not negated, {reason}: {number:,}")
-    typer.echo(f"  parsed {found.parsed:,}, from the cache {found.cached:,}, from a resumed run {found.resumed:,}")
+    typer.echo(f"  parsed {counts.parsed:,}, from the cache {counts.cached:,}, from a resumed run {counts.resumed:,}")
 
 
 @typed
@@ -106,8 +106,8 @@ def get(
 
     folder = out or data_folder()
     given = {path.name: path for path in files or []}
-    found = get_data(name, folder, files=given, overwrite=overwrite, progress=Progress())
-    for file, state in found.items():
+    states = get_data(name, folder, files=given, overwrite=overwrite, progress=Progress())
+    for file, state in states.items():
         typer.echo(f"{file.path}: {_STATES[state]}")
         for path in file.made:
             typer.echo(f"  {folder / path}")

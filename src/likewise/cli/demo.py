@@ -214,11 +214,11 @@ def searches(out: Path, settings: DemoSettings) -> list[Searched]:
     listed = read_weaknesses()[: settings.weaknesses or None]
     rows = [{"id": f"CWE-{one.id}", "title": one.name, "text": " ".join(one.described)} for one in listed]
     index = likewise.index(rows, model=settings.base, out=out / "weaknesses.index")
-    found = []
+    searched = []
     for kind, query in _SEARCHES:
         ways = (index.search(query, _HITS, pipeline=_PLAIN), index.search(query, _HITS))
-        found.append(Searched(kind, query, *([(hit.title, hit.sentence) for hit in hits] for hits in ways)))
-    return found
+        searched.append(Searched(kind, query, *([(hit.title, hit.sentence) for hit in hits] for hits in ways)))
+    return searched
 
 
 @typed

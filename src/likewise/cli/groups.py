@@ -149,8 +149,8 @@ def group(
 
         class Group(kind):  # type: ignore[valid-type, misc]
             def sections(self) -> CommandSections:
-                found: Any = remembered()
-                return found if isinstance(next(iter(found.values())), Mapping) else {"Commands": found}
+                commands: Any = remembered()
+                return commands if isinstance(next(iter(commands.values())), Mapping) else {"Commands": commands}
 
         return typer.main.get_command(app_of(Group, help))
 

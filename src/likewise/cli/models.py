@@ -71,9 +71,9 @@ def encode(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Encode a text file with one sentence per line; row i of the output belongs to line i."""
-    found = likewise.encode_file(**given(locals()))
+    vectors = likewise.encode_file(**given(locals()))
     if not quiet:
-        typer.echo(f"{found.rows:,} x {found.dimension}, float32", err=True)
+        typer.echo(f"{vectors.rows:,} x {vectors.dimension}, float32", err=True)
 
 
 @typed

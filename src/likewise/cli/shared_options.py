@@ -111,8 +111,8 @@ def with_options(
         fields = {name: field for name, field in _own_first(type(options)).items() if name not in left}
 
         def called(**values: Any) -> None:
-            found = given({name: values.pop(name) for name in fields})
-            function(**values, **{parameter: made(found)})
+            chosen = given({name: values.pop(name) for name in fields})
+            function(**values, **{parameter: made(chosen)})
 
         def shown(name: str) -> str:
             value, text = getattr(options, name), fields[name].description or ""
@@ -147,7 +147,7 @@ def _panel(options: type[Options], name: str) -> str | None:
 def with_corpus(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Put the options of how text is read in the place of the parameter `corpus_options`, which gets them as one."""
     options = CorpusOptions()
-    return with_options("corpus_options", options, without=without, made=lambda found: options.updated(**found))
+    return with_options("corpus_options", options, without=without, made=lambda values: options.updated(**values))
 
 
 def with_config(*, exclusive: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -182,15 +182,15 @@ def with_config(*, exclusive: Collection[str] = ()) -> Callable[[Callable[..., N
 
 def _read_config(path: Path, known: Mapping[str, bool]) -> dict[str, Any]:
     """Return the options in a file; `known` says of each option whether it is a list."""
-    found = read_toml(path, [*known, "recipe", "objective", "options", "corpus_options"])
+    entries = read_toml(path, [*known, "recipe", "objective", "options", "corpus_options"])
     for table in ("options", "corpus_options"):
-        if not isinstance(content := found.pop(table, {}), Mapping):
+        if not isinstance(content := entries.pop(table, {}), Mapping):
             raise OptionError(f"{path}: {table} is a table: write [{table}] on a line, and its entries below it")
-        found |= content
-    found = {name: value for name, value in found.items() if name not in ("recipe", "objective")}
-    if wrong := [name for name in found if name not in known]:
+        entries |= content
+    entries = {name: value for name, value in entries.items() if name not in ("recipe", "objective")}
+    if wrong := [name for name in entries if name not in known]:
         raise OptionError(f"{path}: {unknown_option(wrong[0], known)}")
-    return {name: [one] if known[name] and not isinstance(one, list) else one for name, one in found.items()}
+    return {name: [one] if known[name] and not isinstance(one, list) else one for name, one in entries.items()}
 
 
 def _parameter(name: str, kind: Any, info: Any) -> inspect.Parameter:

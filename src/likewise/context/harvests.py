@@ -219,6 +219,8 @@ def harvest(
     score = with_weights(work, states, score or ScoreOptions(), selection, progress)
     # What has no weight is not read, and so does not make the harvest stale.
     stages = {name: workspace.require(name) for name in stages_read(score.weights)}
+    if "discriminator" not in stages:
+        progress.tell("no context is read: only terms of the encoder alone have a weight")
     progress.tell("reading the sentences of the index")
     vectors = states.vectors if states.vectors.shape[1] else tfidf(states.ids, states.starts, states.idf)
     return score_shards(
