@@ -127,3 +127,4 @@ def test_a_folder_of_something_else_is_refused(cli, saved_model):
     done = cli("demo", "--out", saved_model)
     assert done.exit_code == 2
     assert str(saved_model) in done.stderr
+    assert not (saved_model / "arccse").exists()

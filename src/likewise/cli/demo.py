@@ -36,6 +36,8 @@ _SEARCHES = (
 _PLAIN = {"tokens": 0, "neighbours": 0, "excluded": 0}
 """The pipeline of a plain hybrid: the standardised scores of vectors and of BM25, added."""
 _HITS = 3
+_OWN = {"arccse", "cls", "contexts", "demo.html", "gclsr", "sncse", "surrogate", "weaknesses.index", "words"}
+"""The names in the folder of a demonstration."""
 
 
 @dataclass(frozen=True)
@@ -239,14 +241,14 @@ def show(out: Path, settings: DemoSettings) -> None:
 
     from likewise.errors import counted, require_extra
     from likewise.runs.duration import spoken
-    from likewise.runs.job import JobError, read_record
+    from likewise.runs.job import JobError
     from likewise.runs.pages import page_of
     from likewise.runs.whole_files import write_text
 
     for extra, *modules in (("bundled", "cwe2"), ("search", "lancedb"), ("negation", "spacy"), ("words", "gensim")):
         require_extra(extra, "The demo", *modules)  # now, and not after minutes
-    if out.is_file() or read_record(out):
-        raise JobError(f"{out} holds something else: choose another --out for the demo")
+    if out.is_file() or (out.is_dir() and {path.name for path in out.iterdir()} - _OWN):
+        raise JobError(f"{out} holds other files: choose another --out for the demo")
     items, rows, console = Items.read(), [], Console(highlight=False)
     parts: list[tuple[str, Callable[[], Any]]] = [
         (name, partial(system, out, items, settings)) for name, system in SYSTEMS.items()
