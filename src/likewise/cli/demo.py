@@ -58,7 +58,7 @@ class DemoSettings:
         default_factory=lambda: {"preset": "negation", "max_steps": 30, "distil_steps": 40, "batch_size": 32}
     )
     gclsr: Mapping[str, Any] = field(
-        default_factory=lambda: {"sentences": 4096, "epochs": 5, "warmup_epochs": 1, "select_by": "last"}
+        default_factory=lambda: {"sentences": 4096, "batch_size": 256, "filters": 100, "epochs": 3, "warmup_epochs": 1}
     )
     context_words: int = 60_000
     surrogate: Mapping[str, Any] = field(default_factory=lambda: {"preset": "profiles", "max_steps": 40})

@@ -108,8 +108,8 @@ class Discriminator(nn.Module):
     def represent(self, sentences: Sequence[SentenceReading]) -> Tensor:
         """Return representations (B, W) of sentences: of their word pieces by the reader, or their vectors."""
         if self.reader is None:
-            return torch.from_numpy(np.stack([one.vector for one in sentences]))
-        representations: Tensor = self.reader([one.ids for one in sentences])
+            return torch.from_numpy(np.stack([sentence.vector for sentence in sentences]))
+        representations: Tensor = self.reader([sentence.ids for sentence in sentences])
         return representations
 
     def sentence_part(self, representations: Tensor) -> Tensor:

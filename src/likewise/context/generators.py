@@ -254,13 +254,15 @@ class LogBilinear(Generators):
     def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
         """Return one token a text, the map of its mean vector."""
         nothing = np.zeros(self.width, np.float32)
-        means = [np.mean([one.vector for one in text], axis=0) if text else nothing for text in texts]
+        means = [np.mean([sentence.vector for sentence in text], axis=0) if text else nothing for text in texts]
         values = self.read[f"{task} {side}"](torch.from_numpy(np.stack(means)))
         return Memory(values[:, None], torch.ones(len(texts), 1, dtype=torch.bool))
 
     def targets(self, texts: Sequence[SentenceReadings]) -> Tensor:
         """Return the words of all sentences of each text."""
-        return padded([np.concatenate([self.words(one.ids) for one in text] or [np.zeros(0, int)]) for text in texts])
+        return padded(
+            [np.concatenate([self.words(sentence.ids) for sentence in text] or [np.zeros(0, int)]) for text in texts]
+        )
 
     def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each word, by one distribution a text."""
@@ -312,7 +314,9 @@ class Transformers(Generators):
         """Return the word pieces of each text, with a separator between two sentences, and the end token."""
         rows = []
         for text in texts:
-            sentences = [np.append(self.words(one.ids), self.separator) for one in text] or [np.zeros(1, np.int64)]
+            sentences = [np.append(self.words(sentence.ids), self.separator) for sentence in text] or [
+                np.zeros(1, np.int64)
+            ]
             sentences[-1][-1] = self.end
             rows.append(np.concatenate(sentences))
         return padded(rows)
@@ -362,9 +366,9 @@ class _Network(nn.Module):
 
     def decode(self, ids: Tensor, tokens: Tensor, sentences: Tensor, memories: Sequence[Memory]) -> Tensor:
         n = len(ids)
-        memory = torch.cat([self.nothing.expand(n, 1, -1), *(one.values for one in memories)], dim=1)
+        memory = torch.cat([self.nothing.expand(n, 1, -1), *(memory.values for memory in memories)], dim=1)
         there = torch.cat(
-            [torch.ones(n, 1, dtype=torch.bool, device=ids.device), *(one.mask for one in memories)], dim=1
+            [torch.ones(n, 1, dtype=torch.bool, device=ids.device), *(memory.mask for memory in memories)], dim=1
         )
         x = self.dropout(self.words(ids) + self.tokens(tokens) + self.target_sentences(sentences))
         later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).triu(1)

@@ -154,7 +154,7 @@ class ContextFinder:
         if options.same > 1:
             return [True] * len(numbers)
         texts = self.store.around(numbers)
-        return [all(jaccard(own, words_of(text)) < options.same for text in one) for one in texts]
+        return [all(jaccard(own, words_of(text)) < options.same for text in around) for around in texts]
 
 
 @lru_cache(50_000)
@@ -163,13 +163,13 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
     """Return the share of the words of two sets that are in both; 1 for two empty sets.
 
     >>> jaccard(frozenset("abc"), frozenset("bcd"))
     0.5
     """
-    return len(one & other) / len(one | other) if one or other else 1.0
+    return len(first & second) / len(first | second) if first or second else 1.0
 
 
 def random_contexts(sentence: str, n_contexts: int, size: int) -> np.ndarray:
@@ -244,7 +244,7 @@ class TermScorer:
 
     def _mean_terms(self, sentences: Sequence[str], wanted: Any) -> np.ndarray:
         """Return the means of the terms of sentences over the sample, (S, 4); they are kept."""
-        asked = tuple(bool(one) for one in wanted)
+        asked = tuple(bool(weight) for weight in wanted)
         if new := [text for text in dict.fromkeys(sentences) if (text, asked) not in self._means]:
             means = np.zeros((len(new), len(TERMS)))
             # The discriminator's are cheap; those of the generators are taken over as many contexts as they can afford.
@@ -272,7 +272,7 @@ class TermScorer:
                         logits if pmi else torch.nn.functional.logsigmoid(logits)
                     ).numpy()
             if any(wanted[1:]):
-                asked = [bool(one) for one in wanted[1:]]
+                asked = [bool(weight) for weight in wanted[1:]]
                 terms[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, bar.advance)
             else:
                 bar.advance(len(cells))
@@ -514,7 +514,7 @@ def stages_read(wanted: Sequence[float] | np.ndarray) -> list[str]:
     >>> stages_read((1, 1, 0, 0.5, 0, 0, 0))
     ['index', 'states', 'discriminator']
     """
-    *_, coherence, centre, left, right = (bool(one) for one in (wanted if len(wanted) else (True,) * len(TERMS)))
+    *_, coherence, centre, left, right = (bool(weight) for weight in (wanted if len(wanted) else (True,) * len(TERMS)))
     # The discriminator chooses the contexts of every term.
     over_contexts = ["discriminator"] if coherence or centre or left or right else []
     return ["index", "states", *over_contexts, *(["generators"] if centre or left or right else [])]
@@ -537,9 +537,9 @@ def pair_terms(
     """
     sentences = {text: i for i, text in enumerate(_texts(pairs))}
     cells: list[np.ndarray] = []
-    for one, other in pairs:
-        both = np.concatenate([contexts[one], contexts[other]]).astype(np.int64)
-        cells += [np.stack([np.full(len(both), sentences[text]), both], axis=1) for text in (one, other)]
+    for first, second in pairs:
+        both = np.concatenate([contexts[first], contexts[second]]).astype(np.int64)
+        cells += [np.stack([np.full(len(both), sentences[text]), both], axis=1) for text in (first, second)]
     if not cells:
         return []
     terms = scorer.terms(list(sentences), np.concatenate(cells), wanted)
@@ -661,11 +661,11 @@ class Origin:
         row = {text: i for i, text in enumerate(texts)}
         first, second = (np.array([row[pair[side]] for pair in pairs], np.int64) for side in (0, 1))
         readings = self.states.readings(texts, self.progress, bool(wanted[1]))
-        vectors = np.stack([one.vector for one in readings])
+        vectors = np.stack([reading.vector for reading in readings])
         features[:, 0] = (vectors[first] * vectors[second]).sum(axis=1)
         if wanted[1]:
-            for i, (one, other) in enumerate(zip(first, second, strict=True)):
-                features[i, 1] = match_words(readings[one], readings[other], self.states.idf)
+            for i, (row_of_first, row_of_second) in enumerate(zip(first, second, strict=True)):
+                features[i, 1] = match_words(readings[row_of_first], readings[row_of_second], self.states.idf)
         if wanted[2]:
             fits = fit_to(self.states.vectors, vectors)
             features[:, 2] = fits[first] + fits[second]
@@ -714,8 +714,8 @@ class Origin:
             norms = np.maximum(np.prod(np.linalg.norm(terms, axis=1), axis=0), 1e-12)  # (4,)
             parts = (terms[0] * terms[1] / norms) @ weights / np.maximum(self.weights, 0).sum()
         else:
-            one, other = terms @ weights
-            parts = one * other / max(np.linalg.norm(one) * np.linalg.norm(other), 1e-12)
+            first_fits, second_fits = terms @ weights
+            parts = first_fits * second_fits / max(np.linalg.norm(first_fits) * np.linalg.norm(second_fits), 1e-12)
         fits = terms @ weights  # (2, C)
         sides = self.states.store.side_texts(numbers)
         deciding: dict[int, Deciding] = {}
@@ -723,7 +723,7 @@ class Origin:
             # A context of both sentences counts twice.
             before = deciding[number].part if number in deciding else 0.0
             deciding[number] = Deciding(before + float(part), left, right, (float(both[0]), float(both[1])))
-        return sorted(deciding.values(), key=lambda one: -one.part)
+        return sorted(deciding.values(), key=lambda context: -context.part)
 
     def forget(self) -> None:
         """Forget the sentences of earlier calls, so that the next result does not depend on them in its last digits.

@@ -136,7 +136,7 @@ class CausalScorer:
         sources = [[self.start, *self.ids(before[i])] for i in distinct]
         following = [[token for i in row[1:] for token in self.ids(texts[i])] for row in cells]
         lengths = np.array([len(row) for row in following])
-        order = np.argsort([len(one) for one in sources], kind="stable")
+        order = np.argsort([len(tokens) for tokens in sources], kind="stable")
         begin = 0
         while begin < len(order):
             size = 1

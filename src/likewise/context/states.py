@@ -83,7 +83,7 @@ class FrozenEncoder:
         ]
         nothing = np.zeros((0, 0), np.float16)
         ids = (row[~np.isin(row, self._special)] for row in map(np.array, token_ids))
-        return [SentenceReading(nothing.ravel(), one, nothing) for one in ids]
+        return [SentenceReading(nothing.ravel(), row_ids, nothing) for row_ids in ids]
 
     def fast(self, texts: Sequence[str], progress: Progress | None = None, before: str = "") -> TextEncoder:
         """Return the same encoder on the fastest engine that keeps its vectors, which gives no states of word pieces.

@@ -123,8 +123,8 @@ class Profiles:
             ranker = self.finder.ranker
             return ranker.sentence_parts(self.states.read(sentences)) @ ranker.context_parts(contexts).T
         known = (torch.from_numpy(self.states.vectors_of(some)) for some in (sentences, self.texts(contexts)))
-        one, other = (normalize(vectors.float(), dim=1) for vectors in known)
-        return one @ other.T / self.options.temperature
+        of_sentences, of_contexts = (normalize(vectors.float(), dim=1) for vectors in known)
+        return of_sentences @ of_contexts.T / self.options.temperature
 
     def batch(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the texts of a batch by column, and the teacher's logits."""
