@@ -139,6 +139,8 @@ class Training:
         """
         check_finite(self.model, self.dataset, f"the base {self.base}")
         with self._job(out, resume, overwrite) as job:
+            if job.thrown_away:
+                progress.tell(job.thrown_away)
             if job.finished is None:
                 try:
                     self._train(job, progress, keep_checkpoints)
