@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import sentence
 
 from likewise.cli import demo
-from likewise.cli.demo import NEARER, NEAREST, DemoRow, DemoSettings, Items
+from likewise.cli.demo import NEARER, NEAREST, DemoItems, DemoRow, DemoSettings
 
 
 def words(text):
@@ -18,7 +18,7 @@ def overlap(one, other):
 
 
 def test_the_items_are_what_they_are_said_to_be():
-    items = Items.read()
+    items = DemoItems.read()
     rows = list(zip(items.sentences, items.paraphrases, items.opposites, strict=True))
     assert len(rows) == len({text for row in rows for text in row}) / 3 == 200
     for text, same, opposite in rows:
@@ -42,7 +42,7 @@ class _Pairs:
 
 
 def test_both_measures_by_hand_for_vectors_and_for_pairs():
-    items = Items(["a", "b"], ["A", "B"], ["not a", "not b"])
+    items = DemoItems(["a", "b"], ["A", "B"], ["not a", "not b"])
     vectors = {"a": [1, 0], "b": [0, 1], "A": [3, 1], "B": [9, 1], "not a": [5, -1], "not b": [1, 0]}
     found = items.by_vectors(lambda texts: np.array([vectors[text] for text in texts]))
     # a: cosine 0.949 to A, 0.994 to B, 0.981 to its opposite. b: 0.316, 0.110, 0.
@@ -105,7 +105,7 @@ def test_the_whole_demonstration_on_tiny_models_and_again(tiny, tmp_path, monkey
         pytest.importorskip(module, reason=f"the demo needs {module}")
     rng = random.Random(7)
     own = [[sentence(rng) for _ in range(6)] for _ in range(3)]
-    monkeypatch.setattr(Items, "read", classmethod(lambda cls: cls(*own)))
+    monkeypatch.setattr(DemoItems, "read", classmethod(lambda cls: cls(*own)))
     monkeypatch.setenv("COLUMNS", "160")
     out = tmp_path / "demo"
     demo.show(out, tiny)

@@ -60,8 +60,8 @@ class DemoSettings:
     gclsr: Mapping[str, Any] = field(
         default_factory=lambda: {"sentences": 4096, "batch_size": 256, "filters": 100, "epochs": 3, "warmup_epochs": 1}
     )
-    context_words: int = 60_000
-    surrogate: Mapping[str, Any] = field(default_factory=lambda: {"preset": "profiles", "max_steps": 40})
+    context_words: int = 40_000
+    surrogate: Mapping[str, Any] = field(default_factory=lambda: {"preset": "profiles", "max_steps": 25})
     weaknesses: int = 0
     seconds: tuple[int, ...] = (40, 60, 30, 60, 30)
 
@@ -91,7 +91,7 @@ COLUMNS = ("system", "starts from", "seconds", "how often, in %", "before", "aft
 
 
 @dataclass(frozen=True)
-class Items:
+class DemoItems:
     """Sentences, a paraphrase of each with few of its words, and its opposite with many of them."""
 
     sentences: Sequence[str]
@@ -99,7 +99,7 @@ class Items:
     opposites: Sequence[str]
 
     @classmethod
-    def read(cls) -> Items:
+    def read(cls) -> DemoItems:
         """Return the items of the package, which were written by hand for this demonstration."""
         text = files("likewise.cli").joinpath("opposites.tsv").read_text(encoding="utf-8")
         rows = list(csv.DictReader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -135,20 +135,20 @@ def rows_of(
     return [DemoRow(system, start, seconds, name, before[name], after[name]) for name in before]
 
 
-def arccse(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
+def arccse(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
     """Train ArcCSE as its paper does, from the vector at [CLS], which no training made a sentence vector."""
     before = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
     trained = likewise.train("arccse", settings.corpus, base=settings.base, out=out / "arccse", **settings.arccse)
     return rows_of("arccse", "[CLS] of the base", _seconds(trained), *_both(items, before.path, trained.path))
 
 
-def sncse(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
+def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
     """Train SNCSE with the preset that sees 'not'."""
     trained = likewise.train("sncse", settings.corpus, base=settings.base, out=out / "sncse", **settings.sncse)
     return rows_of("sncse", "the base", _seconds(trained), *_both(items, settings.base, trained.path))
 
 
-def gclsr(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
+def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
     """Train GCLSR, which has no transformer, beside the mean of the same word vectors with the same weights."""
     before = likewise.baseline(
         "word-average", settings.corpus, base=settings.words, out=out / "words", weighted=True, quiet=True
@@ -157,7 +157,7 @@ def gclsr(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
     return rows_of("gclsr", "mean of its word vectors", _seconds(trained), *_both(items, before.path, trained.path))
 
 
-def contexts(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
+def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
     """Score by contexts beside the cosine of the same encoder, and train a surrogate from an untrained [CLS]."""
     import likewise.context as stages
 
@@ -183,7 +183,7 @@ def contexts(out: Path, items: Items, settings: DemoSettings) -> list[DemoRow]:
     ]
 
 
-SYSTEMS: Mapping[str, Callable[[Path, Items, DemoSettings], list[DemoRow]]] = {
+SYSTEMS: Mapping[str, Callable[[Path, DemoItems, DemoSettings], list[DemoRow]]] = {
     "arccse": arccse,
     "sncse": sncse,
     "gclsr": gclsr,
@@ -195,7 +195,7 @@ def _seconds(result: Any) -> float:
     return float(result.record["seconds"])
 
 
-def _both(items: Items, before: Any, after: Any) -> Iterator[dict[str, np.ndarray]]:
+def _both(items: DemoItems, before: Any, after: Any) -> Iterator[dict[str, np.ndarray]]:
     return (items.by_vectors(likewise.load(model).encode) for model in (before, after))
 
 
@@ -249,7 +249,7 @@ def show(out: Path, settings: DemoSettings) -> None:
         require_extra(extra, "The demo", *modules)  # now, and not after minutes
     if out.is_file() or (out.is_dir() and {path.name for path in out.iterdir()} - _OWN):
         raise JobError(f"{out} holds other files: choose another --out for the demo")
-    items, rows, console = Items.read(), [], Console(highlight=False)
+    items, rows, console = DemoItems.read(), [], Console(highlight=False)
     parts: list[tuple[str, Callable[[], Any]]] = [
         (name, partial(system, out, items, settings)) for name, system in SYSTEMS.items()
     ]
