@@ -55,15 +55,22 @@ class DemoSettings:
         default_factory=lambda: {"pooling": "cls", "max_steps": 30, "triplet_limit": 8, "select_by": "last"}
     )
     sncse: Mapping[str, Any] = field(
-        default_factory=lambda: {"preset": "negation", "max_steps": 30, "distil_steps": 40, "batch_size": 32}
+        default_factory=lambda: {"preset": "negation", "max_steps": 80, "distil_steps": 40, "batch_size": 32}
     )
     gclsr: Mapping[str, Any] = field(
-        default_factory=lambda: {"sentences": 4096, "batch_size": 256, "filters": 100, "epochs": 3, "warmup_epochs": 1}
+        default_factory=lambda: {
+            "sentences": 4096,
+            "batch_size": 256,
+            "filters": 100,
+            "epochs": 3,
+            "warmup_epochs": 1,
+            "select_by": "last",
+        }
     )
     context_words: int = 40_000
     surrogate: Mapping[str, Any] = field(default_factory=lambda: {"preset": "profiles", "max_steps": 25})
     weaknesses: int = 0
-    seconds: tuple[int, ...] = (40, 60, 30, 60, 30)
+    seconds: tuple[int, ...] = (40, 100, 25, 60, 25)
 
 
 @dataclass(frozen=True)
