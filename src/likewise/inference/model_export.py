@@ -208,7 +208,7 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
         raise CannotExport(f"{' '.join(pair)} does not keep the vectors: {fidelity}; `likewise.load` runs torch")
     progress.tell(f"{' '.join(pair)}: {fidelity}")
     folder = policy.store.folder(pair)
-    return sorted(path for path in folder.iterdir() if path.is_file()) if folder else []
+    return sorted(path for path in folder.iterdir() if path.name[0] != ".") if folder else []
 
 
 def _check_model2vec(model: SentenceTransformer) -> None:
