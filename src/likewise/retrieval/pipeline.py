@@ -16,9 +16,10 @@ class Pipeline(Options):
     A passage's score is `vectors` times its cosine plus `words` times its BM25 score, each brought to mean 0 and
     deviation 1 over all passages of the index. To the scores of the `first` passages, `tokens` times the fit of their
     tokens to those of the query is added, brought to mean 0 and the deviation of these scores. Then each score takes a
-    share of the mean score of the passage's nearest. If the query says what it excludes, as in 'excluding' or 'do not
-    mention', the rest of it is searched for, and `excluded` times the score that a passage has for the excluded words
-    is taken off.
+    share of the mean score of the passage's nearest, and `documents` times the score of the whole document is added, if
+    documents have several passages: that of its mean vector and mean BM25 score. If the query says what it excludes, as
+    in 'excluding' or 'do not mention', the rest of it is searched for, and `excluded` times the score that a passage
+    has for the excluded words is taken off.
 
     With a `reranker`, a cross-encoder of sentence-transformers, the first `reranked` passages are put into its order: a
     passage's score is then its output, on the scale of the scores of these passages.
@@ -41,7 +42,7 @@ class Pipeline(Options):
     )
     nearest: int = option(3, "Number of nearest passages that share their scores.", ge=1, le=100)
     documents: float = option(
-        0.0,
+        0.2,
         "Weight of the score of the whole document that a passage is of: a row, a text or a file of several passages.",
         ge=0,
         le=10,

@@ -102,8 +102,8 @@ class Geometry:
 
     @property
     def has_documents(self) -> bool:
-        """True if a document has more than one passage."""
-        return len(self.document_vectors) > 0
+        """True if there are several documents, and one of them has more than one passage."""
+        return len(self.document_vectors) > 0 and len(self.document_sizes) > 1
 
     def document_cosines(
         self, vector: np.ndarray, numbers: np.ndarray, own: np.ndarray

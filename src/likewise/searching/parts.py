@@ -210,6 +210,8 @@ class TokenFit(Part):
         if len(query) and len(query) < _AS_LONG * codec.lengths(packed).mean():
             self._gains, self._other_gain = token_gains(before(first), codec.fits(query, weights, packed), self.weight)
             self._compared = first
+        else:
+            self.weight = 0.0
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the gains of those that were compared, and that of all others."""
@@ -349,9 +351,10 @@ def ranked(
     if neighbours:
         neighbours.prepare(found, scores.before(0))
     for number, part in enumerate(scores.parts):
-        if part is not neighbours:
+        if part is not neighbours and type(part).prepare is not Part.prepare:
             before = scores.before(number)
             part.prepare(found[np.argsort(off(found) - before(found), kind="stable")], before)
+    scores.parts = [part for part in scores.parts if part.is_used]  # tokens may not be worth comparing
     if neighbours:
         best = found[np.argsort(off(found) - scores.before()(found), kind="stable")[:depth]]
         taken = np.setdiff1d(neighbours.near(best), found)

@@ -20,6 +20,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, first_line
 from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.retrieval.words import folded
@@ -360,8 +361,9 @@ class Table:
         ids, names = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int64)]
         for batch in query.to_batches(1 << 14):
             ids.append(_ids(batch))
-            rows = batch.to_pylist()
-            names.append(np.array([hash(document_of(row) if row["file"] else row["source"]) for row in rows]))
+            keys = [repr(document_of(row)) if row["file"] else row["source"] for row in batch.to_pylist()]
+            digests = b"".join(digest_of(key)[:8] for key in keys)
+            names.append(np.frombuffer(digests, dtype=np.int64))
         _, numbers = np.unique(np.concatenate(names)[np.argsort(np.concatenate(ids))], return_inverse=True)
         return numbers.astype(np.int32)
 
