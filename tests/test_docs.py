@@ -17,7 +17,13 @@ from likewise.recipes import find_recipe
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *sorted(DOCS.rglob("*.md")),
+]
 RUN = [ROOT / "README.md", DOCS / "get-started.md", DOCS / "extend.md", *sorted((DOCS / "guides").glob("*.md"))]
 NOT_RUN = re.compile(r"<!-- not run: .+ -->\n```python")
 """What stands before a block that needs a network or a service."""

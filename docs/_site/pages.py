@@ -19,6 +19,7 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 """Files of the repository that are pages of the site, by their path there."""
 
