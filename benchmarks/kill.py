@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib
+import itertools
 import json
+import math
 import multiprocessing
 import random
 import re
@@ -96,8 +98,9 @@ class Outcome:
     faults: list[str] = field(default_factory=list)
 
 
-def try_job(job: Job, folder: Path, kills: int, seed: int = 1) -> Outcome:
-    """Run a job undisturbed, then kill and resume it."""
+def try_job(job: Job, folder: Path, kills: int, seed: int = 1, seconds: float = math.inf) -> Outcome:
+    """Run a job undisturbed, then kill and resume it: `kills` times, or until the seconds are over, but once."""
+    end = time.monotonic() + seconds
     _SERVER.set_forkserver_preload(PRELOADED)
     rng, outcome = random.Random(seed), Outcome(job.name)
     (folder / "whole").mkdir(parents=True)
@@ -111,6 +114,8 @@ def try_job(job: Job, folder: Path, kills: int, seed: int = 1) -> Outcome:
     compared = job.content or content
     wanted = compared(folder / "whole" / job.target)
     for trial in range(kills):
+        if trial and time.monotonic() > end:
+            break
         place = folder / f"kill-{trial}"
         place.mkdir()
         moment = rng.uniform(0, outcome.seconds)
@@ -231,7 +236,7 @@ def jobs(
         Job("compare", [Call("likewise:compare", compared)], content=runs_of_comparison),
         Job(
             "index",
-            [Call("likewise:index", {"texts": corpus, "out": "OUT", "model": base, "quiet": True})],
+            [Call("likewise:index", {"texts": articles, "out": "OUT", "model": base, "quiet": True})],
             "out.index",
             rows_of_index,
         ),
@@ -262,11 +267,27 @@ def write_pairs(path: Path) -> None:
     path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
 
 
+def write_articles(path: Path, source: str, count: int) -> None:
+    """Write the first articles of a source, for stages that take hours on a whole one."""
+    from likewise.corpus.documents import read_documents
+
+    with path.open("w", encoding="utf-8") as file:
+        for article in itertools.islice(read_documents(source), count):
+            sections = [{"heading": one.heading, "paragraphs": [" ".join(one.sentences)]} for one in article.sections]
+            file.write(json.dumps({"id": article.id, "title": article.title, "sections": sections}) + "\n")
+
+
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--kills", type=int, default=20)
     found.add_argument("--only", default="", help="jobs, with commas")
     found.add_argument("--seed", type=int, default=1)
+    found.add_argument(
+        "--seconds", type=float, default=300, help="after which a job is killed no more; its line follows"
+    )
+    found.add_argument(
+        "--articles-taken", type=int, default=20, help="of the articles; the context stages read all of them"
+    )
     found.add_argument("--base", default="bundled:minilm")
     found.add_argument("--corpus", default="bundled:wiki-sample", help="text")
     found.add_argument("--articles", default="bundled:wiki-sample", help="articles, for the context stages")
@@ -277,13 +298,15 @@ def main() -> None:
     args = parser().parse_args()
     pairs = Path(tempfile.mkdtemp()) / "pairs.tsv"
     write_pairs(pairs)
+    articles = pairs.with_name("articles.jsonl")
+    write_articles(articles, args.articles, args.articles_taken)
     wanted = [name.strip() for name in args.only.split(",") if name.strip()]
     failed = 0
-    for job in jobs(args.base, args.corpus, args.articles, pairs=str(pairs)):
+    for job in jobs(args.base, args.corpus, str(articles), pairs=str(pairs)):
         if wanted and not any(name in job.name for name in wanted):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            outcome = try_job(job, Path(folder), args.kills, args.seed)
+            outcome = try_job(job, Path(folder), args.kills, args.seed, args.seconds)
         failed += len(outcome.faults)
         print(json.dumps(asdict(outcome)), flush=True)
     sys.exit(int(failed > 0))

@@ -51,6 +51,8 @@ _ALSO_CALLED |= dict.fromkeys(("filter", "filters", "condition"), "where") | {
 }
 _ALSO_CALLED |= {"q": "query", "text": "query", "texts": "input", "top_k ": "top_n"}
 """Names of fields in other services to those of this one."""
+_SLICE = 1 << 16
+"""Values of an answer that are written at once: some milliseconds."""
 _Found = TypeVar("_Found")
 
 
@@ -126,7 +128,8 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         shown: Any = vectors
         if body.encoding_format == "base64":
             shown = [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors]
-        data = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(shown)]
+        listed_rows = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(shown)]
+        data = await _listed(listed_rows, size)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return _json({"object": "list", "data": data, "model": name, "usage": usage})
 
@@ -152,7 +155,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             raise RequestError("these are more than 1,048,576 pairs: send several requests", param="texts")
         vectors, _ = await _unless_gone(request, service.vectors(name, [*texts, *others]), limits.timeout)
         cosines = np.clip(vectors[: len(texts)] @ (vectors[len(texts) :] if others else vectors).T, -1, 1)
-        return _json({"model": name, "similarity": cosines})
+        return _json({"model": name, "similarity": await _listed(cosines, cosines.shape[1])})
 
     @app.post("/search", tags=["likewise"], summary="Passages of an index")
     async def search(body: SearchBody, request: Request) -> Response:
@@ -229,6 +232,15 @@ async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float
     finally:
         doing.cancel()
         leaving.cancel()
+
+
+async def _listed(items: Any, values: int) -> orjson.Fragment:
+    """Return items of so many values each as a JSON list, in slices between which other requests have their turn."""
+    pieces, step = [], max(1, _SLICE // values)
+    for start in range(0, len(items), step):
+        pieces.append(orjson.dumps(items[start : start + step], option=orjson.OPT_SERIALIZE_NUMPY)[1:-1])
+        await asyncio.sleep(0)
+    return orjson.Fragment(b"[%b]" % b",".join(pieces))
 
 
 def _json(content: Any) -> Response:
