@@ -236,7 +236,7 @@ def jobs(
         Job("compare", [Call("likewise:compare", compared)], content=runs_of_comparison),
         Job(
             "index",
-            [Call("likewise:index", {"texts": articles, "out": "OUT", "model": base, "quiet": True})],
+            [Call("likewise:index", {"texts": corpus, "out": "OUT", "model": base, "quiet": True})],
             "out.index",
             rows_of_index,
         ),
@@ -267,13 +267,14 @@ def write_pairs(path: Path) -> None:
     path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
 
 
-def write_articles(path: Path, source: str, count: int) -> None:
-    """Write the first articles of a source, for stages that take hours on a whole one."""
+def write_articles(path: Path, text: Path, source: str, count: int) -> None:
+    """Write the first articles of a source, and their sentences as a text: on all of them, jobs take hours."""
     from likewise.corpus.documents import read_documents
 
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8") as file, text.open("w", encoding="utf-8") as lines:
         for article in itertools.islice(read_documents(source), count):
             sections = [{"heading": one.heading, "paragraphs": [" ".join(one.sentences)]} for one in article.sections]
+            lines.writelines(f"{sentence}\n" for one in article.sections for sentence in one.sentences)
             file.write(json.dumps({"id": article.id, "title": article.title, "sections": sections}) + "\n")
 
 
@@ -289,7 +290,7 @@ def parser() -> argparse.ArgumentParser:
         "--articles-taken", type=int, default=20, help="of the articles; the context stages read all of them"
     )
     found.add_argument("--base", default="bundled:minilm")
-    found.add_argument("--corpus", default="bundled:wiki-sample", help="text")
+    found.add_argument("--corpus", help="text; the sentences of the articles without it")
     found.add_argument("--articles", default="bundled:wiki-sample", help="articles, for the context stages")
     return found
 
@@ -299,10 +300,11 @@ def main() -> None:
     pairs = Path(tempfile.mkdtemp()) / "pairs.tsv"
     write_pairs(pairs)
     articles = pairs.with_name("articles.jsonl")
-    write_articles(articles, args.articles, args.articles_taken)
+    text = pairs.with_name("text.txt")
+    write_articles(articles, text, args.articles, args.articles_taken)
     wanted = [name.strip() for name in args.only.split(",") if name.strip()]
     failed = 0
-    for job in jobs(args.base, args.corpus, str(articles), pairs=str(pairs)):
+    for job in jobs(args.base, args.corpus or str(text), str(articles), pairs=str(pairs)):
         if wanted and not any(name in job.name for name in wanted):
             continue
         with tempfile.TemporaryDirectory() as folder:
