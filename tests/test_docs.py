@@ -100,6 +100,7 @@ def desk(tmp_path, monkeypatch, sentences, saved_model, word_model):
     """A folder with what the pages name, in which a page's Python runs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("LIKEWISE_EXPORTS", "never")
     with gzip.open("wiki.txt.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(sentences) + "\n")
     Path("messages.txt").write_text("\n".join(sentences[:60]) + "\n", encoding="utf-8")
