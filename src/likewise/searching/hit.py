@@ -169,9 +169,9 @@ class Hits(list[Hit]):
         return lines + [f"no passage has {_listed(self.missing)}"] * bool(self.missing)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: what was made of the query, and the hits."""
+        """Return plain values for JSON: what was made of the query, also in the lines of `told`, and the hits."""
         made = {name: list(getattr(self, name)) for name in ("demanded", "barred", "missing")}
-        return {"without": self.without, **made, "hits": [hit.to_dict() for hit in self]}
+        return {"without": self.without, **made, "told": self.told, "hits": [hit.to_dict() for hit in self]}
 
 
 def _listed(texts: Iterable[str]) -> str:

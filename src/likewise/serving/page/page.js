@@ -186,7 +186,7 @@ const search = panel(["query", "mode"], async (signal) => {
         wanted.map(async ({ name, model }) => ({
           name,
           model,
-          hits: (await ask("search", { query, index: name, k: SHOWN_HITS, mode }, signal)).hits,
+          ...(await ask("search", { query, index: name, k: SHOWN_HITS, mode }, signal)),
         })),
       )
     : [];
@@ -198,7 +198,10 @@ const search = panel(["query", "mode"], async (signal) => {
     const content = one.hits.length
       ? make("ol", {}, ...one.hits.map((each, rank) => hit(each, rank, Math.max(...positive, 1e-9), other)))
       : make("p", { text: "Nothing found." });
-    return make("div", {}, make("h3", { text: one.name === one.model ? one.name : `${one.name}, by ${one.model}` }), content);
+    // What was made of the query: words left out, phrases, words that are in no passage.
+    const told = one.told.map((text) => make("p", { className: "told", text }));
+    const head = make("h3", { text: one.name === one.model ? one.name : `${one.name}, by ${one.model}` });
+    return make("div", {}, head, ...told, content);
   });
   if (query && !wanted.length) shown.push(make("p", { text: "The chosen model has no index." }));
   get("scale").hidden = !found.some((one) => one.hits.length);
