@@ -49,7 +49,7 @@ def own(model, tmp_path) -> Path:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("demo", "--passages", 300),
+        ("demo",),
         ("train", "simcse", "--corpus", "wrongname", "--base", "BASE", "--overwrite", *ONE_STEP),
         ("train", "simcse", "--corpus", "CORPUS", "--base", "no-such-model", "--overwrite", *ONE_STEP),
         ("train", "simcse", "--corpus", "CORPUS", "--base", "BASE", "--overwrite", "--seed", -1, *ONE_STEP),
@@ -61,10 +61,7 @@ def own(model, tmp_path) -> Path:
     ],
     ids=lambda arguments: " ".join(map(str, arguments[:6])),
 )
-def test_a_command_that_fails_leaves_the_old_model(arguments, own, corpus_file, tiny_base, monkeypatch):
-    import likewise.cli.demo as demo
-
-    monkeypatch.setattr(demo, "BASE", str(tiny_base))
+def test_a_command_that_fails_leaves_the_old_model(arguments, own, corpus_file, tiny_base):
     before = content(own)
     given = {"BASE": tiny_base, "CORPUS": corpus_file}
     done = cli(*[given.get(one, one) for one in arguments], "--out", own)
@@ -241,20 +238,6 @@ def test_a_seed_below_zero_is_told_before_anything_is_read(verb, tiny_base, tmp_
     assert done.exit_code == 2
     assert "seed must be a whole number from 0" in done.output
     assert not content(tmp_path)
-
-
-def test_a_demo_of_no_passages_is_refused(tmp_path):
-    done = cli("demo", "--passages", 0, "--out", tmp_path / "demo")
-    assert done.exit_code == 2
-    assert "--passages" in done.output
-
-
-def test_a_demo_over_another_model_is_refused_before_it_reads_anything(own, monkeypatch):
-    monkeypatch.setattr("likewise.corpus.weaknesses.read_weaknesses", lambda: pytest.fail("it read the corpus"))
-    done = cli("demo", "--passages", 300, "--out", own)
-    assert done.exit_code == 2
-    assert "holds another model: choose another --out" in done.output
-    assert "overwrite" not in done.output
 
 
 def test_an_analysis_that_fails_makes_no_folder(model, tmp_path):

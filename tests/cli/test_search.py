@@ -31,8 +31,8 @@ def test_index_and_search(cli, tiny_model, sentences, tmp_path):
         result.stdout,
     )
     result = cli("search", out, sentences[1], "--json", "--words-only")
-    assert [hit["line"] for hit in json.loads(result.stdout)] == [3]
-    assert cli("search", out, "zebra", "--words-only").stdout == "Nothing found.\n"
+    assert [hit["line"] for hit in json.loads(result.stdout)["hits"]] == [3]
+    assert cli("search", out, "zebra", "--words-only").stdout.endswith("Nothing found.\n")
     result = cli("search", tmp_path / "none", "a")
     assert result.exit_code == 2
     assert "likewise index" in result.stderr
