@@ -47,7 +47,8 @@ class ConSERTLoss(EncoderLoss[ConSERTOptions]):
     def _embeddings(self) -> Any:
         return getattr(self.encoder[0].auto_model, "embeddings", None)
 
-    def _loss(self, sentences: dict[str, Any]) -> Tensor:
+    def _loss(self, *columns: dict[str, Any]) -> Tensor:
+        (sentences,) = columns
         first, second = (self.view(sentences, view) for view in (self.options.first, self.options.second))  # (B, D)
         (all_first, offset), (all_second, _) = self.gathered(first), self.gathered(second)
         return functional.nt_xent_symmetric(first, second, self.options.temperature, (all_first, all_second), offset)

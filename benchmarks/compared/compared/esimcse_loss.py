@@ -70,7 +70,8 @@ class ESimCSELoss(EncoderLoss[ESimCSEOptions]):
     Inputs: two columns, sentences and the same ones with repetitions. No labels.
     """
 
-    def _loss(self, sentences: dict[str, Any], repeated: dict[str, Any]) -> Tensor:
+    def _loss(self, *columns: dict[str, Any]) -> Tensor:
+        sentences, repeated = columns
         anchors = self.vectors(sentences)  # (B, D)
         positives, offset = self.gathered(self.vectors(repeated))
         queue = find_part(self.encoder, MomentumQueue)

@@ -58,7 +58,7 @@ def fitted(
         vectors = encode(encoder, sample, batch_size=options.batch_size, progress=progress)
         modules, settings = list(encoder.children()), ModelSettings.of(encoder)
         if kept := settings.truncate_dim:  # fitted to the first numbers, which a stock module cuts off
-            whole = replace(settings, truncate_dim=None).carried_by(modules).get_embedding_dimension()
+            whole: Any = replace(settings, truncate_dim=None).carried_by(modules).get_embedding_dimension()
             cut = Dense(
                 whole, kept, bias=False, activation_function=torch.nn.Identity(), init_weight=torch.eye(kept, whole)
             )

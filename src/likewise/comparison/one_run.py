@@ -197,7 +197,7 @@ def keep_items(path: Path, results: tuple[TaskResult, ...]) -> None:
                 side = "ranked" if result.items.ranked else "rated"
                 arrays[f"{result.name}/{side}"] = result.items.gold.astype(np.float32)
     with written_whole(path) as unfinished, unfinished.open("wb") as file:
-        np.savez(file, **arrays)
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def kept_items(path: Path) -> dict[str, Items]:

@@ -337,7 +337,7 @@ class CsvForm(NamedTuple):
 
     def rows(self, lines: Iterable[str], *, strict: bool = False) -> Any:
         """Return a reader of rows."""
-        quoting = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
+        quoting: Any = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
         csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be longer than the module's own 128 KiB
         return csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=strict)
 

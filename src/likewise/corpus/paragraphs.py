@@ -158,16 +158,16 @@ def _blocks(source: Source) -> Iterator[tuple[Block, Mapping[str, Any]]]:
         return
     for title, group in groupby(pages, attrgetter("title")):
         title = " ".join(without_invisible(title).split())
-        first = next(group)
-        if first.cells:
-            yield from ((block, {}) for block in _table(chain([first], group), title))
+        opening = next(group)
+        if opening.cells:
+            yield from ((block, {}) for block in _table(chain([opening], group), title))
             continue
-        for page in chain([first], group):
-            text = [(page.place, line) for line in without_invisible(page.text).split("\n")]
+        for page in chain([opening], group):
+            placed = [(page.place, line) for line in without_invisible(page.text).split("\n")]
             if page.form == "markdown":
-                blocks = markdown_blocks(text, titles=[title], escaped=True)
+                blocks = markdown_blocks(placed, titles=[title], escaped=True)
             else:
-                blocks = _plain(text, title)
+                blocks = _plain(placed, title)
             yield from ((block, page.fields) for block in _or_title(blocks, page.place, title))
 
 

@@ -63,7 +63,7 @@ class ModelSettings:
         router = next((module for module in model.modules() if isinstance(module, Router)), None)
         tokenizer = getattr(modules[0], "tokenizer", None)
         return cls(
-            prompts=dict(model.prompts),
+            prompts={name: prompt or "" for name, prompt in model.prompts.items()},
             default_prompt=model.default_prompt_name,
             include_prompt=all(getattr(module, "include_prompt", True) for module in model.modules()),
             truncate_dim=model.truncate_dim,
@@ -109,12 +109,13 @@ class ModelSettings:
             device: of the model; None leaves the choice to sentence-transformers.
         """
         prompts: Any = dict(self.prompts)
+        similarity: Any = self.similarity
         model = SentenceTransformer(
             modules=list(modules),
             device=None if device is None else str(device),
             prompts=prompts,
             default_prompt_name=self.default_prompt,
-            similarity_fn_name=self.similarity,
+            similarity_fn_name=similarity,
             truncate_dim=self.truncate_dim,
         )
         names = {name for name, _ in model.named_children()}

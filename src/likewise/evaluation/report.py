@@ -105,9 +105,8 @@ class EvaluationReport(Printed):
             for result in self.results
             if result.metric == "pearson"
         ]
-        left_out = {result.title: result.left_out for result in self.results if getattr(result, "left_out", 0)}
-        if left_out:
-            pairs = ", ".join(f"{title} {count:,}" for title, count in left_out.items())
+        left_out = [(result.title, getattr(result, "left_out", 0)) for result in self.results]
+        if pairs := ", ".join(f"{title} {count:,}" for title, count in left_out if count):
             lines.append(f"Pairs left out, which STS-B train or dev holds: {pairs}")
         lines += [f"Missing: {task.title}, {task.reason}" for task in self.missing]
         lines += [
@@ -171,7 +170,7 @@ class EvaluationReports(Printed):
         tasks = {result.name: result.title for report in self.reports for result in report.results}
         columns = [Column(f"average {group}", f"Average of {group}", self.groups.get(group, ())) for group in groups]
         columns += [Column(name, title, (name,)) for name, title in tasks.items()]
-        cells = {}
+        cells: dict[tuple[str, str], Cell] = {}
         for report in self.reports:
             found = {f"average {group}": average for group, average in report.averages.items()}
             found |= {result.name: result.score for result in report.results}

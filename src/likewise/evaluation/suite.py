@@ -54,7 +54,7 @@ Scored: TypeAlias = "SentenceTransformer | PairScorer | DocumentSearch | str | o
 
 
 @overload
-def evaluate(
+def evaluate(  # type: ignore[overload-overlap]  # a name is a sequence of names, too
     model: Scored,
     tasks: str | Task | Iterable[str | Task] = "sts",
     *,
@@ -124,7 +124,7 @@ def evaluate(
     progress = Progress(quiet)
     wanted, groups = resolve(tasks)
     if without_overlap:
-        wanted = sts.without_overlap(wanted)
+        wanted = tuple(sts.without_overlap(wanted))
     named = os.fspath(model) if isinstance(model, (str, os.PathLike)) else ""
     # The data is read first: it takes a moment, and a model may take minutes.
     prepared, missing = read_tasks(wanted, data)

@@ -132,7 +132,9 @@ class Prepared:
         """The role of each sentence, (S,)."""
         if not self.sides:
             return [None] * len(self.sentences)
-        return ["document"] * self.ranked + ["query"] * (len(self.sentences) - self.ranked)
+        documents: list[Role | None] = ["document"] * self.ranked
+        queries: list[Role | None] = ["query"] * (len(self.sentences) - self.ranked)
+        return documents + queries
 
 
 @dataclass(frozen=True)

@@ -332,6 +332,7 @@ def _cleared(place: Path) -> bool:
             if handle is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            assert handle is not None
             fcntl.flock(handle, fcntl.LOCK_SH)
             if not held:
                 os.close(_in_use.pop(place))

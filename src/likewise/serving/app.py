@@ -178,7 +178,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             for one in results:
                 one["document"] = {"text": texts[one["index"]]}
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        about = {"id": str(uuid4()), "object": "list", "model": name, "usage": usage}
+        about: dict[str, Any] = {"id": str(uuid4()), "object": "list", "model": name, "usage": usage}
         # What Cohere's client wants to see.
         about["meta"] = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
         if unused := sorted(body.model_fields_set & {"max_tokens_per_doc", "max_chunks_per_doc", "truncation"}):

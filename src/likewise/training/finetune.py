@@ -148,11 +148,12 @@ def collate_rows(model: Any, max_length: int, sides: Mapping[str, Role] = {}) ->
     """
     longest, settings = model.max_seq_length, ModelSettings.of(model)
     roles = sides if settings.has_sides else {}
+    routes: Any = {column: role for column, role in roles.items() if settings.routes}
     return SentenceTransformerDataCollator(
         preprocess_fn=model.preprocess,
         valid_label_columns=[LABEL],
         prompts={column: settings.prompt(role) for column, role in roles.items()} or settings.prompt() or None,
-        router_mapping={column: role for column, role in roles.items() if settings.routes},
+        router_mapping=routes,
         max_length=min(max_length, longest or max_length) if max_length else None,
     )
 
