@@ -408,7 +408,7 @@ def test_the_searches_of_clients_that_have_left_are_dropped(running, saved_model
 
     def ask(number):
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{address}/search", json={"query": f"the cat {number} " * 300}, timeout=0.5)
+            httpx.post(f"{address}/search", json={"query": f"the cat {number} " * 300, "mode": "vectors"}, timeout=0.5)
 
     with ThreadPoolExecutor(15) as pool:
         list(pool.map(ask, range(15)))

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from likewise.augment.exclusions import excluding, some_words
-from likewise.recipes import PromptOptions, Reading, Recipe, TextCollator, loss_of, option
+from likewise.recipes import PromptOptions, Reading, Recipe, Run, TextCollator, loss_of, option
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,6 +57,18 @@ def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict
         found["excluded"] = [words for _, words in excluded]
         found["excluded_rows"] = torch.tensor([place for place, _ in excluded])
     return found
+
+
+def in_english(run: Run) -> Run:
+    """Return the run as it is; its exclusions are written in English.
+
+    Raises:
+        NotEnglishError: most sentences are of another language.
+    """
+    from likewise.augment.negation.stream import check_english
+
+    check_english(run.sentences())
+    return run
 
 
 def _encoder(base: str, options: ExclusionOptions) -> Any:
@@ -115,4 +127,5 @@ EXCLUSION: Recipe = Recipe(
         partial(with_exclusions, share=options.exclusion_share, seed=seed), Reading.of(encoder, options.max_length)
     ),
     build_loss=loss_of(composed_loss, distils=True),
+    stages=(in_english,),
 )

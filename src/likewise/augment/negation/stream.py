@@ -166,8 +166,8 @@ def check_english(sentences: Iterable[str]) -> Iterator[str]:
     first = list(islice(left, _LOOKED_AT))
     if sum(map(len, first)) >= _ENOUGH and (language := language_of(first)) not in ("", "English"):
         raise NotEnglishError(
-            f"these sentences are {language} ({first[0][:60]!r}), and negations are known for English alone: give "
-            "English text, or a method that needs no negations, such as arccse or simcse"
+            f"these sentences are {language} ({first[0][:60]!r}), and negations and exclusions are known for "
+            "English alone: give English text, or a method that needs none, such as arccse or simcse"
         )
     return chain(first, left)
 
