@@ -122,7 +122,7 @@ def test_the_options_of_a_command_are_those_of_its_function(line):
     for word in line.split():
         command = command.get_command(None, word)
     options = {option.name: option for option in command.params}
-    fixed = {"corpus_options", "recipe", "objective", "name", *(["quiet"] if line == "evaluate" else [])}
+    fixed = {"corpus_options", "recipe", "objective", "name", "on_result", *(["quiet"] if line == "evaluate" else [])}
     for name, parameter in inspect.signature(CALLED[line]).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD or name in fixed:
             continue
