@@ -228,7 +228,7 @@ def test_a_page_that_takes_too_long_is_named(tmp_path, monkeypatch):
 
 
 READS = """
-import os, sys, threading, time
+import os, signal, sys, threading, time
 from pathlib import Path
 from likewise.corpus import foreign
 from likewise.corpus.corpus_options import CorpusOptions
@@ -241,6 +241,7 @@ def show():
         time.sleep(0.01)
     print(foreign._CONVERTER._process.pid, flush=True)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background ignore it
 threading.Thread(target=show, daemon=True).start()
 work = lambda: foreign.pages_of(Path(sys.argv[1]), ".html", CorpusOptions())
 try:
