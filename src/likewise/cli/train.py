@@ -94,7 +94,8 @@ def _of_contexts() -> Any:
         raise OptionError(f"contexts have a command of their own for each stage: {stages}")
 
     made = command(run)
-    made.context_settings |= {"ignore_unknown_options": True, "allow_extra_args": True}
+    # A dictionary of its own: typer's is shared by all commands.
+    made.context_settings = {**made.context_settings, "ignore_unknown_options": True, "allow_extra_args": True}
     return made
 
 
