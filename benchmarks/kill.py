@@ -205,7 +205,7 @@ def jobs(
     harvest: Any = None,
 ) -> list[Job]:
     """Return the long jobs of the library on a text, on articles and on a file of rated pairs."""
-    from likewise.context import StatesOptions
+    from likewise.context import ScoreOptions, StatesOptions
 
     def stages(work: str) -> list[Call]:
         common = {"work": work, "quiet": True}
@@ -217,7 +217,9 @@ def jobs(
         ]
 
     def harvesting(out: str) -> Call:
-        given = {"work": "WORK", "out": out, "options": harvest, "quiet": True}
+        # By cosine and words: contexts would want a discriminator first.
+        score = ScoreOptions(terms=("cosine", "words"))
+        given = {"work": "WORK", "out": out, "options": harvest, "score": score, "quiet": True}
         return Call("likewise.context:harvest", given)
 
     few = {"batch_size": 8, "max_steps": steps, "eval_steps": 3, "precision": "fp32", "quiet": True}

@@ -24,7 +24,7 @@ def triplets(sentences, tmp_path):
 
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 def test_every_option_of_an_objective_is_on_the_command_line(name):
-    shown = run("finetune", name, "--help").output
+    shown = run("finetune", name, "--help-all").output
     for option in OBJECTIVES[name].options().to_dict():
         assert f"--{option.replace('_', '-')}" in shown
     assert "sbert" in shown

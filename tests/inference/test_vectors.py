@@ -46,7 +46,10 @@ def test_file_row_by_row(tiny_model, sentences, tmp_path, monkeypatch):
         file.write("\n".join(texts[30:]).encode() + b"\n")
     out = tmp_path / "vectors.npy"
     out.write_text("older")
-    assert encode_file(tiny_model, tmp_path / "in.txt", out, batch_size=8, quiet=True) == (63, 32)
+    with pytest.raises(JobError, match=r"vectors\.npy"):
+        encode_file(tiny_model, tmp_path / "in.txt", out, quiet=True)
+    assert out.read_text() == "older"
+    assert encode_file(tiny_model, tmp_path / "in.txt", out, batch_size=8, overwrite=True, quiet=True) == (63, 32)
     rows = np.load(out, mmap_mode="r")
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows, tiny_model.encode(texts), atol=1e-5)
@@ -80,16 +83,16 @@ def test_a_failure_leaves_nothing_new(tiny_model, tmp_path):
     source.write_bytes(b"good\nb\xe9d\n")
     out.write_text("older")
     with pytest.raises(LikewiseError, match=r"in\.txt, line 2: not UTF-8.*iconv"):
-        encode_file(tiny_model, source, out, quiet=True)
+        encode_file(tiny_model, source, out, encoding="utf-8", overwrite=True, quiet=True)
     assert out.read_text() == "older"
     assert len(list(tmp_path.iterdir())) == 2
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"words " * 9999)[:40])
     with pytest.raises(LikewiseError, match="broken"):
-        encode_file(tiny_model, tmp_path / "cut.gz", out, quiet=True)
+        encode_file(tiny_model, tmp_path / "cut.gz", out, overwrite=True, quiet=True)
     with pytest.raises(LikewiseError, match="no file"):
-        encode_file(tiny_model, tmp_path / "none.txt", out, quiet=True)
+        encode_file(tiny_model, tmp_path / "none.txt", out, overwrite=True, quiet=True)
     with pytest.raises(JobError, match="make it first"):
-        encode_file(tiny_model, source, tmp_path / "none" / "v.npy", quiet=True)
+        encode_file(tiny_model, source, tmp_path / "none" / "v.npy", overwrite=True, quiet=True)
 
 
 def test_similarity(tiny_model, sentences):

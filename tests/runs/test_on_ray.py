@@ -126,7 +126,7 @@ def test_what_a_killed_worker_had_under_way_is_done_again(local, saved_model, co
 
 
 def test_a_harvest_has_the_bytes_of_one_process(local, sentences, tiny_base, tmp_path):
-    from likewise.context import HarvestOptions, StatesOptions, build_index, harvest, read_states
+    from likewise.context import HarvestOptions, ScoreOptions, StatesOptions, build_index, harvest, read_states
 
     articles = tmp_path / "articles.jsonl"
     rows = [{"id": i, "sections": [{"paragraphs": [" ".join(sentences[i : i + 8])]}]} for i in range(0, 160, 8)]
@@ -134,8 +134,10 @@ def test_a_harvest_has_the_bytes_of_one_process(local, sentences, tiny_base, tmp
     build_index(tmp_path / "work", articles, quiet=True)
     read_states(tmp_path / "work", StatesOptions(encoder=str(tiny_base)), quiet=True)
     asked = HarvestOptions(pairs=80, ranks=(1, 4), random=2, anchors=5)
+    score = ScoreOptions(terms=("cosine", "words"))
     for on in (None, "ray"):
-        harvest(tmp_path / "work", asked, out=tmp_path / str(on), on=on, workers=1 if on else None, quiet=True)
+        out, workers = tmp_path / str(on), 1 if on else None
+        harvest(tmp_path / "work", asked, score=score, out=out, on=on, workers=workers, quiet=True)
     here, there = (sorted((tmp_path / on).glob("*.parquet")) for on in ("None", "ray"))
     assert len(here) > 1
     assert [(path.name, path.read_bytes()) for path in there] == [(path.name, path.read_bytes()) for path in here]
