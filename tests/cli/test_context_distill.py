@@ -32,7 +32,7 @@ def harvest(sentences, tmp_path, monkeypatch):
 
 
 def test_every_option_is_on_the_command_line(cli):
-    shown = cli("context", "distill", "--help").output
+    shown = cli("context", "distill", "--help-all").output
     assert all(f"--{name.replace('_', '-')}" in shown for name in SurrogateOptions.model_fields)
     assert "sections 3.4" in shown
 

@@ -25,6 +25,8 @@ _CANDIDATES = (
 ).split()
 _JAPANESE_MAIL = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
 _FEW = 3  # bytes beyond ASCII that tell nothing: a sign of a degree, one name
+_EAST_ASIAN = ("cp932", "euc_jis_2004", "gb18030", "big5hkscs", "cp949")
+_WESTERN = frozenset("äöüÄÖÜßéèêëàâáãåçñóòôõíìîïúùûýæøœÉÈÀÁÂÇÑÓÍÚÅÆØŒ€£°µ§²³±×½¼«»„“”‚‘’–—…¿¡\u00a0")
 _EVIDENCE = 4096  # bytes that a detector learns no more from
 _ALPHABETS = [
     set(letters + letters.upper())
@@ -73,6 +75,12 @@ def legacy_encoding(lines: Iterable[bytes]) -> str:
     if sum(byte > 127 for byte in evidence) < _FEW and _is_in("cp1252", evidence):
         return "cp1252"
     encoding = _detector()(evidence, include_encodings=_CANDIDATES, compat_names=False)["encoding"] or "cp1252"
+    if (
+        encoding in _EAST_ASIAN
+        and _is_in("cp1252", evidence)
+        and _is_inside_words(evidence.decode(encoding, "replace"))
+    ):
+        return "cp1252"  # two letters such as 'öß' are one sign of Korea's
     if encoding in ("cp1250", "iso8859-2"):
         return max(("cp1250", "iso8859-2"), key=lambda name: _letters(evidence, name))
     return str(encoding)
@@ -83,6 +91,15 @@ def _detector() -> Any:
     from chardet import detect  # a tenth of a second to load
 
     return detect
+
+
+def _is_western(raw: bytes) -> bool:
+    """Return whether bytes are cp1252 with letters and signs of western Europe alone: those of Asia give many others.
+
+    >>> _is_western("Größe: 5 µm".encode("cp1252")), _is_western("手机".encode("gb18030"))
+    (True, False)
+    """
+    return _is_in("cp1252", raw) and all(sign.isascii() or sign in _WESTERN for sign in raw.decode("cp1252"))
 
 
 def _letters(raw: bytes, encoding: str) -> float:
