@@ -75,11 +75,7 @@ def legacy_encoding(lines: Iterable[bytes]) -> str:
     if sum(byte > 127 for byte in evidence) < _FEW and _is_in("cp1252", evidence):
         return "cp1252"
     encoding = _detector()(evidence, include_encodings=_CANDIDATES, compat_names=False)["encoding"] or "cp1252"
-    if (
-        encoding in _EAST_ASIAN
-        and _is_in("cp1252", evidence)
-        and _is_inside_words(evidence.decode(encoding, "replace"))
-    ):
+    if encoding in _EAST_ASIAN and _is_western(evidence):
         return "cp1252"  # two letters such as 'öß' are one sign of Korea's
     if encoding in ("cp1250", "iso8859-2"):
         return max(("cp1250", "iso8859-2"), key=lambda name: _letters(evidence, name))
