@@ -90,12 +90,18 @@ def _detector() -> Any:
 
 
 def _is_western(raw: bytes) -> bool:
-    """Return whether bytes are cp1252 with letters and signs of western Europe alone: those of Asia give many others.
+    """Return whether bytes are cp1252: letters of ASCII, and among them those and the signs of western Europe.
+
+    Those of Asia give other signs, and hardly a letter of ASCII.
 
     >>> _is_western("Größe: 5 µm".encode("cp1252")), _is_western("手机".encode("gb18030"))
     (True, False)
     """
-    return _is_in("cp1252", raw) and all(sign.isascii() or sign in _WESTERN for sign in raw.decode("cp1252"))
+    if not _is_in("cp1252", raw):
+        return False
+    text = raw.decode("cp1252")
+    others = [sign for sign in text if not sign.isascii()]
+    return _WESTERN.issuperset(others) and sum(sign.isascii() and sign.isalpha() for sign in text) >= len(others)
 
 
 def _letters(raw: bytes, encoding: str) -> float:
