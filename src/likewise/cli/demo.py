@@ -68,7 +68,7 @@ class DemoSettings:
         }
     )
     context_words: int = 40_000
-    surrogate: Mapping[str, Any] = field(default_factory=lambda: {"preset": "profiles", "max_steps": 25})
+    surrogate: Mapping[str, Any] = field(default_factory=lambda: {"preset": "profiles", "max_steps": 16})
     weaknesses: int = 0
     seconds: tuple[int, ...] = (40, 100, 25, 60, 25)
 
