@@ -43,14 +43,11 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
     int8 += ["auto auto", "default", "default-first"]
     encode = ["--corpus", str(corpus), "--sentences", "256" if quick else "1024", "--engines", *engines]
     small = ["--steps", "2", "--turns", "1", "--lengths", "32"] if quick else ["--steps", "4", "--turns", "2"]
-    negate = ["--pairs", str(HERE.parent / "tests/augment/negation/pairs.tsv"), "--n", "200" if quick else "2000"]
-    peer = [] if importlib.util.find_spec("negate") else ["--no-peer"]
     return [
         ("start.py", ["--turns", "2" if quick else "5"]),
         ("encode.py", [*encode, *int8, "--latency", "24" if quick else "120"]),
         ("gclsr/speed.py", ["--corpus", str(corpus), "--sentences", "256" if quick else "2048"]),
         ("step_time.py", ["--corpus", str(corpus), *small]),
-        ("negation/compare.py", [str(corpus), *negate, *peer]),
     ]
 
 

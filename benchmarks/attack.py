@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import re
 import select
 import socket
 import subprocess
@@ -31,7 +32,6 @@ import numpy as np
 
 import likewise
 from rows import ResultFile
-from serving import memory, service
 
 NAME = "attacked"
 WORDS = "the old small green cat dog river bridge teacher letter sees paints follows near in behind".split()
@@ -85,6 +85,28 @@ def index_of(folder: Path, model: str) -> str:
     (folder / "text.txt").write_text("\n".join(lines) + "\n")
     likewise.index(folder / "text.txt", model=model, out=folder / "text.index", quiet=True)
     return str(folder / "text.index")
+
+
+@contextmanager
+def service(command: list[str], port: int):
+    """Run a service until it is ready, and stop it at the end."""
+    begun = time.monotonic()
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            while time.monotonic() - begun < 300:
+                try:
+                    if httpx.get(f"http://127.0.0.1:{port}/health", timeout=60).status_code == 200:
+                        break
+                except httpx.TransportError:
+                    time.sleep(0.1)
+            yield process.pid
+        finally:
+            process.terminate()
+
+
+def memory(pid: int) -> float:
+    """Return the megabytes that a process holds."""
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
 
 
 @contextmanager
@@ -323,7 +345,7 @@ def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         command = [sys.executable, "-m", "likewise", "serve", f"{NAME}={model}", "--index", index, "--port", str(port)]
-        with service(command, port) as (pid, _):
+        with service(command, port) as pid:
             asyncio.run(sent(port, 4, [("/search", {"query": "the cat"})] * 20))
             for name in args.only:
                 begun = time.monotonic()

@@ -3,8 +3,6 @@
     python benchmarks/duplicates.py --dev      # chooses: Wikipedia's first sentences, STS-B dev, SICK trial
     python benchmarks/duplicates.py            # confirms: other sentences, banking messages, STS-B test, SICK test
     python benchmarks/duplicates.py --semhash  # beside semhash 0.5 with the same encoder (pip install semhash)
-    python benchmarks/duplicates.py --lines 1000000 --model MEAN_OF_WORDS  # both commands from end to end; memory
-    python benchmarks/duplicates.py --large    # cells: 300,000 made vectors, of which 25,000 are copies; memory
 
 Of 300 texts a copy is planted that says the same (other case, other punctuation, two letters swapped, an article left
 out, a word added) and copies that do not (negated by our rules, another number, an opposite, another name). A copy is
@@ -20,11 +18,6 @@ import json
 import os
 import random
 import re
-import resource
-import subprocess
-import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +28,6 @@ from likewise.augment.negation import negate
 from likewise.augment.negation.antonyms import antonyms
 from likewise.augment.negation.edits import like
 from likewise.clusters.duplicates import THRESHOLD, WORDS
-from likewise.clusters.near import repeats
 from likewise.clusters.words import difference, shared, wording
 from rows import ResultFile
 
@@ -43,7 +35,6 @@ DATA = Path(os.environ.get("LIKEWISE_DATA") or Path(__file__).parents[2] / "shar
 MODEL = "bundled:minilm"
 PLANTED = 300
 LEVELS = (0.8, 0.84, 0.88, 0.9, 0.92, 0.95)
-RESULTS = Path(__file__).parent / "results" / "duplicates"
 _FILLERS = ("also", "really", "indeed", "actually")
 _ARTICLES = ("the", "a", "an", "my", "his", "its")
 
@@ -224,87 +215,12 @@ def rated_row(name: str, most: int) -> list[dict]:
     return rows
 
 
-def large_row(count: int = 300_000, size: int = 384, seed: int = 0) -> list[dict]:
-    """Return how many copies are found among made vectors: 3,000 clusters, and copies with a cosine of about 0.96."""
-    rng, block, clusters = np.random.default_rng(seed), 50_000, 3000
-    centres = rng.normal(size=(clusters, size)).astype(np.float32)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "vectors.npy"
-        vectors = np.lib.format.open_memmap(path, "w+", np.float32, (count, size))
-        origin = np.full(count, -1)
-        for begin in range(0, count, block):
-            made = centres[rng.integers(0, clusters, block)] + 0.9 * rng.normal(size=(block, size)).astype(np.float32)
-            if begin:
-                sources, places = rng.integers(0, begin, block // 10), rng.choice(block, block // 10, replace=False)
-                made[places] = vectors[sources] * np.sqrt(size) * 1.2 + 0.35 * rng.normal(size=(block // 10, size))
-                origin[begin + places] = sources
-            vectors[begin : begin + block] = made / np.linalg.norm(made, axis=1, keepdims=True)
-        copies = np.flatnonzero(origin >= 0)
-        cosines = (vectors[copies] * vectors[origin[copies]]).sum(axis=1)
-        begun = time.process_time()
-        found = repeats(np.load(path, mmap_mode="r"), THRESHOLD)
-        copies = copies[cosines >= THRESHOLD]
-        measured = {
-            "set": "made vectors",
-            "texts": count,
-            "copies": len(copies),
-            "recall": round(float((found.of[copies] != copies).mean()), 4),
-            "seconds of the processor": round(time.process_time() - begun),
-            "peak memory, GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
-        }
-    print(json.dumps(measured), flush=True)
-    return [measured]
-
-
-def lines_rows(count: int, model: str) -> list[dict]:
-    """Run both commands on a file of many lines: sentences of Wikipedia, again and again with one word left out."""
-    sentences = wikipedia(0, count)
-    with tempfile.TemporaryDirectory() as folder:
-        text = Path(folder) / "lines.txt"
-        rng, written = np.random.default_rng(0), 0
-        with text.open("w", encoding="utf-8") as file:
-            while written < count:
-                for sentence in sentences:
-                    if written == count:
-                        break
-                    words = sentence.split()
-                    if written >= len(sentences) and len(words) > 1:
-                        del words[rng.integers(len(words))]
-                    file.write(" ".join(words) + "\n")
-                    written += 1
-        rows = []
-        for command in ("duplicates", "topics"):  # the second finds the vectors of the first
-            begun = time.monotonic()
-            out = str(Path(folder) / command)
-            process = subprocess.Popen(
-                [sys.executable, "-m", "likewise", command, str(text), "--model", model, "--out", out],
-                env=os.environ | {"LIKEWISE_CACHE": str(Path(folder) / "cache")},
-            )
-            _, status, used = os.wait4(process.pid, 0)
-            if status:
-                raise SystemExit(f"likewise {command} ended with {os.waitstatus_to_exitcode(status)}")
-            rows.append(
-                {
-                    "command": command,
-                    "lines": count,
-                    "seconds": round(time.monotonic() - begun),
-                    "seconds of the processor": round(used.ru_utime + used.ru_stime),
-                    "peak memory, GB": round(used.ru_maxrss / 1e6, 2),
-                }
-            )
-            print(json.dumps(rows[-1]), flush=True)
-    return rows
-
-
 def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--dev", action="store_true", help="the sets that choose")
     options.add_argument("--semhash", action="store_true", help="beside semhash")
     options.add_argument("--table", default="duplicates", help="the result file")
-    options.add_argument("--lines", type=int, help="`duplicates` and `topics` on a file of so many lines, with --model")
-    options.add_argument("--model", default=MODEL)
-    options.add_argument("--large", action="store_true", help="made vectors, compared in cells")
     return options
 
 
@@ -318,19 +234,15 @@ def main() -> None:
         encoder = likewise.load(MODEL, precision="fp32")
         ways = {"semhash": lambda texts, level: found_by_semhash(texts, level, encoder)}
     levels = LEVELS if args.dev else (THRESHOLD,)
-    if args.lines:
-        rows = lines_rows(args.lines, args.model)
-    elif args.large:
-        rows = large_row()
-    elif args.dev:
+    if args.dev:
         rows = planted_row("Wikipedia, sentences 1 to 1,500", wikipedia(0, 1500), ways, levels)
         rows += rated_row("STS-B dev", 1500) + rated_row("SICK trial", 500)
     else:
         rows = planted_row("Wikipedia, sentences 10,001 to 11,500", wikipedia(10_000, 1500), ways, levels)
         rows += planted_row("banking, test, 1,500 messages", banking("test")[:1500], ways, levels)
         rows += [] if args.semhash else rated_row("STS-B test", 1379) + rated_row("SICK test", 1000)
-    part = next((one for one in ("dev", "semhash", "large", "lines") if getattr(args, one)), "test")
-    ResultFile(args.table).add(*({"part": part, "model": args.model} | row for row in rows))
+    part = "dev" if args.dev else "semhash" if args.semhash else "test"
+    ResultFile(args.table).add(*({"part": part, "model": MODEL} | row for row in rows))
 
 
 if __name__ == "__main__":
