@@ -4,11 +4,12 @@
     python benchmarks/search_scale.py --sizes --vectors vectors.npy
     python benchmarks/search_scale.py --sizes --index my.index
 
-Everything is synthetic, so that no million passages need to be encoded: vectors of 384 dimensions around 1,000 centres,
-texts of 60 words drawn by Zipf's law from 50,000, and 80 tokens a passage whose bytes are random (what a comparison
-costs does not depend on them). A query has four words of a passage, a vector near it, and 12 tokens. Not in the times:
-the encoding of the query. The pipelines take turns query by query, so that what else the machine does meets them alike;
-the ratio is of the medians.
+The words are real: windows of 60 words of Wikipedia's articles, which overlap, so that 15 million words make a million
+of them; an article is a document. The rest is synthetic, so that no million passages need to be encoded: vectors of 384
+dimensions around 1,000 centres, and 80 tokens a passage whose bytes are random (what a comparison costs does not depend
+on them). A query has six words in a row of a passage, a vector near it, and 12 tokens. Not in the
+times: the encoding of the query. The pipelines take turns query by query, so that what else the machine does meets them
+alike; the ratio is of the medians. With --work, an index stays there for the next run.
 
 With --vectors, those of real texts (`likewise encode`), 200,000 or more: how many of the nearest passages the cells
 find, and how many of a query's nearest the approximate index finds at the depth of a search.
@@ -20,15 +21,22 @@ in which the engine that made the index makes these tokens anew.
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import timedelta
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import likewise
+from likewise.corpus.downloads import data_folder
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.whole_files import write_json
 from likewise.searching import geometry
@@ -37,9 +45,11 @@ from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passages import IndexedPassage
 from likewise.searching.search_index import encoder_of
 from likewise.searching.table import Table
+from likewise.searching.word_sample import WordSample
 from searching import memory
 
-DIMENSION, CENTRES, TOKENS, WORDS, VOCABULARY, BLOCK = 384, 1000, 80, 60, 50_000, 5000
+DIMENSION, CENTRES, TOKENS, WORDS, ASKED, BLOCK = 384, 1000, 80, 60, 6, 5000
+ARTICLES = data_folder() / "wikipedia" / "articles.jsonl.gz"
 PIPELINES: dict[str, dict[str, Any]] = {
     "vectors and words": {"tokens": 0, "neighbours": 0},
     "and tokens": {"neighbours": 0},
@@ -48,33 +58,46 @@ PIPELINES: dict[str, dict[str, Any]] = {
 }
 
 
-class Synthetic:
-    """Passages by their numbers: the same ones for the same number."""
+class Passages:
+    """Passages of articles, each with a vector and tokens: the same ones for the same number of them.
 
-    def __init__(self) -> None:
+    Args:
+        count: passages that are wanted.
+    """
+
+    def __init__(self, count: int) -> None:
         draw = np.random.default_rng(0)
+        self.count = count
         self.centres = draw.normal(size=(CENTRES, DIMENSION)).astype(np.float32)
-        self.chance = np.cumsum(1 / np.arange(1, VOCABULARY + 1) ** 1.07)
-        self.chance /= self.chance[-1]
-        tokens = [draw.normal(size=(TOKENS, DIMENSION)) for _ in range(64)]
-        self.codec = TokenCodec.fit(tokens)
+        self.codec = TokenCodec.fit([draw.normal(size=(TOKENS, DIMENSION)) for _ in range(64)])
 
-    def block(self, number: int, count: int = BLOCK) -> tuple[list[str], np.ndarray, list[bytes]]:
-        draw = np.random.default_rng(1 + number)
-        words = np.searchsorted(self.chance, draw.random((count, WORDS)))
-        texts = [" ".join(f"word{one}" for one in row) for row in words.tolist()]
-        of = np.arange(number * BLOCK, number * BLOCK + count) % CENTRES
-        vectors = self.centres[of] + 0.8 * draw.normal(size=(count, DIMENSION)).astype(np.float32)
-        size = TOKENS * len(self.codec.mean) // 4
-        packed = [draw.bytes(size) for _ in range(count)]
-        return texts, vectors / np.linalg.norm(vectors, axis=1, keepdims=True), packed
+    def blocks(self) -> Iterator[tuple[list[tuple[str, str]], np.ndarray, list[bytes]]]:
+        """Yield the names and texts of passages, their vectors (B, D) and their tokens, block after block."""
+        windows = islice(self._windows(), self.count)
+        for number in count():
+            if not (rows := list(islice(windows, BLOCK))):
+                return
+            draw = np.random.default_rng(1 + number)
+            of = np.arange(number * BLOCK, number * BLOCK + len(rows)) % CENTRES
+            vectors = self.centres[of] + 0.8 * draw.normal(size=(len(rows), DIMENSION)).astype(np.float32)
+            packed = [draw.bytes(TOKENS * len(self.codec.mean) // 4) for _ in rows]
+            yield rows, vectors / np.linalg.norm(vectors, axis=1, keepdims=True), packed
+
+    def _windows(self) -> Iterator[tuple[str, str]]:
+        step = WORDS // -(-self.count // 250_000)  # 15 million words have 250,000 windows that do not overlap
+        with gzip.open(ARTICLES, "rt", encoding="utf-8") as file:
+            for article in map(json.loads, file):
+                paragraphs = (text for section in article["sections"] for text in section["paragraphs"])
+                words = " ".join(paragraphs).split()
+                for start in range(0, max(1, len(words) - WORDS), step):
+                    yield f"{article['id']}.txt", " ".join(words[start : start + WORDS])
 
 
 def on_disk(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
 
 
-def built(count: int, folder: Path, made: Synthetic) -> dict[str, Any]:
+def built(folder: Path, made: Passages) -> dict[str, Any]:
     """Build the index as `likewise index` does after encoding, and return what it took."""
     took: dict[str, Any] = {}
     begun = time.monotonic()
@@ -84,15 +107,14 @@ def built(count: int, folder: Path, made: Synthetic) -> dict[str, Any]:
         took[what], begun = round(time.monotonic() - begun, 1), time.monotonic()
 
     table = Table.create(folder, "passages-00000000", DIMENSION, tokens=True)
-    for number in range(-(-count // BLOCK)):
-        texts, vectors, packed = made.block(number, min(BLOCK, count - number * BLOCK))
-        keys = [f"{number * BLOCK + i:016x}" + "0" * 16 for i in range(len(texts))]
-        rows = [(keys[0], "a.txt", True, IndexedPassage(text, 1)) for text in texts]
+    for number, (passages, vectors, packed) in enumerate(made.blocks()):
+        keys = [f"{number * BLOCK + i:016x}" + "0" * 16 for i in range(len(passages))]
+        rows = [(digest_of(file).hex(), file, True, IndexedPassage(text, 1)) for file, text in passages]
         table.add(rows, keys, list(zip(vectors, packed, strict=True)))
     lap("s to write")
     table.index_words("English")
     lap("s for words")
-    if count >= APPROXIMATE:
+    if made.count >= APPROXIMATE:
         table.index_vectors()
     table.optimize()
     lap("s for vectors")
@@ -100,15 +122,16 @@ def built(count: int, folder: Path, made: Synthetic) -> dict[str, Any]:
     lap("s for neighbours")
     found.save(folder / "geometry-00000000")
     made.codec.save(folder / "geometry-00000000")
+    WordSample.save(folder / "geometry-00000000", table, found.rows, "English")
     record: dict[str, Any] = {
-        "plan": {"job": "index", "inputs": {"model": ""}},
+        "plan": {"job": "index", "inputs": {"model": ""}, "options": {}},
         "files": [],
         "table": table.name,
         "version": table.version,
     }
     write_json(folder / "likewise.json", record | {"geometry": "geometry-00000000", "pipeline": Pipeline().to_dict()})
     table._table.optimize(cleanup_older_than=timedelta(0))  # as a later update does
-    return took | {"MB": round(on_disk(folder)), "of it tokens": round(count * len(packed[0]) / 2**20)}
+    return took | {"MB": round(on_disk(folder)), "of it tokens": round(made.count * len(packed[0]) / 2**20)}
 
 
 class _Quiet:
@@ -184,13 +207,15 @@ def stored_and_made(path: Path, queries: int = 30) -> dict[str, float]:
     return {name: round(1000 * float(np.median(values)), 1) for name, values in took.items()}
 
 
-def timed(folder: Path, made: Synthetic, queries: int) -> dict[str, np.ndarray]:
+def timed(folder: Path, made: Passages, queries: int) -> dict[str, np.ndarray]:
     """Return the milliseconds of each query by each pipeline."""
-    texts, vectors, _ = made.block(0)
+    passages, vectors, _ = next(made.blocks())
     draw = np.random.default_rng(7)
     asked: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-    for place in draw.choice(len(texts), queries + 5, replace=False):
-        words = " ".join(draw.choice(texts[place].split(), 4, replace=False))
+    for place in draw.choice(len(passages), queries + 5, replace=False):
+        words = [word for word in passages[place][1].split() if word.isalpha()]
+        start = int(draw.integers(max(1, len(words) - ASKED)))
+        words = " ".join(words[start : start + ASKED])
         vector = vectors[place] + 0.02 * draw.normal(size=DIMENSION).astype(np.float32)
         tokens = draw.normal(size=(12, DIMENSION)).astype(np.float32)
         asked[words] = (vector / np.linalg.norm(vector), tokens, np.arange(12))
@@ -214,7 +239,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--queries", type=int, default=300)
     options.add_argument("--index", type=Path, help="an index with tokens")
     options.add_argument("--vectors", type=Path, help="a .npy file of vectors of real texts")
-    options.add_argument("--work", type=Path, help="a folder on the disk that is to be measured")
+    options.add_argument(
+        "--work", type=Path, help="a folder on the disk that is to be measured, in which the indexes stay"
+    )
     return options
 
 
@@ -224,16 +251,16 @@ def main() -> None:
         print(real(given.vectors, given.work), flush=True)
     if given.index:
         print(stored_and_made(given.index), flush=True)
-    made = Synthetic()
-    for count in given.sizes:
-        with tempfile.TemporaryDirectory(dir=given.work) as work:
-            folder = Path(work) / "a.index"
-            print(f"{count:,} passages: {built(count, folder, made)}", flush=True)
+    for size in given.sizes:
+        with nullcontext(given.work) if given.work else tempfile.TemporaryDirectory() as work:
+            folder, made = Path(work) / f"{size}.index", Passages(size)
+            if not (folder / "likewise.json").exists():
+                print(f"{size:,} passages: {built(folder, made)}, {memory():,} MB of memory", flush=True)
             found = timed(folder, made, given.queries)
             plain = np.median(found["vectors and words"])
             for name, values in found.items():
                 p50, p99 = np.quantile(values, [0.5, 0.99])
-                print(f"| {count:,} | {name} | {p50:.1f} | {p99:.1f} | {p50 / plain:.2f} |", flush=True)
+                print(f"| {size:,} | {name} | {p50:.1f} | {p99:.1f} | {p50 / plain:.2f} |", flush=True)
             print(f"memory at most: {memory():,} MB", flush=True)
 
 

@@ -42,6 +42,7 @@ from likewise.searching.passages import IndexedPassage, Splitting, TokenLimit
 from likewise.searching.search_index import FORMAT, Index, check_version, encoder_of, precision_of
 from likewise.searching.table import SHOWN, SearchError, Table, check_fields, number_of
 from likewise.searching.typed_query import known_language
+from likewise.searching.word_sample import WordSample
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -238,7 +239,7 @@ def _updated(
         changed = update.run(change)
         recall = _index_columns(table, settings["language"], manner.approximate, progress)
         codec, unweighed = passages.weighed(record.get("unweighed", 0) + sum(changed[:3]))
-        geometry = _geometry(job, table, steps, stop, record, codec)
+        geometry = _geometry(job, table, steps, stop, record, codec, settings["language"])
         now = time.time()
         before = {name: since for name, since in left.items() if name not in (f"{table.name}.lance", geometry)}
         job.finish(
@@ -502,15 +503,27 @@ def _table(job: Job, dimension: int, record: Mapping[str, Any], tokens: bool) ->
 
 
 def _geometry(
-    job: Job, table: Table, steps: Pipeline, stop: StopRequest, record: Mapping[str, Any], codec: TokenCodec | None
+    job: Job,
+    table: Table,
+    steps: Pipeline,
+    stop: StopRequest,
+    record: Mapping[str, Any],
+    codec: TokenCodec | None,
+    language: str,
 ) -> str:
-    """Write the geometry of the finished passages and the form of their tokens; return the name of the folder."""
+    """Write the geometry of the finished passages, a sample of their words, and the form of their tokens.
+
+    Returns:
+        the name of the folder.
+    """
     before = None
     if record.get("table") == table.name and record.get("geometry"):
         with suppress(SearchError):
             before = Geometry.open(job.target / record["geometry"])
     name = new_name()
-    build(table, steps.nearest, stop, before).save(job.target / name)
+    geometry = build(table, steps.nearest, stop, before)
+    geometry.save(job.target / name)
+    WordSample.save(job.target / name, table, geometry.rows, language)
     if codec is not None:
         codec.save(job.target / name)
     return name

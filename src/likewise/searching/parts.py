@@ -23,9 +23,8 @@ from likewise.retrieval.pipeline import Pipeline
 from likewise.searching.geometry import Geometry
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.table import Table
+from likewise.searching.word_sample import READ, SCANNED, WordSample, moments
 
-SCANNED = 10_000
-"""BM25 scores of a query that are read: of a passage below them, the score is looked up if it is needed."""
 _AS_LONG = 1.0
 """The length of a query, in mean lengths of the passages, from which tokens are not compared."""
 
@@ -70,18 +69,30 @@ class Candidates(NamedTuple):
 
 
 class Lookup:
-    """The cosines and BM25 scores of one query, looked up for passages as they are needed, and their moments."""
+    """The cosines and BM25 scores of one query, looked up for passages as they are needed, and their moments.
 
-    def __init__(self, table: Table, geometry: Geometry, asked: Asked, by_words: bool = True) -> None:
+    Attributes:
+        holding: (S,) positions of the passages with the highest BM25 scores, the best first.
+        scores: (S,) these scores.
+        of_words, of_vectors: mean and deviation of the BM25 scores, and of the cosines, of all passages.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        geometry: Geometry,
+        asked: Asked,
+        by_words: bool = True,
+        sample: WordSample | None = None,
+    ) -> None:
         self.table, self.geometry, self.asked = table, geometry, asked
-        ids, self.scores = table.by_words(asked.text if by_words else "", SCANNED)
+        text, self._read = asked.text if by_words else "", READ if sample else SCANNED
+        ids, self.scores = table.by_words(text, self._read)
         self.holding = geometry.positions(ids)
-        """Positions of the passages with the highest BM25 scores, the best first; `scores` are these."""
         self._by_place = np.argsort(self.holding)
-        total = max(1, len(geometry.rows))
-        mean = self.scores.sum() / total
-        deviation = np.sqrt(max(0.0, (self.scores**2).sum() / total - mean**2)) or 1.0
-        self.of_words = float(mean), float(deviation)
+        total = len(geometry.rows)
+        others = sample.others(text, self.holding, self.scores) if sample and len(ids) == READ else np.zeros(1)
+        self.of_words = moments(self.scores, others, total)
         mean, deviation = geometry.moments(asked.vector)
         self.of_vectors = mean, deviation if deviation > EQUAL else 1.0
         self._known = np.zeros(0, dtype=np.int64)  # positions, ascending
@@ -126,7 +137,7 @@ class Lookup:
         place = self._by_place[place]
         there = self.holding[place] == positions
         found[there] = self.scores[place[there]]
-        if len(self.holding) >= SCANNED and not there.all():
+        if len(self.holding) == self._read and not there.all():
             rest = np.flatnonzero(~there)
             ids, scores = self.table.by_words(self.asked.text, len(rest), among=self.geometry.rows[positions[rest]])
             found[rest[np.searchsorted(positions[rest], self.geometry.positions(ids))]] = scores
@@ -276,10 +287,9 @@ class Documents(Part):
         document, sizes = self.geometry.document, self.geometry.document_sizes
         holding, place = np.unique(document[self.lookup.holding], return_inverse=True)
         means = np.bincount(place, self.lookup.scores, len(holding)) / sizes[holding]
-        mean = means.sum() / len(sizes)
-        deviation = np.sqrt(max(0.0, (means**2).sum() / len(sizes) - mean**2)) or 1.0
+        mean, deviation = moments(means, np.zeros(1), len(sizes))
         holding, means = np.append(holding, len(sizes)), np.append(means, 0.0)  # so that there is one
-        return holding, means, float(mean), float(deviation)
+        return holding, means, mean, deviation
 
 
 PARTS: tuple[type[Part], ...] = (Vectors, Words, TokenFit, Neighbours, Documents)
@@ -320,6 +330,7 @@ def ranked(
     where: str | None,
     excluded: Asked | None = None,
     codec: TokenCodec | None = None,
+    sample: WordSample | None = None,
 ) -> Ranking:
     """Rank the passages of an index.
 
@@ -330,12 +341,13 @@ def ranked(
         count: passages that are wanted; more are ranked.
         where: as in `likewise.search`.
         codec: of the tokens that are stored.
+        sample: of the words of a large index.
     """
-    lookup = Lookup(table, geometry, asked, bool(pipeline.words))
+    lookup = Lookup(table, geometry, asked, bool(pipeline.words), sample)
     scores = _Scores(lookup, [part(lookup, pipeline, codec) for part in PARTS])
     barred = None
     if excluded:
-        unwanted = Lookup(table, geometry, excluded, bool(pipeline.words))
+        unwanted = Lookup(table, geometry, excluded, bool(pipeline.words), sample)
         barred = _Scores(unwanted, [Vectors(unwanted, pipeline), Words(unwanted, pipeline)]).before()
 
     def off(positions: np.ndarray) -> np.ndarray:

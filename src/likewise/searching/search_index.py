@@ -41,6 +41,7 @@ from likewise.searching.passages import passage_text
 from likewise.searching.reranker import Reranker, in_range
 from likewise.searching.table import SHOWN, DamageError, SearchError, Table, damage
 from likewise.searching.typed_query import TypedQuery, searched_words
+from likewise.searching.word_sample import WordSample
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -92,6 +93,7 @@ class _Opened:
     table: Table
     geometry: Geometry
     codec: TokenCodec | None
+    sample: WordSample | None
 
     @classmethod
     def open(cls, path: Path) -> _Opened:
@@ -99,9 +101,9 @@ class _Opened:
         state, folder = _state(path), path.resolve()
         record = finished_record(folder)
         table = Table(folder, record["table"], record["version"])
-        geometry = folder / record["geometry"]
-        codec = _codec(geometry) if table.has_tokens else None
-        return cls(state, folder, record, table, Geometry.open(geometry), codec)
+        beside = folder / record["geometry"]
+        codec, geometry = _codec(beside) if table.has_tokens else None, Geometry.open(beside)
+        return cls(state, folder, record, table, geometry, codec, WordSample.open(beside, len(geometry.rows)))
 
     @property
     def made_with(self) -> str:
@@ -470,7 +472,7 @@ class Index:
                 f"{self.path} holds the {stored} nearest passages of each one, and not {steps.nearest}: give a "
                 "smaller nearest"
             )
-        return ranked(opened.table, opened.geometry, steps, asked, count, where, excluded, opened.codec)
+        return ranked(opened.table, opened.geometry, steps, asked, count, where, excluded, opened.codec, opened.sample)
 
     def _reranked(self, opened: _Opened, found: Ranking, query: str, steps: Pipeline) -> Ranking:
         """Return a ranking with the first passages in a cross-encoder's order; what is excluded stays taken off."""

@@ -342,6 +342,12 @@ class Table:
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
         return matrix_of(self._table.take_offsets(places).select(["vector"]).to_arrow()["vector"])
 
+    def searched(self, ids: np.ndarray) -> list[str]:
+        """Return the words of the passages of row ids (S,), ascending, as they are looked for."""
+        found = self._table.take_row_ids(ids.tolist()).select(["searched"]).with_row_id().to_arrow()
+        rows = found["searched"].to_pylist()
+        return [rows[place] for place in _places(_ids(found), ids)]
+
     def texts(self, count: int) -> list[str]:
         """Return the texts, as the model reads them, of up to `count` passages, evenly spaced."""
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()

@@ -1,0 +1,103 @@
+"""A sample of the passages of a large index, by whose words the BM25 scores of all passages are known in their spread.
+
+A score counts by how far it lies above the mean of all passages' scores, in their deviations. Of a small index all
+scores are read. Of a large one the best are read, which are most of the spread; what the others add is estimated by
+the scores of a sample, whose words lie in a table of their own.
+
+Letters of the shapes: S passages, O passages of a sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from likewise.searching.passages import IndexedPassage
+from likewise.searching.table import Table
+
+SCANNED = 10_000
+"""The most passages of an index whose BM25 scores are all read: it has no sample."""
+READ = 1000
+"""BM25 scores that are read of a larger index: of a passage below them, the score is looked up if it is needed."""
+SIZE = 1000
+"""Passages of a sample."""
+_NAME = "sample"
+
+
+def moments(best: np.ndarray, others: np.ndarray, total: int) -> tuple[float, float]:
+    """Estimate the mean and the deviation of all passages' scores; the deviation is 1 where all are equal.
+
+    Args:
+        best: (S,) the scores of the best passages.
+        others: (O,) those of a sample of the other passages.
+        total: how many passages there are.
+
+    >>> moments(np.array([4.0, 2.0]), np.array([0.0, 1.0]), 6)  # as of 4, 2, and four passages like these two
+    (1.3333333333333333, 1.3743685418725535)
+    """
+    rest = (total - len(best)) / max(1, len(others))
+    count = max(1, total)
+    mean = (best.sum() + rest * others.sum()) / count
+    deviation = np.sqrt(max(0.0, ((best**2).sum() + rest * (others**2).sum()) / count - mean**2))
+    return float(mean), float(deviation) or 1.0
+
+
+@dataclass(frozen=True)
+class WordSample:
+    """The words of some passages of an index.
+
+    Attributes:
+        table: these passages, in the order of their positions.
+        positions: (O,) their positions in the geometry.
+    """
+
+    table: Table
+    positions: np.ndarray
+
+    @classmethod
+    def save(cls, folder: Path, table: Table, rows: np.ndarray, language: str) -> None:
+        """Write the sample of a large index to a folder; a small one has none.
+
+        Args:
+            table: the index.
+            rows: (N,) the row ids of its passages, ascending.
+            language: of its words.
+        """
+        if len(rows) <= SCANNED:
+            return
+        sample = Table.create(folder, _NAME, 1)
+        texts = table.searched(rows[_places(len(rows))])
+        passages = [("", "", True, IndexedPassage(text, 0)) for text in texts]
+        sample.add(passages, [""] * len(texts), [(np.zeros(1, dtype=np.float32), b"")] * len(texts))
+        sample.index_words(language)
+
+    @classmethod
+    def open(cls, folder: Path, count: int) -> WordSample | None:
+        """Open the sample of an index of `count` passages; None if that is a small one, or has none.
+
+        Raises:
+            SearchError: it is damaged.
+        """
+        if count <= SCANNED or not (folder / f"{_NAME}.lance").is_dir():
+            return None
+        return cls(Table(folder, _NAME), _places(count))
+
+    def others(self, text: str, best: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Return the BM25 scores (O,) of the passages of the sample that are not among the best ones.
+
+        Args:
+            text: of the query.
+            best: (S,) positions of the best passages.
+            scores: (S,) their scores, the highest first: none of the others has a higher one than the last.
+        """
+        found, values = self.table.by_words(text, len(self.positions))
+        all_values = np.zeros(len(self.positions))
+        all_values[found.astype(np.int64)] = values
+        return np.minimum(all_values[~np.isin(self.positions, best)], scores[-1])
+
+
+def _places(count: int) -> np.ndarray:
+    """Return the positions (O,) of a sample of so many passages, evenly spaced."""
+    return np.unique(np.linspace(0, count - 1, num=min(SIZE, count)).astype(np.int64))
