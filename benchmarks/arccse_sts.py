@@ -83,7 +83,7 @@ def train_on_neighbours(args: argparse.Namespace, out: Path, **options: Any) -> 
     from likewise.corpus import prepare
     from likewise.inference import encode, load
     from likewise.training import trainer
-    from likewise.training.batches import LengthBatchSampler
+    from likewise.training.trainer import LengthBatchSampler
 
     text = prepare(args.corpus).dataset["sentence"]
 

@@ -174,7 +174,7 @@ def data_dir() -> Path:
 def stopping_after(monkeypatch: pytest.MonkeyPatch):
     """A `with` block in which a training is interrupted after a step, as by Ctrl-C."""
     from likewise.runs.orderly_stop import Stopped
-    from likewise.training.callbacks import Course
+    from likewise.training.training_job import Course
 
     @contextmanager
     def stopping(step: int):

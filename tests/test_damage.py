@@ -10,7 +10,7 @@ import pytest
 
 import likewise
 from likewise.corpus import prepare
-from likewise.encoder.distilled_vectors import distill
+from likewise.encoder.word_vectors import distill
 from likewise.inference import load
 from likewise.recipes.light import LIGHT, with_teacher
 from likewise.recipes.recipe import Run

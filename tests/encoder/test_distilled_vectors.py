@@ -6,9 +6,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.distilled_vectors import distill, frequency_weighted, load_encoder
 from likewise.encoder.vector_files import WordVectorError
-from likewise.encoder.word_vectors import build_word_vectors
+from likewise.encoder.word_vectors import build_word_vectors, distill, frequency_weighted, load_encoder
 
 
 @pytest.fixture

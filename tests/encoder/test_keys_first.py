@@ -7,8 +7,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
+from likewise.encoder.attention import keys_first
 from likewise.encoder.build import build_encoder
-from likewise.encoder.keys_first import keys_first
 
 TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden and the teacher", "the"]
 

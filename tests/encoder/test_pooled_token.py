@@ -10,9 +10,9 @@ from sentence_transformers.sentence_transformer.modules import Dense, Pooling, W
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
+from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, set_dropout
 from likewise.encoder.modules import without_training_head
-from likewise.encoder.pooled_token import only_pooled_token
 
 TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden and the teacher", "the"]
 

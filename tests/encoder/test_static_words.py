@@ -6,8 +6,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.distilled_vectors import build_static_words, with_frequent_words
 from likewise.encoder.vector_files import WordVectorError
+from likewise.encoder.word_vectors import build_static_words, with_frequent_words
 
 TEXTS = ["The volcano sees the volcano.", "a Volcano crosses the fjord", "fjord and cat", "once"]
 

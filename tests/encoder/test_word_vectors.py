@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.encoder.distilled_vectors import count_words
 from likewise.encoder.vector_files import WordTable, WordVectorError
 from likewise.encoder.word_vectors import (
     WordVectors,
     build_word_vectors,
     choose_words,
+    count_words,
     word_tokenizer,
 )
 

@@ -8,13 +8,13 @@ from rich.console import Console
 
 from likewise.runs.orderly_stop import StopRequest
 from likewise.runs.progress import Progress
-from likewise.training import callbacks
-from likewise.training.callbacks import Course
+from likewise.training import training_job
+from likewise.training.training_job import Course
 
 
 def told(monkeypatch, seconds_of_an_update, most, metric="sts", scoring=0.0, passes=1, usual=1.0):
     out, now = io.StringIO(), [0.0]
-    monkeypatch.setattr(callbacks.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(training_job.time, "monotonic", lambda: now[0])
     progress = Progress(console=Console(file=out, width=200))
     args = SimpleNamespace(eval_steps=50, eval_strategy="steps", gradient_accumulation_steps=passes)
     control = SimpleNamespace()

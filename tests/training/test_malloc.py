@@ -7,7 +7,7 @@ import pytest
 PROGRAM = """
 import resource
 import numpy as np
-from likewise.training.malloc import keep_pages
+from likewise.training.trainer import keep_pages
 if {keep}:
     assert keep_pages()
 def faults():

@@ -16,9 +16,8 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
 import likewise
-from likewise.encoder.adapters import adapters_of
 from likewise.encoder.location import LoadError
-from likewise.encoder.settings import ModelSettings
+from likewise.encoder.settings import ModelSettings, adapters_of
 from likewise.errors import LikewiseError, MissingExtraError
 from likewise.runs.options import OptionError
 

@@ -302,7 +302,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
 ):
     from likewise.runs import installation
     from likewise.training import training_job
-    from likewise.training.callbacks import Course
+    from likewise.training.training_job import Course
 
     class Killed(BaseException):
         pass

@@ -3,12 +3,11 @@ import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainingArguments
 
+from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.build import build_encoder
-from likewise.encoder.pooled_token import only_pooled_token
 from likewise.recipes import RECIPES
 from likewise.recipes.arccse import ArcCSEOptions
-from likewise.training.batches import LengthBatchSampler, lengths_of
-from likewise.training.trainer import LikewiseTrainer, TwoPassSAM
+from likewise.training.trainer import LengthBatchSampler, LikewiseTrainer, TwoPassSAM, lengths_of
 
 ARCCSE = RECIPES["arccse"]
 RHO, RATE = 0.05, 1e-2

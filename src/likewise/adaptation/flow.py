@@ -31,7 +31,7 @@ from likewise.runs.job import Job, Resume, check_target, complete_installation, 
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.checkpoints import base_fingerprint
+from likewise.training.result import base_fingerprint
 from likewise.transformers_output import no_bar
 
 

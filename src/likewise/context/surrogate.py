@@ -52,7 +52,7 @@ from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
 from likewise.training.finetune import collate_rows, to_continue
-from likewise.training.labelled_rows import LABEL
+from likewise.training.objectives import LABEL
 from likewise.training.result import TrainingResult
 from likewise.training.selection import Selection, last_checkpoint, sts_dev
 from likewise.training.training_job import Training, check_updates, started

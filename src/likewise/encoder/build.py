@@ -18,12 +18,11 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
-from likewise.encoder.adapters import train_adapters
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import modes_restored, with_modules
 from likewise.encoder.poolings import MASK, TEMPLATE, OwnOrMode, split_template
 from likewise.encoder.saved_models import is_sentence_encoder, open_model, open_transformer, transformer_of
-from likewise.encoder.settings import ModelSettings
+from likewise.encoder.settings import ModelSettings, train_adapters
 from likewise.encoder.training_modules import TrainingHead, Truncation
 
 FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
@@ -116,12 +115,12 @@ def reads_left_to_right(transformer: Transformer) -> bool:
     """Return whether the first token's vector is the same whatever follows: the transformer is a causal one."""
     tokenizer: Any = transformer.tokenizer
     special = set(tokenizer.all_special_ids)
-    first, second, other = [one for one in range(len(special) + 3) if one not in special][:3]
+    first, second, other = [token for token in range(len(special) + 3) if token not in special][:3]
     ids = torch.tensor([[first, second], [first, other]], device=next(transformer.parameters()).device)
     with modes_restored(transformer), torch.no_grad():
         transformer.eval()
-        found = transformer({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["token_embeddings"]
-    return bool(torch.allclose(found[0, 0], found[1, 0], rtol=1e-5, atol=1e-6))  # rows of a batch may round apart
+        states = transformer({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["token_embeddings"]
+    return bool(torch.allclose(states[0, 0], states[1, 0], rtol=1e-5, atol=1e-6))  # rows of a batch may round apart
 
 
 def build_layer_average(base: str, layers: Sequence[int], dropout: float | None = None) -> SentenceTransformer:
@@ -222,9 +221,9 @@ def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) ->
     backend.post_processor = TemplateProcessing(
         single=" ".join(f"{name}:0" for name in order),
         special_tokens=[
-            {"id": name, "ids": found, "tokens": tokenizer.convert_ids_to_tokens(found)}
-            for name, found in parts.items()
-            if found
+            {"id": name, "ids": numbers, "tokens": tokenizer.convert_ids_to_tokens(numbers)}
+            for name, numbers in parts.items()
+            if numbers
         ],
     )
     if final_stop:

@@ -28,7 +28,7 @@ class LoadError(LikewiseError):
 
 
 @dataclass(frozen=True)
-class Found:
+class ModelPlace:
     """The location of a model.
 
     Attributes:
@@ -70,7 +70,7 @@ class Found:
             ) from None
 
 
-def check_loadable(name: str) -> Found:
+def check_loadable(name: str) -> ModelPlace:
     """Find a model, and check that it is there without loading it. Takes about a second if the hub answers.
 
     Args:
@@ -84,7 +84,7 @@ def check_loadable(name: str) -> Found:
     path = Path(resolve_model(name)).expanduser()
     if name and path.is_dir():
         _check_folder(path)
-        return Found(name, str(path))
+        return ModelPlace(name, str(path))
     if path.is_file():
         raise LoadError(f"'{name}' is a file, and a model is a folder. Give the folder that holds {MODULES}.")
     if _looks_like_a_path(name):
@@ -92,7 +92,7 @@ def check_loadable(name: str) -> Found:
             f"There is no folder '{name}'. Give a folder that holds a model, a name of the model hub "
             f"(organization/model), or one of {', '.join(bundled_bases())}."
         )
-    return Found(name, name, _only_here(name))
+    return ModelPlace(name, name, _only_here(name))
 
 
 def check_cross_encoder(name: str) -> None:

@@ -70,10 +70,10 @@ def parts_of(model: nn.Module) -> list[nn.Module]:
 
     A call with a single sentence looks at all parts of the model, and `modules()` would take a twentieth of its time.
     """
-    found = [model]
-    for part in found:  # it grows meanwhile
-        found.extend(one for one in part._modules.values() if one is not None)
-    return found
+    parts = [model]
+    for part in parts:  # it grows meanwhile
+        parts.extend(child for child in part._modules.values() if child is not None)
+    return parts
 
 
 def find_part(encoder: nn.Module, kind: type[_Part]) -> _Part | None:
@@ -133,19 +133,19 @@ def with_linear_in(model: _Whole, dtype: torch.dtype) -> _Whole:
 
     def twin(part: nn.Module) -> nn.Module:
         if part not in twins:
-            twins[part] = found = copy(part)
-            found.training = False
-            found._modules = {name: child and twin(child) for name, child in part._modules.items()}
+            twins[part] = copied = copy(part)
+            copied.training = False
+            copied._modules = {name: child and twin(child) for name, child in part._modules.items()}
             # A hook that transformers sets on the twin (to collect the layers' outputs) stays off the original.
-            found._forward_hooks = copy(part._forward_hooks)
+            copied._forward_hooks = copy(part._forward_hooks)
             if isinstance(part, nn.Linear):
                 cast = {name: _cast(value, dtype) for name, value in part._parameters.items()}
-                found._parameters = cast
+                copied._parameters = cast
         return twins[part]
 
-    found = twin(model)
-    vars(found).pop("model_card_data", None)  # it holds the model, which should be free to go before this one
-    return found  # type: ignore[return-value]
+    inference = twin(model)
+    vars(inference).pop("model_card_data", None)  # it holds the model, which should be free to go before this one
+    return inference  # type: ignore[return-value]
 
 
 def _cast(value: nn.Parameter | None, dtype: torch.dtype) -> nn.Parameter | None:

@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer.modules import Module, Transform
 from sentence_transformers.util import get_device_name, import_from_string
 
 import likewise.encoder
-from likewise.encoder.location import CONFIG, Found, LoadError, check_loadable
+from likewise.encoder.location import CONFIG, LoadError, ModelPlace, check_loadable
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.plugins import BASELINES_GROUP, RECIPES_GROUP
 from likewise.transformers_output import no_bar, no_report_of_spares
@@ -43,21 +43,21 @@ def is_sentence_encoder(name: str) -> bool:
     return bool(check_loadable(name).modules)
 
 
-def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
+def open_model(kind: type[_Model], place: ModelPlace, device: Any = None) -> _Model:
     """Load a model as an instance of a class.
 
     Args:
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
     """
-    with _readable_errors(found.name), no_bar(), no_report_of_spares(), _no_hub(found):
-        classes = _own_classes(found)
+    with _readable_errors(place.name), no_bar(), no_report_of_spares(), _no_hub(place):
+        classes = _own_classes(place)
         # The public way, trust_remote_code=True, would also run any code that is in the model's folder.
         # Language models are often saved in 16 bits, which most processors are slow at.
         whole = {"dtype": torch.float32} if device_of(device) == "cpu" else None
         model = kind._load_with_module_classes(
-            found.path, classes, device=device, local_files_only=found.local_only, model_kwargs=whole
+            place.path, classes, device=device, local_files_only=place.local_only, model_kwargs=whole
         )
-        _check_tokenizer(getattr(model[0], "tokenizer", None), found.name)
+        _check_tokenizer(getattr(model[0], "tokenizer", None), place.name)
     return model
 
 
@@ -66,17 +66,17 @@ def device_of(device: Any = None) -> str:
     return torch.device(device or get_device_name()).type
 
 
-def open_transformer(found: Found) -> Transformer:
+def open_transformer(place: ModelPlace) -> Transformer:
     """Load the transformer of a model alone, in float32, with its tokenizer and its maximal length."""
-    if found.folder and not (found.folder / CONFIG).exists():
+    if place.folder and not (place.folder / CONFIG).exists():
         # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
-        return transformer_of(open_model(SentenceTransformer, found).float(), found.name)
-    with _readable_errors(found.name), no_bar(), no_report_of_spares(), _no_hub(found):
+        return transformer_of(open_model(SentenceTransformer, place).float(), place.name)
+    with _readable_errors(place.name), no_bar(), no_report_of_spares(), _no_hub(place):
         # And not Transformer(path): it reads the maximal length too.
         whole = {"dtype": torch.float32}
-        transformer = Transformer.load(found.path, local_files_only=found.local_only, model_kwargs=whole)
-        _check_tokenizer(transformer.tokenizer, found.name)
-    return transformer_of([transformer], found.name)
+        transformer = Transformer.load(place.path, local_files_only=place.local_only, model_kwargs=whole)
+        _check_tokenizer(transformer.tokenizer, place.name)
+    return transformer_of([transformer], place.name)
 
 
 def transformer_of(modules: Any, name: str) -> Transformer:
@@ -91,12 +91,12 @@ def transformer_of(modules: Any, name: str) -> Transformer:
 
 
 @contextmanager
-def _no_hub(found: Found) -> Iterator[None]:
+def _no_hub(place: ModelPlace) -> Iterator[None]:
     """Ask no hub over a model that is here: libraries would, for what its vectors do not need."""
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or found.local_only or found.folder is not None
+    constants.HF_HUB_OFFLINE = before or place.local_only or place.folder is not None
     try:
         yield
     finally:
@@ -136,32 +136,32 @@ def _check_tokenizer(tokenizer: Any, name: str) -> None:
         )
 
 
-def _own_classes(found: Found) -> dict[str, Any]:
+def _own_classes(place: ModelPlace) -> dict[str, Any]:
     """Import the classes that a modules.json names and that are not sentence-transformers', by their dotted path."""
     own: dict[str, Any] = {}
-    for kind in found.modules:
+    for kind in place.modules:
         if kind.startswith("sentence_transformers."):
-            _check_is_module(found.path, kind)
+            _check_is_module(place.path, kind)
         elif kind.startswith("likewise."):
-            if (one := _of_likewise(kind)) is None:
+            if (module := _of_likewise(kind)) is None:
                 raise LoadError(
-                    f"'{found.path}' was saved by another release of likewise: this one has no module {kind}. "
+                    f"'{place.path}' was saved by another release of likewise: this one has no module {kind}. "
                     "Install the release that its model card names."
                 )
-            own[kind] = one
-        elif one := _of_a_package(kind):
-            own[kind] = one
+            own[kind] = module
+        elif module := _of_a_package(kind):
+            own[kind] = module
     return own
 
 
 def _of_likewise(kind: str) -> Any:
     """Return a module's class of likewise, in whatever file of this package it is by now; None if there is none."""
     home, _, name = kind.rpartition(".")
-    files = [one.name for one in iter_modules(likewise.encoder.__path__, "likewise.encoder.")]
+    files = [module.name for module in iter_modules(likewise.encoder.__path__, "likewise.encoder.")]
     for file in sorted(files, key=lambda file: file != home):
-        one = getattr(import_module(file), name, None)
-        if isinstance(one, type) and issubclass(one, Module) and one.__module__ == file:
-            return one
+        module = getattr(import_module(file), name, None)
+        if isinstance(module, type) and issubclass(module, Module) and module.__module__ == file:
+            return module
     return None
 
 
@@ -170,17 +170,17 @@ def _of_a_package(kind: str) -> Any:
     for entry in [*entry_points(group=RECIPES_GROUP), *entry_points(group=BASELINES_GROUP)]:
         if entry.module.partition(".")[0] == kind.partition(".")[0]:
             with suppress(ImportError, AttributeError):  # `Registry.find` says what is wrong with it
-                for one in getattr(entry.load(), "modules", ()):
-                    if kind == (one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}"):
-                        return import_from_string(one) if isinstance(one, str) else one
+                for module in getattr(entry.load(), "modules", ()):
+                    if kind == (module if isinstance(module, str) else f"{module.__module__}.{module.__qualname__}"):
+                        return import_from_string(module) if isinstance(module, str) else module
     return None
 
 
 def _check_is_module(name: str, kind: str) -> None:
     """Check a class of sentence-transformers, which itself would take anything that it imports: `json`, `torch`."""
     with suppress(ImportError, AttributeError):
-        found = import_from_string(kind)
-        if isinstance(found, type) and issubclass(found, torch.nn.Module):
+        named = import_from_string(kind)
+        if isinstance(named, type) and issubclass(named, torch.nn.Module):
             return
     raise LoadError(
         f"'{name}' asks for a module {kind}, which this release of sentence-transformers does not have. Install the "

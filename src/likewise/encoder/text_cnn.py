@@ -54,9 +54,9 @@ class TextCNN(SavedModule):
         if self.training and len(vectors) > GROUP:
             # A training batch is padded to its longest sentence, four times the others: nearly equal ones go together.
             groups = lengths.argsort().split(GROUP)
-            found = [self._vectors(vectors[rows, : int(lengths[rows[-1]])], lengths[rows]) for rows in groups]
+            parts = [self._vectors(vectors[rows, : int(lengths[rows[-1]])], lengths[rows]) for rows in groups]
             back = torch.cat(groups).argsort()
-            features["sentence_embedding"] = torch.cat(found)[back]
+            features["sentence_embedding"] = torch.cat(parts)[back]
         else:
             features["sentence_embedding"] = self._vectors(vectors, lengths)
         return features

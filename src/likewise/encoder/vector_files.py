@@ -144,13 +144,13 @@ def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
     from gensim.models import KeyedVectors
 
     if kind == "gensim":
-        found = KeyedVectors.load(str(path), mmap=None if path.suffix in _PACKED else "r")
-        found = getattr(found, "wv", found)
+        table = KeyedVectors.load(str(path), mmap=None if path.suffix in _PACKED else "r")
+        table = getattr(table, "wv", table)
     else:
-        found = KeyedVectors.load_word2vec_format(
+        table = KeyedVectors.load_word2vec_format(
             str(path), binary=kind == "binary", no_header=kind == "lines", unicode_errors="replace"
         )
-    return WordTable(found.index_to_key, np.asarray(found.vectors, dtype=np.float32), source)
+    return WordTable(table.index_to_key, np.asarray(table.vectors, dtype=np.float32), source)
 
 
 def _from_safetensors(path: Path, source: str) -> WordTable:

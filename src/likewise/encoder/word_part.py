@@ -57,7 +57,7 @@ class WordPart(SavedModule):
         rows = self.row[ids]
         sentence = torch.bucketize(torch.arange(len(ids)), starts, right=True)
         _, place, counts = torch.unique(sentence * (self.rows + 1) + rows, return_inverse=True, return_counts=True)
-        found = F.embedding_bag(
+        sums = F.embedding_bag(
             rows,
             self.table,
             starts,
@@ -66,7 +66,7 @@ class WordPart(SavedModule):
             padding_idx=0,
             per_sample_weights=counts[place].to(self.table.dtype).rsqrt(),
         )
-        return F.normalize(found, dim=1)
+        return F.normalize(sums, dim=1)
 
     def combine(self, vectors: Tensor, words: Tensor) -> Tensor:
         """Return the vectors (B, D + W) of sentence vectors (B, D) and of what `words` returned (B, W)."""
@@ -146,12 +146,12 @@ def _first_forms(names: Sequence[str], language: str) -> list[int]:
     stem = snowballstemmer.stemmer(language).stemWord
     marked = any(name.startswith(_WORD_STARTS) for name in names)
     first: dict[str, int] = {}
-    found = []
+    numbers = []
     for i, name in enumerate(names):
         starts = name.startswith(_WORD_STARTS) if marked else not name.startswith("##")
         root = stem(name.lstrip("".join(_WORD_STARTS)).lower()) if starts else f" {name}"
-        found.append(first.setdefault(root, i))
-    return found
+        numbers.append(first.setdefault(root, i))
+    return numbers
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

@@ -1,21 +1,222 @@
-"""Word vectors as the first module of an encoder: words in, vectors out, saved as safetensors."""
+"""Word vectors: the first module of an encoder, and how they are made from a file or from a sentence encoder.
 
+What a light encoder learns is bounded by its word vectors. Those of a sentence encoder, which encodes each word as a
+separate text, carry its meaning of a word, and are made once for a vocabulary (the idea of model2vec). Frequent words
+are made short by smooth inverse frequency (Arora et al. 2017, "A simple but tough-to-beat baseline"), because an
+encoder gives 'the' as long a vector as 'volcano'.
+
+Letters of the shapes: V words and sub-words, D numbers, E numbers of the encoder's vectors.
+"""
+
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
-from sentence_transformers.sentence_transformer.modules import InputModule
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import InputModule, StaticEmbedding
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
-from tokenizers.models import WordLevel
+from tokenizers.models import WordLevel, WordPiece
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from likewise.encoder.distilled_vectors import count_words, distill, frequency_weighted, is_distilled, load_encoder
+from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import hub_arguments
+from likewise.encoder.saved_models import open_model
 from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
+from likewise.runs.cache import cached
+from likewise.runs.progress import Progress
+
+_Array = TypeVar("_Array", np.ndarray, Tensor)
+
+PREFIX = "distilled:"
+SMOOTHING = 1e-3
+"""a of smooth inverse frequency; Arora et al. 2017 give 1e-4 to 1e-3."""
+_WORD_VECTORS = "vectors.npy"
+_BLOCK = 4096  # words between two looks at the bar
+_AT_A_TIME = 10_000
+
+
+def is_distilled(source: str) -> bool:
+    """Return whether a source of word vectors names an encoder: `distilled:bundled:minilm`."""
+    return source.startswith(PREFIX)
+
+
+def load_encoder(source: str) -> tuple[Any, bool]:
+    """Load the encoder that a source names; return it, and whether it ignores case."""
+    try:
+        model = open_model(SentenceTransformer, check_loadable(source.removeprefix(PREFIX)))
+    except LoadError as error:
+        raise WordVectorError(f"{source}: {error}") from None
+    if not hasattr(model.tokenizer, "get_vocab"):
+        raise WordVectorError(f"{source}: the encoder has no vocabulary of words; give a transformer")
+    return model.eval(), model.tokenizer("Word").input_ids == model.tokenizer("word").input_ids
+
+
+def count_words(tokenizer: Tokenizer, sentences: Iterable[str]) -> Counter[str]:
+    """Count the words of sentences as a tokenizer splits them, before it cuts them into sub-words."""
+    normalize = tokenizer.normalizer.normalize_str if tokenizer.normalizer else str
+    cut = tokenizer.pre_tokenizer.pre_tokenize_str
+    return Counter(word for sentence in sentences for word, _ in cut(normalize(sentence)))
+
+
+def distill(source: str, counts: Counter[str], dimension: int, model: Any, lower: bool) -> WordTable:
+    """Return the vectors of a corpus's words and of the whole words in an encoder's own vocabulary.
+
+    A word's vector is the encoder's normalised vector of it as a text, less the mean over the corpus's tokens, times
+    a / (a + p) with a = 1e-3 and p its share of the corpus's tokens (0 for a word that the corpus does not hold).
+
+    Args:
+        source: the name of the table.
+        counts: the corpus's words, lower-cased where the encoder does so.
+        dimension: D, principal components kept of each vector; 0 keeps the encoder's size.
+        model, lower: what `load_encoder` returns.
+
+    Returns:
+        The corpus's words, the most frequent first, then the others.
+    """
+    own = [word for word in model.tokenizer.get_vocab() if word.isalpha() and len(word) > 1]
+    words = list(dict.fromkeys([*_most_frequent(counts), *sorted(word.lower() if lower else word for word in own)]))
+    vectors = encoded_words(model, words)
+    total = sum(counts.values()) or 1
+    shares = np.array([counts[word] / total for word in words], dtype=np.float32)
+    mean = shares @ vectors / shares.sum() if counts else vectors.mean(axis=0)
+    vectors = frequency_weighted(vectors, shares, mean)  # (V, E)
+    if dimension and dimension != vectors.shape[1]:
+        vectors = vectors @ _principal_axes(source, vectors.T @ vectors, dimension)
+    return WordTable(words, vectors, source)
+
+
+def build_static_words(
+    source: str, sentences: Sequence[str], words: int, dimension: int = 0, vectors_from: str = ""
+) -> tuple[StaticEmbedding, Tensor]:
+    """Return the mean of word vectors, before any training, and the axes of its space in the encoder's, (E, D).
+
+    The encoder's sub-words are joined by the frequent words of a corpus, so that a frequent word has a vector of its
+    own and any other word those of its pieces (the vocabulary of model2vec's distillation). A vector is the encoder's
+    normalised vector of the word or sub-word as a text, less the mean over the corpus's tokens, times a / (a + p) (see
+    `frequency_weighted`). With `vectors_from` it is that file's instead, and a word that the file does not hold starts
+    at random; the axes are then those of the encoder's own space, (E, E).
+
+    Args:
+        words: the corpus's most frequent words to add; those that a WordPiece tokenizer has already do not count.
+            The vocabulary of any other tokenizer stays as it is.
+        dimension: D, the principal components to keep; 0 keeps the encoder's size.
+        vectors_from: word vectors to start from: what `read_word_vectors` takes.
+    """
+    model, _ = load_encoder(source)
+    tokenizer = with_frequent_words(model.tokenizer.backend_tokenizer, sentences, words)
+    vocabulary = tokenizer.get_vocab()
+    texts = [_text(model, piece) for piece in sorted(vocabulary, key=vocabulary.__getitem__)]
+    size = int(model.get_embedding_dimension())
+    vectors = _looked_up(vectors_from, texts, size**-0.5) if vectors_from else encoded_words(model, texts)
+    counts = np.zeros(len(vectors), dtype=np.int64)
+    for start in range(0, len(sentences), _AT_A_TIME):
+        encoded = tokenizer.encode_batch_fast(list(sentences[start : start + _AT_A_TIME]), add_special_tokens=False)
+        counts += np.bincount(np.concatenate([text.ids for text in encoded]).astype(np.int64), minlength=len(counts))
+    shares = (counts / max(1, counts.sum())).astype(np.float32)
+    vectors = frequency_weighted(vectors, shares, shares @ vectors)
+    axes = np.eye(size, dtype=np.float32)
+    if dimension and dimension != size:
+        axes = _principal_axes(source, vectors.T @ (shares[:, None] * vectors), dimension)
+        vectors = vectors @ axes
+    module = StaticEmbedding(tokenizer, embedding_weights=torch.from_numpy(vectors), base_model=source)
+    return module, torch.from_numpy(np.ascontiguousarray(axes))
+
+
+def _looked_up(source: str, texts: Sequence[str], spread: float) -> np.ndarray:
+    """Return the vectors of a file for texts, (V, D); random ones of the same size for those that it does not hold.
+
+    Their numbers get the spread that an encoder's have, as a step of Adam moves each number by the same.
+    """
+    table = read_word_vectors(source)
+    rows = np.array([table.row_of.get(text, -1) for text in texts])
+    known = np.asarray(table.vectors[rows[rows >= 0]], dtype=np.float32)
+    if not len(known):
+        raise WordVectorError(f"{source}: it holds none of the corpus's words; give word vectors of the same language")
+    chance = np.random.default_rng(1).standard_normal((len(texts), known.shape[1]))
+    vectors = known.mean(axis=0) + known.std(axis=0) * chance
+    vectors[rows >= 0] = known
+    scaled: np.ndarray = (vectors * (spread / known.std())).astype(np.float32)
+    return scaled
+
+
+def _text(model: Any, piece: str) -> str:
+    """Return the characters that a sub-word stands for: 'ing' for '##ing', 'the' for the 'Ġthe' of a byte-level BPE."""
+    if isinstance(model.tokenizer.backend_tokenizer.model, WordPiece):
+        return piece.removeprefix("##") or piece
+    return model.tokenizer.convert_tokens_to_string([piece]).strip() or piece
+
+
+def with_frequent_words(tokenizer: Tokenizer, sentences: Sequence[str], words: int) -> Tokenizer:
+    """Return a WordPiece tokenizer with the most frequent words of a corpus as further entries, without special tokens.
+
+    Args:
+        words: how many to add. A word of one occurrence is never added.
+    """
+    parts: dict[str, Any] = json.loads(tokenizer.to_str())
+    parts |= {"padding": None, "truncation": None, "post_processor": None, "added_tokens": []}
+    if isinstance(tokenizer.model, WordPiece):
+        vocabulary, counts = parts["model"]["vocab"], count_words(tokenizer, sentences if words else ())
+        fresh = [word for word in _most_frequent(counts) if counts[word] > 1 and word not in vocabulary]
+        vocabulary |= {word: len(vocabulary) + i for i, word in enumerate(fresh[:words])}
+    return Tokenizer.from_str(json.dumps(parts))
+
+
+def _most_frequent(counts: Counter[str]) -> list[str]:
+    """Return all words, the most frequent first, and equally frequent ones by the alphabet."""
+    return sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def _principal_axes(source: str, products: np.ndarray, dimension: int) -> np.ndarray:
+    """Return the first principal axes (E, D) of vectors, by the products of their numbers (E, E)."""
+    if dimension > len(products):
+        raise WordVectorError(f"{source}: its vectors have {len(products)} dimensions, not {dimension}: ask for fewer")
+    _, columns = np.linalg.eigh(products)  # ascending
+    return columns[:, : -dimension - 1 : -1].astype(np.float32)
+
+
+def encoded_words(model: Any, words: Sequence[str]) -> np.ndarray:
+    """Return the encoder's normalised vectors (V, D) of the words, kept in the cache for the next run.
+
+    They are sentence-transformers' own, without a `TextEncoder`: words of a few tokens gain nothing by its batches, and
+    this room is below the one that encodes.
+    """
+    digest = hashlib.blake2b("\n".join(words).encode(), digest_size=12)
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+
+    def make(folder: Path) -> None:
+        blocks = []
+        with Progress(quiet=len(words) <= _BLOCK).bar("encoding the words with the base", len(words)) as bar:
+            for start in range(0, len(words), _BLOCK):
+                block = list(words[start : start + _BLOCK])
+                blocks.append(model.encode(block, batch_size=128, normalize_embeddings=True, show_progress_bar=False))
+                bar.advance(len(block))
+        np.save(folder / _WORD_VECTORS, np.concatenate(blocks))
+
+    vectors: np.ndarray = np.load(cached("distilled", digest.hexdigest(), make) / _WORD_VECTORS)
+    return vectors
+
+
+def frequency_weighted(vectors: _Array, shares: _Array, mean: _Array) -> _Array:
+    """Return word vectors without their mean, frequent words scaled down: (v - mean) a / (a + p).
+
+    The weight is that of Arora, Liang and Ma 2017; the mean takes the place of their first principal component, which
+    needs the sentences.
+
+    Args:
+        shares: (V,) p, each word's share of the corpus's tokens.
+        mean: (D,) what is taken off.
+    """
+    return (vectors - mean) * (SMOOTHING / (SMOOTHING + shares))[:, None]
+
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
 UNKNOWN_ID = 1
@@ -84,10 +285,10 @@ class WordVectors(InputModule):
         """Tokenize texts to {'input_ids', 'attention_mask'}, each (B, T) with T between 1 and `max_length`."""
         texts = [(prompt or "") + text for text in inputs]
         tokenizer: Any = self.tokenizer
-        found = tokenizer(texts, truncation=True, max_length=max_length or self.max_seq_length)["input_ids"]
-        longest = max(1, *map(len, found)) if found else 1  # a text of no word is one padding
-        lengths = torch.tensor([len(ids) for ids in found], dtype=torch.long)
-        padded = [ids + [0] * (longest - len(ids)) for ids in found]
+        token_ids = tokenizer(texts, truncation=True, max_length=max_length or self.max_seq_length)["input_ids"]
+        longest = max(1, *map(len, token_ids)) if token_ids else 1  # a text of no word is one padding
+        lengths = torch.tensor([len(ids) for ids in token_ids], dtype=torch.long)
+        padded = [ids + [0] * (longest - len(ids)) for ids in token_ids]
         return {
             "input_ids": torch.tensor(padded, dtype=torch.long).view(-1, longest),
             "attention_mask": (torch.arange(longest) < lengths[:, None]).long(),
@@ -181,9 +382,9 @@ def choose_words(table: WordTable, counts: Counter[str], most_frequent: int) -> 
     chosen = {word: row_of[word] for word in islice(table.words, most_frequent)}
     known = 0
     for word in sorted(counts):
-        found = word if word in row_of else word.lower()
-        if found in row_of:
-            chosen[word] = row_of[found]
+        form = word if word in row_of else word.lower()
+        if form in row_of:
+            chosen[word] = row_of[form]
             known += counts[word]
     for special in (PAD, UNKNOWN):
         chosen.pop(special, None)

@@ -24,7 +24,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from likewise import processor
-from likewise.encoder.pooled_token import is_hooked
+from likewise.encoder.attention import is_hooked
 from likewise.errors import MissingExtraError, counted, first_line
 from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import (

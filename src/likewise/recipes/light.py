@@ -99,9 +99,9 @@ def build_network(base: str, options: LightOptions, sentences: Any) -> SentenceT
     """
     from sentence_transformers.sentence_transformer.modules import Normalize
 
-    from likewise.encoder.distilled_vectors import build_static_words
     from likewise.encoder.settings import ModelSettings
     from likewise.encoder.training_modules import TeacherSpace
+    from likewise.encoder.word_vectors import build_static_words
 
     words, axes = build_static_words(base, sentences, options.words, options.dimension, options.vectors)
     size, dimension = axes.shape

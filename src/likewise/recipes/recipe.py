@@ -123,7 +123,7 @@ class Run:
             set_seed(self.seed)
             encoder = self.recipe.build_encoder(self.base, self.options, *arguments)
             if rank := getattr(self.options, "lora", 0):
-                from likewise.encoder.adapters import add_adapter
+                from likewise.encoder.settings import add_adapter
 
                 add_adapter(encoder, rank)
             return self.but(encoder=encoder)

@@ -13,18 +13,16 @@ from sentence_transformers.sentence_transformer.modules import Normalize, WordWe
 from transformers import set_seed
 
 from likewise.corpus.tables import LabelledDataError
-from likewise.encoder.adapters import add_adapter, train_adapters
 from likewise.encoder.build import for_training
 from likewise.encoder.location import Role
 from likewise.encoder.modules import with_modules, without_training_head
-from likewise.encoder.settings import ModelSettings
+from likewise.encoder.settings import ModelSettings, add_adapter, train_adapters
 from likewise.inference.load_model import base_name, check_loadable, load
 from likewise.inference.vectors import dimension
 from likewise.runs.arguments import checked
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
-from likewise.training.labelled_rows import LABEL
-from likewise.training.objectives import find_objective
+from likewise.training.objectives import LABEL, find_objective
 from likewise.training.result import TrainingResult
 from likewise.training.selection import Selection, choose_selection
 from likewise.training.training_job import Training, check_updates, started

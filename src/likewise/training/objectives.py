@@ -7,10 +7,13 @@ further by the first and the last of them (sections 4.3 and 4.5), and its L2 reg
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.corpus.files import strict_lines
@@ -18,7 +21,6 @@ from likewise.corpus.tables import LabelledDataError, TableRow, read_table
 from likewise.recipes.recipe import WithPresets
 from likewise.recipes.training_options import SharpOptions
 from likewise.runs.options import OptionError, option
-from likewise.training.labelled_rows import LabelledRows, collect
 
 if TYPE_CHECKING:
     import os
@@ -29,6 +31,88 @@ if TYPE_CHECKING:
 
     from likewise.encoder.location import Role
     from likewise.evaluation.checkpoint import CheckpointEvaluator
+
+LABEL = "label"
+"""The column of labels."""
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of texts, with or without a label.
+
+    Attributes:
+        dataset: a Hugging Face dataset: the text columns in order, then 'label' where there is one.
+        unit: what a row is, in the plural, for the user.
+        dropped: the number of rows that were left out, by reason.
+        left_out: the same in words, with the place of the first of each.
+    """
+
+    dataset: Any
+    unit: str
+    sources: tuple[str, ...]
+    sha256: str
+    dropped: Mapping[str, int]
+    left_out: str
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __str__(self) -> str:
+        return f"{len(self):,} {self.unit} from {', '.join(self.sources)}\n{self.left_out}".rstrip()
+
+    def record(self) -> dict[str, Any]:
+        """Return the facts about the rows for the record of a run."""
+        return {
+            "sources": list(self.sources),
+            "sentences": len(self),
+            "unit": self.unit,
+            "sha256": self.sha256,
+            "dropped": dict(self.dropped),
+        }
+
+
+def collect(
+    rows: Iterable[TableRow],
+    texts: Sequence[str],
+    unit: str,
+    sources: Sequence[Path],
+    kind: str | None = None,
+    number: Callable[[Any, str], Any] | None = None,
+) -> LabelledRows:
+    """Collect rows in a dataset; those with an empty text or without a label are left out.
+
+    Args:
+        rows: the texts of each, then its label.
+        kind: Arrow type of the label, "int64" or "float32"; None for rows without one.
+        number: (label, place) to the number to learn, None for no label.
+    """
+    from datasets import Dataset, Features, Value
+
+    dropped: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    names = [*texts, LABEL] if kind else list(texts)
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    digest = hashlib.sha256()
+    for place, cells in rows:
+        row = list(cells[: len(texts)])
+        reason = "" if all(row) else "an empty sentence"
+        if number is not None and not reason:
+            row.append(number(cells[-1], place))
+            reason = "no gold label" if row[-1] is None else ""
+        if reason:
+            dropped[reason] += 1
+            first.setdefault(reason, place)
+            continue
+        digest.update(repr(tuple(row)).encode("utf-8", "backslashreplace"))
+        for name, value in zip(names, row, strict=True):
+            columns[name].append(value)
+    named = tuple(str(path) for path in sources)
+    left_out = "; ".join(f"{n:,} left out: {why} (first: {first[why]})" for why, n in dropped.items())
+    if not columns[names[0]]:
+        raise LabelledDataError(f"{', '.join(named)}: no {unit} are in it{f' ({left_out})' if left_out else ''}")
+    features = Features({name: Value(kind if name == LABEL else "string") for name in names})
+    dataset = Dataset.from_dict(columns, features)
+    return LabelledRows(dataset, unit, named, digest.hexdigest(), dropped, left_out)
 
 
 class FinetuneOptions(SharpOptions):
@@ -113,8 +197,8 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
 
 def _labels_of(folder: Path) -> Path:
     for ending in ("", ".gz", ".bz2", ".zst"):
-        if (found := folder / f"labels.train{ending}").is_file():
-            return found
+        if (labels := folder / f"labels.train{ending}").is_file():
+            return labels
     there = ", ".join(str(path) for path in sorted(folder.glob("labels.*"))) or "no labels file at all"
     raise LabelledDataError(f"{folder}: no labels.train is in it, but {there}. Name the file that you mean.")
 

@@ -1,11 +1,53 @@
-"""The result of a finished training, and the card of a model: README.md in its folder."""
+"""What is known of a model's making: the fingerprint of its base, the result of a training, and the card of a model."""
 
+import os
 from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from sentence_transformers import CrossEncoder
 
 from likewise.inference.load_model import SavedModel
+from likewise.runs.job import JobError, complete_installation, read_record
+from likewise.runs.parts import checksum
+
+_OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
+_NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
+
+
+def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> Any:
+    """Return the checksum of a local base's weights, vocabulary and settings, or the name of another base.
+
+    Args:
+        out: the folder to write. Where it is the base, and the job that replaces it was killed in the middle of its
+            installation, the base of that job is meant.
+    """
+    path = Path(base).expanduser()
+    if out is not None and path.resolve() == Path(out).resolve() and (record := complete_installation(out)):
+        return record["plan"]["inputs"].get("base")
+    if path.is_file():
+        return checksum(path)
+    sums = [
+        f"{file.relative_to(path).as_posix()} {checksum(file)}"
+        for file in (sorted(path.rglob("*")) if path.is_dir() else ())
+        if file.suffix in _OF_A_MODEL
+        and file.name not in _NOT_OF_A_MODEL
+        # Those of an unfinished job, and of a training's checkpoints, are not the model's.
+        and not any(part.startswith(".") or part == "checkpoints" for part in file.relative_to(path).parts)
+    ]
+    return blake2b("\n".join(sums).encode(), digest_size=16).hexdigest() if sums else base
+
+
+def made_by(base: str) -> dict[str, Any] | None:
+    """Return the record of the base, if it is a model made by likewise."""
+    try:
+        record = read_record(Path(base))
+    except (OSError, JobError):
+        return None
+    kept = ("recipe", "preset", "base", "base_run", "seed", "steps", "best")
+    facts = {key: record.get(key) for key in kept}
+    return facts | {"corpus": {"sha256": (record.get("corpus") or {}).get("sha256")}} if record else None
 
 
 class TrainingResult(SavedModel):
@@ -109,7 +151,7 @@ def model_card(model: Any, name: str, title: str, about: str, files: str) -> str
 
     Args:
         name: of the method, as a tag.
-        title: what was made, as "A baseline made".
+        title: what was made, such as "A baseline made".
         about: how it was made.
         files: what else is in the folder.
     """

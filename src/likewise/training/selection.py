@@ -88,8 +88,8 @@ def choose_selection(
     """
     if options.select_by == "last":
         return last_checkpoint()
-    if found := sts_dev(options, data):
-        return found
+    if by_ratings := sts_dev(options, data):
+        return by_ratings
     kept, held = hold_out(range(len(dataset)) if groups is None else groups, options.held_out, seed)
     if len(held) < 2:
         return last_checkpoint("too few rows to hold any out; ")
@@ -120,7 +120,7 @@ def hold_out(groups: Sequence[Any], wanted: int, seed: int) -> tuple[np.ndarray,
         wanted: rows to hold out; a tenth of all at most, one group more at most.
     """
     numbers: dict[Any, int] = {}
-    group = np.array([numbers.setdefault(one, len(numbers)) for one in groups], dtype=np.int64)
+    group = np.array([numbers.setdefault(name, len(numbers)) for name in groups], dtype=np.int64)
     order = np.random.default_rng([seed, 1]).permutation(len(numbers))
     sizes = np.bincount(group, minlength=len(numbers))[order]
     held = np.isin(group, order[np.cumsum(sizes) - sizes < min(wanted, len(groups) // 10)])

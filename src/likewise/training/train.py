@@ -20,8 +20,7 @@ from likewise.runs import processes
 from likewise.runs.arguments import checked
 from likewise.runs.cache import being_made, found_in_cache
 from likewise.runs.job import Resume
-from likewise.training.checkpoints import base_fingerprint, made_by
-from likewise.training.result import TrainingResult
+from likewise.training.result import TrainingResult, base_fingerprint, made_by
 from likewise.training.selection import Selection, choose_selection, last_checkpoint
 from likewise.training.training_job import Training, check_updates, started
 from likewise.transformers_output import no_bar

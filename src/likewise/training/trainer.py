@@ -1,13 +1,22 @@
 """The trainers: sentence-transformers' own, with batches by length, sharpness-aware steps, and a short last layer.
 
 The only file that calls or replaces what transformers and sentence-transformers keep private in their trainers.
+A large batch can be encoded in chunks, so that its memory is that of one chunk (Gao et al. 2021, "Scaling Deep
+Contrastive Learning Batch Size under Memory Limited Setup"): the loss needs the vectors of the whole batch and the
+activations of none. Each chunk is a checkpoint of torch: its activations are dropped after the forward pass and made
+again, under the same dropout masks, when the gradient reaches it. The gradient is that of the whole batch; the price is
+a second forward pass.
 """
 
+import ctypes
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from functools import partial
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache, partial
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, Self
 
 import numpy as np
@@ -17,20 +26,184 @@ from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.cross_encoder import CrossEncoderTrainer
 from torch import Tensor, nn
-from transformers import TrainerState
+from torch.utils.checkpoint import checkpoint as recomputed
+from torch.utils.data import BatchSampler, RandomSampler
+from transformers import PreTrainedTokenizerBase, TrainerState
 
 from likewise import processor
-from likewise.encoder.pooled_token import only_pooled_token
+from likewise.encoder.attention import only_pooled_token
+from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError
 from likewise.recipes.training_options import TrainingOptions, TrainingPrecision
 from likewise.runs import processes
+from likewise.runs.job import JobError
 from likewise.runs.options import OptionError
-from likewise.runs.parts import chance, set_chance
-from likewise.training.batches import LengthBatchSampler, lengths_of
-from likewise.training.checkpoints import reading_checkpoint
-from likewise.training.chunks import in_chunks
-from likewise.training.malloc import keep_pages
+from likewise.runs.parts import chance, is_sealed, seal, set_chance
+from likewise.runs.whole_files import read_json, write_json
 from likewise.training.selection import Selection
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+_LARGEST = (1 << 30, 1 << 25)  # bytes; some releases of glibc refuse more than the second
+
+
+@cache
+def keep_pages() -> bool:
+    """Let this process keep the memory that it frees; return whether that was set.
+
+    glibc gives a large tensor pages of its own, and gives them back to the system when the tensor is freed. A step of
+    training makes and frees hundreds of them, and the system clears each page again before the next step writes to it:
+    a seventh of the time of a step. It is set once in a process, under Linux with glibc alone.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    with suppress(OSError, AttributeError):  # another C library, such as musl, has no mallopt
+        mallopt = ctypes.CDLL(None).mallopt
+        kept = any(mallopt(_MMAP_THRESHOLD, size) for size in _LARGEST)
+        return kept and bool(mallopt(_TRIM_THRESHOLD, (1 << 31) - 1))
+    return False
+
+
+@contextmanager
+def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
+    """Let an encoder take its batches in chunks of some rows in a `with` block; 0 leaves it as it is."""
+    if not rows:
+        yield
+        return
+    before, whole = vars(model).get("forward"), model.forward
+
+    def forward(features: dict[str, Any], **settings: Any) -> dict[str, Any]:
+        size = len(features["input_ids"])
+        if size <= rows or not torch.is_grad_enabled():
+            return whole(features, **settings)
+
+        modes = {module: module.training for module in model.modules()}
+
+        def vectors(chunk: dict[str, Any]) -> Tensor:
+            with modes_restored(model):
+                for module, mode in modes.items():
+                    module.training = mode  # dropout may be off for this pass alone, and on when the gradient comes
+                embedding: Tensor = whole(dict(chunk), **settings)["sentence_embedding"]
+            return embedding
+
+        pieces: list[Any] = [
+            recomputed(vectors, _part(features, size, start, start + rows), use_reentrant=False)
+            for start in range(0, size, rows)
+        ]
+        return features | {"sentence_embedding": torch.cat(pieces)}
+
+    vars(model)["forward"] = forward
+    try:
+        yield
+    finally:
+        if before is None:
+            del vars(model)["forward"]
+        else:
+            vars(model)["forward"] = before
+
+
+def _part(features: dict[str, Any], size: int, start: int, end: int) -> dict[str, Any]:
+    """Return some rows of features (B, T), without the padding that the longer ones needed."""
+    length = features["input_ids"].shape[1]
+    columns = features["attention_mask"][start:end].any(dim=0).nonzero()
+    longest = int(columns.max()) + 1 if len(columns) else length
+    part = dict(features)
+    for name, value in features.items():
+        if isinstance(value, Tensor) and value.ndim and len(value) == size:
+            rows = value[start:end]
+            part[name] = rows[:, :longest] if rows.ndim > 1 and rows.shape[1] == length else rows
+    return part
+
+
+BATCHES_IN_A_POOL = 50
+"""How many batches are cut from one length-sorted pool. More: less padding; fewer: more chance in who meets whom."""
+
+
+class TokenLengths:
+    """The number of tokens in each row of a dataset, counted on demand: a short run tokenizes few rows.
+
+    Numbers of words are not enough: batches of 64 Wikipedia sentences that are sorted by them are 37% padding.
+
+    Args:
+        dataset: a Hugging Face dataset.
+        columns: the columns of texts, whose lengths are added up.
+        tokenizer: a tokenizer of transformers.
+    """
+
+    def __init__(self, dataset: Any, columns: Sequence[str], tokenizer: Any) -> None:
+        self.dataset, self.columns, self.tokenizer = dataset.select_columns(list(columns)), columns, tokenizer
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number of tokens (R,) of rows (R,)."""
+        texts = self.dataset[rows]
+        ids = [self.tokenizer(list(texts[name]), verbose=False)["input_ids"] for name in self.columns]
+        return np.array([list(map(len, column)) for column in ids]).sum(axis=0)
+
+
+class LengthBatchSampler(BatchSampler):
+    """A sampler of batches by length: rows are shuffled, sorted inside pools, cut, and the batches shuffled.
+
+    A batch then wastes little on padding, and a sentence meets other negatives in every epoch. A last, smaller batch is
+    dropped, since it would have fewer negatives.
+
+    Args:
+        lengths: a length for each row, in any unit; equal ones give plain shuffled batches.
+    """
+
+    def __init__(self, lengths: np.ndarray | TokenLengths, batch_size: int, seed: int) -> None:
+        super().__init__(RandomSampler(range(max(1, len(lengths)))), batch_size, drop_last=True)
+        # accelerate, which gives each process its part of a batch, tells the epoch to the sampler below this one.
+        self.sampler.set_epoch = self.set_epoch  # type: ignore[union-attr]
+        self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
+        self.longest: list[float] = []  # of each batch of the current pool, in the order in which they come
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch; called by the trainer."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths) // self.batch_size
+
+    def __iter__(self) -> Iterator[list[int]]:
+        rng = np.random.default_rng([self.seed, self.epoch])
+        order = rng.permutation(len(self.lengths))
+        pool = self.batch_size * BATCHES_IN_A_POOL
+        for start in range(0, len(order), pool):
+            rows = order[start : start + pool]
+            n_batches = len(rows) // self.batch_size
+            # The rows that fill no batch are left out before sorting, or they would always be the longest.
+            rows = rows[: n_batches * self.batch_size]
+            lengths = self.lengths[rows]
+            rows = rows[np.argsort(lengths, kind="stable")]
+            batches = rng.permutation(n_batches)
+            self.longest = [float(np.sort(lengths)[(batch + 1) * self.batch_size - 1]) for batch in batches]
+            for batch in batches:
+                yield rows[batch * self.batch_size : (batch + 1) * self.batch_size].tolist()
+
+    def usual(self, batches: int, most: int = 0) -> float:
+        """Return how much longer a usual batch of this pool is than some at its beginning, the second and those after.
+
+        Args:
+            batches: how many of them.
+            most: longer texts are cut to this length; 0 cuts none.
+        """
+        lengths = np.minimum(self.longest, most or np.inf)
+        begun = lengths[1 : 1 + batches]
+        return float(lengths.mean() / begun.mean()) if begun.sum() else 1.0
+
+
+def lengths_of(dataset: Any, model: Any) -> np.ndarray | TokenLengths:
+    """Return the lengths of the rows of a dataset: in tokens for a transformer, in words for other encoders."""
+    columns, tokenizer = dataset.column_names, getattr(model, "tokenizer", None)
+    strings = [name for name, feature in dataset.features.items() if feature.dtype == "string"]
+    texts = ["sentence"] if "sentence" in columns else strings
+    if isinstance(tokenizer, PreTrainedTokenizerBase):
+        return TokenLengths(dataset, texts, tokenizer)
+    if "words" in columns:
+        return np.asarray(dataset.with_format("numpy")["words"][:])
+    return np.array([[len(text.split()) for text in dataset[name]] for name in texts]).sum(axis=0)
 
 
 class TrainingError(LikewiseError):
@@ -56,6 +229,46 @@ def use_bf16(precision: TrainingPrecision) -> bool:
     return precision == "bf16"
 
 
+def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
+    """Return the newest intact checkpoint with its step; (None, 0) if there is none.
+
+    One that was cut by a kill or has changed since is removed, and so is one whose best checkpoint is gone.
+    """
+    steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*")}
+    for step, path in sorted(steps.items(), reverse=True):
+        if is_sealed(path) and _best_is_whole(path):
+            return path, step
+        shutil.rmtree(path)
+    return None, 0
+
+
+@contextmanager
+def reading_checkpoint(checkpoint: str | None) -> Iterator[None]:
+    """Raise a JobError for whatever goes wrong in a `with` block that loads a checkpoint's state.
+
+    The checksums were right, so that a kill or a damaged disk is not the cause.
+    """
+    try:
+        yield
+    except (UnpicklingError, RuntimeError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
+        raise JobError(
+            f"{checkpoint} does not hold the state of this training ({type(error).__name__}): it was made elsewhere "
+            "or changed. Start again with --overwrite"
+        ) from error
+
+
+def _best_is_whole(checkpoint: Path) -> bool:
+    """Return whether the best checkpoint, according to a checkpoint's state, is there and intact."""
+    state = read_json(checkpoint / "trainer_state.json")
+    if not state.get("best_model_checkpoint"):
+        return True
+    best = checkpoint.with_name(Path(state["best_model_checkpoint"]).name)
+    if str(best) != state["best_model_checkpoint"]:  # the folder was moved
+        write_json(checkpoint / "trainer_state.json", state | {"best_model_checkpoint": str(best)})
+        seal(checkpoint)
+    return best == checkpoint or is_sealed(best)
+
+
 class TwoPassSAM(SAM):
     """SAM (Foret et al. 2021): `first_step` moves to the worst point within `rho`, `step` returns and updates.
 
@@ -69,9 +282,10 @@ class TwoPassSAM(SAM):
         The base class makes three copies of each weight, of which one is kept; the numbers are the same to the bit.
         """
         groups = [
-            (group["rho"], [one for one in group["params"] if one.grad is not None]) for group in self.param_groups
+            (group["rho"], [weight for weight in group["params"] if weight.grad is not None])
+            for group in self.param_groups
         ]
-        norms = [one.grad.norm().float() for _, weights in groups for one in weights]
+        norms = [weight.grad.norm().float() for _, weights in groups for weight in weights]
         norm = torch.stack(norms).square().sum().sqrt() + self.perturb_eps
         for rho, weights in groups:
             for weight in weights:
@@ -170,14 +384,14 @@ class _Steps(BaseTrainer):
 
     def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
         # It is only logged, and torch has no norm of sparse gradients.
-        sparse = any(one.grad is not None and one.grad.is_sparse for one in model.parameters())
+        sparse = any(weight.grad is not None and weight.grad.is_sparse for weight in model.parameters())
         return None if sparse else super()._get_grad_norm(model, grad_norm)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Score the model as it would be saved."""
         with self.as_saved():
-            found: dict[str, float] = super().evaluate(*args, **kwargs)
-        return found
+            scores: dict[str, float] = super().evaluate(*args, **kwargs)
+        return scores
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *_: Any, seed: int = 0, **__: Any) -> LengthBatchSampler:
         """Return batches by length, of all processes; accelerate gives each process its part of a batch."""
@@ -233,7 +447,7 @@ class _Steps(BaseTrainer):
 
     def _average_gradients(self) -> None:
         if processes.count() > 1 and self.optimizer:
-            processes.average_gradients(one for group in self.optimizer.param_groups for one in group["params"])
+            processes.average_gradients(weight for group in self.optimizer.param_groups for weight in group["params"])
 
     def _gradients_at_worst_point(self, model: nn.Module, num_items_in_batch: Tensor | int | None) -> None:
         sam: Any = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it

@@ -132,7 +132,7 @@ class TorchEngine(Engine):
         """See `Engine.open`; the caller sets the threads (see `one_core_threads`)."""
         import torch
 
-        from likewise.encoder.pooled_token import only_pooled_token
+        from likewise.encoder.attention import only_pooled_token
 
         model, device, bf16 = self.model, self.model.device, self.precision == "bf16"
         whole = tokens or self.whole

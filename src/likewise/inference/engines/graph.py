@@ -14,8 +14,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.modules import modes_restored, parts_of
-from likewise.encoder.pooled_token import only_pooled_token
 from likewise.encoder.text_cnn import TextCNN
 from likewise.errors import first_line
 from likewise.inference.engines.engine import OUTPUT, TOKENS, CannotExport

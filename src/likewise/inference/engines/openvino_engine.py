@@ -19,7 +19,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise import processor
-from likewise.encoder.keys_first import keys_first
+from likewise.encoder.attention import keys_first
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import INPUTS, TOKENS, Call, Engine, EnginePrecision
 from likewise.inference.engines.graph import example, tracing

@@ -1,9 +1,14 @@
-"""The last layer computed for the pooled token alone, if one token's vector is the sentence's.
+"""Attention computed in less time: the last layer for the pooled token alone, and a form that OpenVINO runs fast.
 
 With [CLS] or the mask of a prompt as pooling, a transformer's last layer is asked for one of its T vectors. Keys and
 values are made of all tokens; the query, and all that comes after attention, of one: of the layer's twelve D x D
 products with T rows (in BERT's shape), two are left (a test counts them). What comes out is the same up to rounding. In
 training the dropout masks are those that the whole layer would have drawn, so that a run is the same run.
+
+OpenVINO makes a kernel of its own of 'product, softmax, product', which takes a third of the time of an encoder that
+reads sentences. With one product for query, key and value, and with the scores transposed, so that the softmax goes
+over their first axis, the two products and the softmax are nodes of their own and take less than half of that. The sums
+are the same, so the vectors are the same up to rounding.
 
 Letters of the shapes: B sentences, T tokens, D hidden, H heads, W width of a head.
 """
@@ -17,9 +22,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer, WordWeights
 from torch import Tensor, nn
-from transformers.models.bert.modeling_bert import BertLayer
-from transformers.models.roberta.modeling_roberta import RobertaLayer
-from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaLayer
+from torch.nn import functional as F
+from transformers.models.bert.modeling_bert import BertLayer, BertSelfAttention
+from transformers.models.roberta.modeling_roberta import RobertaLayer, RobertaSelfAttention
+from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaLayer, XLMRobertaSelfAttention
 
 from likewise.encoder.modules import SavedModule, TrainingOnly, parts_of
 
@@ -69,10 +75,10 @@ class _OneToken:
             whole: Tensor = self.whole(hidden, attention_mask, *args, **kwargs)
             return whole
         at = places[id(self.layer)]
-        one = _one_token(self.layer, hidden, attention_mask, at)
+        pooled = _one_token(self.layer, hidden, attention_mask, at)
         if at is None:
-            return torch.cat([one, torch.zeros_like(hidden[:, 1:], dtype=one.dtype)], 1)
-        return torch.zeros_like(hidden, dtype=one.dtype).scatter(1, at[:, None, None].expand_as(one), one)
+            return torch.cat([pooled, torch.zeros_like(hidden[:, 1:], dtype=pooled.dtype)], 1)
+        return torch.zeros_like(hidden, dtype=pooled.dtype).scatter(1, at[:, None, None].expand_as(pooled), pooled)
 
 
 def _pooled(model: nn.Module) -> _OneToken | None:
@@ -97,12 +103,12 @@ def _pooled(model: nn.Module) -> _OneToken | None:
         return None
     layers = getattr(getattr(transformer.auto_model, "encoder", None), "layer", None)
     layer: Any = layers[-1] if isinstance(layers, nn.ModuleList) and len(layers) else None
-    if type(layer) not in _LAYERS or not _plain(layer, transformer.auto_model.config):
+    if type(layer) not in _LAYERS or not _plain_layer(layer, transformer.auto_model.config):
         return None
     return _OneToken(transformer, layer, token)
 
 
-def _plain(layer: Any, config: Any) -> bool:
+def _plain_layer(layer: Any, config: Any) -> bool:
     """Return whether a layer is unmodified: not wrapped, sliced or recorded."""
     attention = layer.attention.self
     return (
@@ -120,25 +126,25 @@ def only_pooled_token(model: nn.Module) -> Iterator[bool]:
     'sentence_embedding' is the same up to rounding, its gradients too. A model that pools otherwise, or whose last
     layer is not one of BERT's, runs as usual. Yields whether it pools one token.
     """
-    found = _pooled(model)
-    if found is None:
+    one_token = _pooled(model)
+    if one_token is None:
         yield False
         return
     places: dict[int, Tensor | None] = _HERE.__dict__.setdefault("places", {})
-    layer = id(found.layer)
+    layer = id(one_token.layer)
     if layer in places:  # already inside
         yield True
         return
     with _LOCK:
-        found = vars(found.layer).get("forward", found)  # another thread may be inside
-        found.enter()
+        one_token = vars(one_token.layer).get("forward", one_token)  # another thread may be inside
+        one_token.enter()
     places[layer] = None
     try:
         yield True
     finally:
         del places[layer]
         with _LOCK:
-            found.leave()
+            one_token.leave()
 
 
 def is_hooked(model: nn.Module) -> bool:
@@ -157,8 +163,8 @@ def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | Non
     heads, width = attention.num_attention_heads, attention.attention_head_size
     own = _row(hidden, at, 1)
     queries, keys, values = (
-        part(given).unflatten(-1, (heads, width)).transpose(1, 2)
-        for part, given in ((attention.query, own), (attention.key, hidden), (attention.value, hidden))
+        part(inputs).unflatten(-1, (heads, width)).transpose(1, 2)
+        for part, inputs in ((attention.query, own), (attention.key, hidden), (attention.value, hidden))
     )  # (B, H, 1, W), (B, H, T, W) twice
     scores = queries @ keys.transpose(2, 3) * attention.scaling
     if mask is not None:
@@ -172,8 +178,8 @@ def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | Non
     mixed = output.dense(context)
     mixed = output.LayerNorm(_dropped(mixed, output.dropout, hidden.shape, at, 1) + own)
     made = last.dense(layer.intermediate(mixed))
-    found: Tensor = last.LayerNorm(_dropped(made, last.dropout, hidden.shape, at, 1) + mixed)
-    return found
+    vector: Tensor = last.LayerNorm(_dropped(made, last.dropout, hidden.shape, at, 1) + mixed)
+    return vector
 
 
 def _row(values: Tensor, at: Tensor | None, dim: int) -> Tensor:
@@ -191,3 +197,65 @@ def _dropped(values: Tensor, dropout: nn.Dropout, whole: Any, at: Tensor | None,
         return values
     keep = torch.empty(tuple(whole), dtype=values.dtype, device=values.device).bernoulli_(1 - dropout.p)
     return values * _row(keep, at, dim) / (1 - dropout.p)
+
+
+_KINDS = (BertSelfAttention, RobertaSelfAttention, XLMRobertaSelfAttention)
+_HIDDEN = -1e9  # added to the scores of padding; the least float32 would be infinite in bfloat16
+
+
+@contextmanager
+def keys_first(model: nn.Module) -> Iterator[int]:
+    """Let the self-attentions of BERT's kind that are in `model` run in this form, in this thread, without dropout.
+
+    Any other runs as usual. Yields how many run so.
+    """
+    attentions = [
+        part
+        for part in model.modules()
+        if type(part) in _KINDS and _plain_attention(part) and "forward" not in vars(part)
+    ]
+    for part in attentions:
+        part.forward = _KeysFirst(part)
+    try:
+        yield len(attentions)
+    finally:
+        for part in attentions:
+            del part.forward
+
+
+class _KeysFirst:
+    """A replacement of an attention's `forward`; in other threads it calls the original."""
+
+    def __init__(self, part: Any) -> None:
+        self.whole, self.thread = part.forward, threading.get_ident()
+        self.heads = part.num_attention_heads
+        scaled = part.query.weight * part.scaling, part.query.bias * part.scaling
+        self.weight = torch.cat([scaled[0], part.key.weight, part.value.weight]).detach()  # (3D, D)
+        self.bias = torch.cat([scaled[1], part.key.bias, part.value.bias]).detach()
+
+    def __call__(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *args: Any, **others: Any) -> Any:
+        """Run the attention, (B, T, D) to (B, T, D) and no weights."""
+        if threading.get_ident() != self.thread:
+            return self.whole(hidden_states, attention_mask, *args, **others)
+        sentences, tokens, _ = hidden_states.shape
+        made = F.linear(hidden_states, self.weight, self.bias).view(sentences, tokens, 3, self.heads, -1)
+        queries, keys, values = made.permute(2, 0, 3, 1, 4)  # (B, H, T, W) each
+        scores = keys @ queries.transpose(2, 3)  # (B, H, T, T), of each key in the first of the two
+        if attention_mask is not None:
+            mask = attention_mask[:, :, :1].transpose(2, 3)  # (B, 1, T, 1): padding is hidden from every token alike
+            if mask.dtype == torch.bool:
+                mask = (~mask).to(scores.dtype) * _HIDDEN
+            scores = scores + mask.clamp(min=_HIDDEN)
+        context = torch.softmax(scores, 2).transpose(2, 3) @ values
+        return context.permute(0, 2, 1, 3).reshape(sentences, tokens, -1), None
+
+
+def _plain_attention(part: Any) -> bool:
+    """Return whether an attention is unmodified, sees all tokens of a sentence, and is asked for no weights."""
+    config = part.config
+    return (
+        not (part.is_decoder or part.is_causal or part.training or getattr(config, "output_attentions", False))
+        and getattr(config, "_attn_implementation", "") in ("sdpa", "eager")
+        and all(type(linear) is nn.Linear and linear.bias is not None for linear in (part.query, part.key, part.value))
+        and not (part._forward_hooks or part._forward_pre_hooks)
+    )
