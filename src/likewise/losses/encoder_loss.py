@@ -51,8 +51,8 @@ class EncoderLoss(nn.Module, Generic[_Options]):
 
     def vectors(self, features: dict[str, Any]) -> Tensor:
         """Encode tokens (B, T) as sentence vectors (B, D)."""
-        found: Tensor = self.model(dict(features))["sentence_embedding"]
-        return found
+        embeddings: Tensor = self.model(dict(features))["sentence_embedding"]
+        return embeddings
 
     def note(self, **figures: float) -> None:
         """Note figures of a batch for the log of the training, which shows the mean since its last line."""
@@ -91,8 +91,8 @@ class DistillationLoss(EncoderLoss[Any]):
 
     def _loss(self, *columns: dict[str, Any]) -> Tensor:
         if self._equation is not None:
-            found: Tensor = super()._loss(*columns)
-            return found
+            loss: Tensor = super()._loss(*columns)
+            return loss
         own, plain, *others = columns
         vectors = torch.cat([self.vectors(features) for features in (own, *others)])  # (B, D) for each prompt
         return functional.cosine_distance(vectors, self.teacher.encode(plain).repeat(1 + len(others), 1))
@@ -109,11 +109,11 @@ class AnchoredLoss(DistillationLoss):
         """Return the weighted parts of a batch's loss, by name: {'scores': scalar, 'anchor': scalar}."""
         assert labels is not None
         first, second, *plain = sentence_features
-        one, other = self.vectors(first), self.vectors(second)
-        error = F.mse_loss(F.cosine_similarity(one, other), labels.float())
+        sides = self.vectors(first), self.vectors(second)
+        error = F.mse_loss(F.cosine_similarity(*sides), labels.float())
         distances = [
             functional.cosine_distance(vectors, self.teacher.encode(tokens))
-            for vectors, tokens in zip((one, other), plain, strict=True)
+            for vectors, tokens in zip(sides, plain, strict=True)
         ]
         return {"scores": error, "anchor": self.options.anchor * (distances[0] + distances[1]) / 2}
 

@@ -26,8 +26,8 @@ def false_negatives(first: Tensor, second: Tensor, share: float = 0.95) -> Tenso
     """
     cosines = cosine_matrix(first, second)  # (B, B)
     own = cosines.diagonal().clamp(min=0.6)[:, None]
-    found = (cosines >= share * own) | (cosine_matrix(second, second) > SAME_TEXT)
-    return found & ~torch.eye(len(first), dtype=torch.bool, device=first.device)
+    near = (cosines >= share * own) | (cosine_matrix(second, second) > SAME_TEXT)
+    return near & ~torch.eye(len(first), dtype=torch.bool, device=first.device)
 
 
 def filtered_contrast(
@@ -49,7 +49,7 @@ def filtered_contrast(
 
 
 def similarities_keep(cosines: Tensor, wanted: Tensor, temperature: float = 0.05) -> Tensor:
-    """Return KL(wanted || found) of the similarities of a batch, the mean of both directions.
+    """Return KL(wanted || cosines) of the similarities of a batch, the mean of both directions.
 
     Args:
         cosines: (B, B) of the encoder that is trained.

@@ -3,7 +3,6 @@ from .recipe import Recipe as Recipe
 from .recipe import Run as Run
 from .recipe import TextCollator as TextCollator
 from .recipe import check_encoder as check_encoder
-from .recipe import loss_of as loss_of
 from .table import RECIPES as RECIPES
 from .table import find_recipe as find_recipe
 from .table import recipe_names as recipe_names

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, loss_of, option
+from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, option
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -100,12 +100,12 @@ def arccse_loss(
         if triplets and len(triplets["input_ids"]):
             with nullcontext() if options.triplet_dropout else _no_dropout(loss):
                 anchors, closer, farther = loss.vectors(triplets).chunk(3)  # (K, D) each
-            found = functional.entailment_triplet(anchors, closer, farther, options.triplet_margin)
-            found = found * (len(triplets["input_ids"]) / count)
+            hinge = functional.entailment_triplet(anchors, closer, farther, options.triplet_margin)
+            hinge = hinge * (len(triplets["input_ids"]) / count)
         else:  # zero, with a graph: no sentence of this batch is long enough, or all are in order
-            found = 0.0 * (parts["contrastive"] if parts else loss.vectors(sentences).sum())
+            hinge = 0.0 * (parts["contrastive"] if parts else loss.vectors(sentences).sum())
         # Other processes may have more triplets, or none.
-        parts["triplet"] = options.triplet_weight * found * loss.share(count)
+        parts["triplet"] = options.triplet_weight * hinge * loss.share(count)
     return parts
 
 
@@ -146,12 +146,6 @@ def _no_dropout(loss: EncoderLoss[ArcCSEOptions]) -> Any:
     from likewise.encoder.modules import dropout_off
 
     return dropout_off(loss.model)
-
-
-def _encoder(base: str, options: ArcCSEOptions) -> Any:
-    from likewise.encoder import build_encoder
-
-    return build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
 
 
 def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
@@ -197,9 +191,8 @@ ARCCSE: Recipe = Recipe(
         "paper-base": "Section 4.1, BERT-base: 16 x 4 sentences an update, rate 3e-5, [CLS], SAM, the whole corpus.",
         "paper-large": "Section 4.1, BERT-large: the same at rate 1e-5, and at most 32 tokens.",
     },
-    build_encoder=_encoder,
+    loss=arccse_loss,
     build_collator=_collator,
-    build_loss=loss_of(arccse_loss),
 )
 
 _AS_SIMCSE: dict[str, Any] = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}

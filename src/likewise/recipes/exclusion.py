@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from likewise.augment.exclusions import excluding, some_words
-from likewise.recipes import PromptOptions, Reading, Recipe, Run, TextCollator, loss_of, option
+from likewise.recipes import PromptOptions, Reading, Recipe, Run, TextCollator, option
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,11 +52,11 @@ def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict
         if short and rng.random() < share and (words := some_words(other["sentence"], rng)):
             excluded.append((len(pairs), words))
             pairs.append((excluding(sentence, words, rng), sentence))
-    found: dict[str, Any] = {"sentence": [text for text, _ in pairs], "meaning": [text for _, text in pairs]}
+    columns: dict[str, Any] = {"sentence": [text for text, _ in pairs], "meaning": [text for _, text in pairs]}
     if excluded:
-        found["excluded"] = [words for _, words in excluded]
-        found["excluded_rows"] = torch.tensor([place for place, _ in excluded])
-    return found
+        columns["excluded"] = [words for _, words in excluded]
+        columns["excluded_rows"] = torch.tensor([place for place, _ in excluded])
+    return columns
 
 
 def in_english(run: Run) -> Run:
@@ -122,10 +122,11 @@ EXCLUSION: Recipe = Recipe(
     source="this library; docs/systems/others.md",
     presets={"cpu": CPU},
     preset_notes={"cpu": "150 updates of 64 sentences at rate 2e-4, from a finished encoder."},
+    loss=composed_loss,
+    distils=True,
     build_encoder=_encoder,
     build_collator=lambda encoder, options, seed: TextCollator(
         partial(with_exclusions, share=options.exclusion_share, seed=seed), Reading.of(encoder, options.max_length)
     ),
-    build_loss=loss_of(composed_loss, distils=True),
     stages=(in_english,),
 )

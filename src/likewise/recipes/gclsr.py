@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.augment.noise_options import WordNoise
 from likewise.corpus.files import strict_lines
-from likewise.recipes import OptionError, Reading, Recipe, Run, TextCollator, TrainingOptions, loss_of, option
+from likewise.recipes import OptionError, Recipe, Run, TrainingOptions, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,10 +142,10 @@ def _with_paraphrases(dataset: Any, path: str) -> Any:
             raise OptionError(f"{path}:{number}: two columns with a tab between are expected, not {len(columns)}")
         paraphrase_of[columns[0]] = columns[1]
     keys = [" ".join(sentence.split()) for sentence in dataset["sentence"]]
-    found = [row for row, key in enumerate(keys) if key in paraphrase_of]
-    if not found:
+    rows = [row for row, key in enumerate(keys) if key in paraphrase_of]
+    if not rows:
         raise OptionError(f"{path}: its first column holds none of the corpus's {len(keys):,} sentences")
-    return dataset.select(found).add_column("view", [paraphrase_of[keys[row]] for row in found])
+    return dataset.select(rows).add_column("view", [paraphrase_of[keys[row]] for row in rows])
 
 
 def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
@@ -246,7 +246,7 @@ def build_optimizer(encoder: Any, options: GCLSROptions, steps: int) -> tuple[An
     predictor = find_part(encoder, Predictor)
     own = list(predictor.parameters()) if predictor and options.predictor_rate else []
     known = {id(parameter) for parameter in own}
-    others = [one for one in encoder.parameters() if one.requires_grad and id(one) not in known]
+    others = [weight for weight in encoder.parameters() if weight.requires_grad and id(weight) not in known]
     rate = options.learning_rate * options.batch_size * options.accumulation * processes.count() / 128
     groups: list[dict[str, Any]] = [{"params": others}]
     if own:
@@ -280,9 +280,9 @@ GCLSR: Recipe = Recipe(
         "narrow": "cpu without the word attention, and with filters of one word alone: as good on real word vectors.",
         "paper": "Section 4.1: a projector of 4,096 and a predictor of 1,024 dimensions, word vectors as they are.",
     },
+    views=_views,
+    loss=GroupedCosine,
     build_encoder=build_network,
-    build_collator=lambda encoder, options, seed: TextCollator(_views, Reading.of(encoder, options.max_length)),
-    build_loss=lambda encoder, options: loss_of(GroupedCosine())(encoder, options),
     stages=(sampled, Run.built_from_sentences),
     check_base=_check_base,
     build_optimizer=build_optimizer,

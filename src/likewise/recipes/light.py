@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, check_encoder, loss_of, option
+from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, check_encoder, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,10 +132,10 @@ def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
     if words == dimension:
         if hidden < 2 * dimension:
             raise OptionError(f"training starts with 2 x {dimension} hidden units, and hidden is {hidden}: raise it")
-        one = torch.eye(dimension)
+        identity = torch.eye(dimension)
         with torch.no_grad():
-            inner.linear.weight[: 2 * dimension] = torch.cat([one, -one])
-            outer.linear.weight.zero_()[:, : 2 * dimension] = torch.cat([one, -one], dim=1)
+            inner.linear.weight[: 2 * dimension] = torch.cat([identity, -identity])
+            outer.linear.weight.zero_()[:, : 2 * dimension] = torch.cat([identity, -identity], dim=1)
             inner.linear.bias.zero_()
             outer.linear.bias.zero_()
     return [LayerNorm(words), inner, outer]
@@ -207,9 +207,9 @@ LIGHT: Recipe = Recipe(
         "cpu": "A mean of word vectors and a network of 2,048 hidden units; two passes over the corpus.",
         "mean": "The mean of word vectors alone, which model2vec reads too.",
     },
+    loss=vectors_loss,
     build_encoder=build_network,
     build_collator=lambda encoder, *_: TextCollator(partial(words_and_vectors, preprocess=encoder[0].preprocess)),
-    build_loss=loss_of(vectors_loss),
     stages=(with_teacher, Run.built_from_sentences),
     check_base=_check_base,
     build_optimizer=build_optimizer,

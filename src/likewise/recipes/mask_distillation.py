@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.encoder.poolings import OwnOrMode
-from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator, loss_of
+from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator
 from likewise.recipes.recipe import distillation_readings
 
 
@@ -45,7 +45,7 @@ MASK_DISTILLATION = Recipe(
     source="this library; docs/systems/others.md",
     presets={"cpu": CPU},
     preset_notes={"cpu": "100 updates of 64 sentences at rate 4e-4, from a finished encoder."},
+    distils=True,
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=loss_of(distils=True),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -168,8 +169,8 @@ class Run:
         """
         chosen = recipe.options(**options, select_by="last")
         first = self.but(recipe=recipe, options=chosen, rows=self.corpus.dataset, evaluator=None, seed=1)
-        found = self.train(first, needed)
-        return self.but(base=found) if found else self
+        model = self.train(first, needed)
+        return self.but(base=model) if model else self
 
     def is_behind_base(self) -> bool:
         """Return whether the encoder that is built from the base scores below the base by more than the noise.
@@ -198,9 +199,14 @@ class Recipe(WithPresets):
     A package of your own registers one by an entry point of the group `likewise.recipes`.
 
     Args:
-        build_encoder: (base, options) to a SentenceTransformer.
-        build_collator: (encoder, options, seed) to a function from corpus rows ({'sentence', 'words'}) to a batch.
-        build_loss: (encoder, options) to a sentence-transformers loss.
+        views: corpus rows ({'sentence', 'words'}) to texts by column, as in `TextCollator`.
+        loss: the equation of an `EncoderLoss`: called with that loss and the tokens of each column, it returns a
+            scalar, or weighted parts by name. A class is made anew for each training, so that it can count.
+        distils: the encoder learns without dropout from a `FrozenCopy` among its modules; without `loss`, its vectors.
+        build_encoder: (base, options) to a SentenceTransformer; by default the base's own pooling, or that of the
+            options 'pooling', 'head' and 'dropout'.
+        build_collator: (encoder, options, seed) to a function from rows to a batch, for what `views` cannot say.
+        build_loss: (encoder, options) to a loss of sentence-transformers, for what `loss` cannot say.
         stages: what happens to a run before it is trained, one after the other: another base, other rows, more columns.
             `Run.built` among them calls `build_encoder`, before a stage that takes long; otherwise it comes last.
         check_base: (base, options), called before the corpus is read; raises a LikewiseError for a base that cannot do.
@@ -211,30 +217,46 @@ class Recipe(WithPresets):
             with dots, so that they are imported only if they are needed.
     """
 
-    build_encoder: Callable[..., Any]
-    build_collator: Callable[[Any, Any, int], Collator]
-    build_loss: Callable[[Any, Any], nn.Module]
+    views: Views | None = None
+    loss: Callable[..., Any] | None = None
+    distils: bool = False
+    build_encoder: Callable[..., Any] = lambda base, options: _usual_encoder(base, options)
+    build_collator: Callable[[Any, Any, int], Collator] = None  # type: ignore[assignment]  # made of `views`
+    build_loss: Callable[[Any, Any], nn.Module] = None  # type: ignore[assignment]  # made of `loss`
     stages: tuple[Callable[[Run], Run], ...] = ()
     check_base: Callable[[str, Any], Any] = lambda base, options: check_encoder(base)
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
     modules: tuple[type | str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Make what was not given of `views` and `loss`, again in each copy by `dataclasses.replace`."""
+        super().__post_init__()
+        if not (self.views or self.build_collator) or not (self.loss or self.build_loss or self.distils):
+            raise OptionError(f"recipe {self.name}: it needs views (or build_collator) and loss (or build_loss)")
+        for name, usual in (("build_collator", _usual_collator), ("build_loss", _usual_loss)):
+            builder = getattr(self, name)
+            if builder is None or getattr(builder, "func", None) is usual:
+                object.__setattr__(self, name, partial(usual, self))
 
-def loss_of(equation: Callable[..., Any] | None = None, distils: bool = False) -> Callable[[Any, Any], nn.Module]:
-    """Return the `build_loss` of a recipe whose loss is a function, which imports torch only when it is called.
 
-    Args:
-        equation: see `likewise.losses.EncoderLoss`.
-        distils: the encoder learns without dropout from a `FrozenCopy`; without an equation, its vectors.
-    """
+def _usual_encoder(base: str, options: Any) -> Any:
+    from likewise.encoder.build import build_encoder
 
-    def build_loss(encoder: Any, options: Any) -> nn.Module:
-        from likewise.losses.encoder_loss import DistillationLoss, EncoderLoss
+    pooling, head = getattr(options, "pooling", "own"), getattr(options, "head", False)
+    return build_encoder(base, pooling, head, getattr(options, "dropout", None))
 
-        return (DistillationLoss if distils else EncoderLoss)(encoder, options, equation)
 
-    return build_loss
+def _usual_collator(recipe: Recipe, encoder: Any, options: Any, seed: int) -> Collator:
+    views: Any = recipe.views
+    return TextCollator(views, Reading.of(encoder, options.max_length))
+
+
+def _usual_loss(recipe: Recipe, encoder: Any, options: Any) -> nn.Module:
+    from likewise.losses.encoder_loss import DistillationLoss, EncoderLoss
+
+    equation = recipe.loss() if isinstance(recipe.loss, type) else recipe.loss
+    return (DistillationLoss if recipe.distils else EncoderLoss)(encoder, options, equation)
 
 
 def check_encoder(base: str, verb: str = "training on sentences", **refused: str) -> None:
@@ -301,10 +323,10 @@ class Reading(NamedTuple):
         """Tokenise texts, or take lists of token numbers, and pad them to the longest, (B, T)."""
         if isinstance(texts[0], str):
             texts = [self.prompt + text for text in texts]
-            found = self.tokenizer(texts, padding=True, truncation=True, max_length=self.length, return_tensors="pt")
+            tokens = self.tokenizer(texts, padding=True, truncation=True, max_length=self.length, return_tensors="pt")
         else:
-            found = self.tokenizer.pad({"input_ids": texts}, padding=True, return_tensors="pt")
-        return {**found, "prompt_length": self.unpooled} if self.unpooled else found
+            tokens = self.tokenizer.pad({"input_ids": texts}, padding=True, return_tensors="pt")
+        return {**tokens, "prompt_length": self.unpooled} if self.unpooled else tokens
 
 
 @dataclass
@@ -334,8 +356,7 @@ class TextCollator:
             if isinstance(texts, Tensor) or reading is None:
                 batch[column] = texts
             elif texts:
-                found = reading.tokens(texts)
-                batch |= {f"{column}_{name}": value for name, value in found.items()}
+                batch |= {f"{column}_{name}": value for name, value in reading.tokens(texts).items()}
         return batch
 
 

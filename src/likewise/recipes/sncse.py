@@ -17,7 +17,6 @@ from likewise.recipes import (
     Recipe,
     Run,
     TextCollator,
-    loss_of,
     option,
 )
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
@@ -99,9 +98,9 @@ def negation_views(
     columns: dict[str, Any] = {"sentence": texts[: len(rows)]} if in_two_prompts else {}
     columns |= {name: texts, f"{name}_rows": torch.tensor(negated, dtype=torch.long)}
     if with_opposites:
-        found = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
-        pairs = [place for place, two in enumerate(found) if two]
-        texts += [two[which] for which in (0, 1) for two in found if two]
+        both = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
+        pairs = [place for place, two in enumerate(both) if two]
+        texts += [two[which] for which in (0, 1) for two in both if two]
         columns[f"{name}_pairs"] = torch.tensor(pairs, dtype=torch.long)
     return columns
 
@@ -122,14 +121,14 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
 
     rng = np.random.default_rng([seed, 3])
     wanted = round(share * len(rows))
-    found: list[int] = []
+    candidates: list[int] = []
     short = np.flatnonzero(dataset.with_format("numpy")["words"][:] <= max_words)
     order = rng.permutation(short)
-    while len(found) < wanted and len(order):
+    while len(candidates) < wanted and len(order):
         some, order = order[:10_000], order[10_000:]
         sentences = dataset.select(some)["sentence"][:]
-        found += [int(row) for row, text in zip(some, sentences, strict=True) if may_have_opposites(text)]
-    chosen = np.array(found[:wanted], dtype=np.int64)
+        candidates += [int(row) for row, text in zip(some, sentences, strict=True) if may_have_opposites(text)]
+    chosen = np.array(candidates[:wanted], dtype=np.int64)
     others = rng.permutation(np.setdiff1d(rows, chosen))[: len(rows) - len(chosen)]
     return np.sort(np.concatenate([chosen, others]))
 
@@ -165,8 +164,8 @@ def with_negations(run: Run) -> Run:
         chosen = with_candidates(run.rows, chosen, options.opposite_share, run.seed)
     run = run.but(rows=run.rows.select(chosen))
 
-    found = kept_negations(run.sentences, run.prepared, processes=options.processes, quiet=run.progress.quiet)
-    column = datasets.Dataset.from_dict({"negation": found}, datasets.Features({"negation": datasets.Value("string")}))
+    texts = kept_negations(run.sentences, run.prepared, processes=options.processes, quiet=run.progress.quiet)
+    column = datasets.Dataset.from_dict({"negation": texts}, datasets.Features({"negation": datasets.Value("string")}))
     return run.but(rows=datasets.concatenate_datasets([run.rows.flatten_indices(), column], axis=1))
 
 
@@ -344,8 +343,8 @@ SNCSE: Recipe = Recipe(
         "paper-roberta-base": "Section 3.2, RoBERTa-base: paper-base with weight 5e-4.",
         "paper-roberta-large": "Section 3.2, RoBERTa-large: paper-large with weight 5e-4.",
     },
+    loss=sncse_loss,
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=loss_of(sncse_loss),
     stages=(distilled_mask, Run.built, with_negations),
 )

@@ -18,14 +18,14 @@ recipe_names = _ALL.names
 
 def recipe_summaries() -> dict[str, tuple[str, str]]:
     """Return the source and the summary of each recipe by its name; of one that cannot be loaded, what is wrong."""
-    found = {}
+    summaries = {}
     for name in recipe_names():
         try:
             recipe = find_recipe(name)
-            found[name] = (recipe.source, recipe.summary)
+            summaries[name] = (recipe.source, recipe.summary)
         except OptionError as error:
-            found[name] = ("", str(error))
-    return found
+            summaries[name] = ("", str(error))
+    return summaries
 
 
 def find_recipe(recipe: str | Recipe) -> Recipe:

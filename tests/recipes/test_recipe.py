@@ -1,0 +1,64 @@
+"""What a recipe makes of its views and its loss if it brings no builders of its own."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from likewise.losses import functional
+from likewise.recipes import OptionError, Recipe, TrainingOptions
+
+
+def views(rows):
+    return {"first": [row["sentence"] for row in rows], "second": [row["sentence"][::-1] for row in rows]}
+
+
+def nearness(loss, first, second):
+    return functional.cosine_distance(loss.vectors(first), loss.vectors(second))
+
+
+PRESETS = {"cpu": TrainingOptions()}
+RECIPE = Recipe("turned", "A sentence and its letters from behind.", "a test", PRESETS, views, nearness)
+
+
+def test_views_and_loss_are_enough(tiny_base, sentences):
+    options = RECIPE.options(max_length=8)
+    encoder = RECIPE.build_encoder(str(tiny_base), options).eval()
+    batch = RECIPE.build_collator(encoder, options, 1)([{"sentence": text} for text in sentences[:4]])
+    assert batch["first_input_ids"].shape == (4, 8)
+    columns = [
+        {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(side)}
+        for side in ("first", "second")
+    ]
+    first, second = (encoder(dict(column))["sentence_embedding"] for column in columns)
+    wanted = (1 - torch.cosine_similarity(first, second)).mean()
+    assert RECIPE.build_loss(encoder, options)(columns).item() == pytest.approx(wanted.item())
+
+
+def test_a_changed_copy_has_its_own_loss_and_views(tiny_model):
+    copy = dataclasses.replace(RECIPE, loss=lambda loss, *columns: torch.tensor(7.0), views=lambda rows: {"only": []})
+    assert copy.build_loss(tiny_model, copy.options())([{}]).item() == 7
+    assert copy.build_collator(tiny_model, copy.options(), 1)([]) == {}
+    builder = dataclasses.replace(RECIPE, build_loss=lambda encoder, options: "its own")
+    assert builder.build_loss(None, None) == "its own"
+
+
+def test_a_loss_that_counts_is_made_anew_for_each_training(tiny_model):
+    class Counting:
+        def __init__(self):
+            self.calls = 0
+
+        def __call__(self, loss, *columns):
+            self.calls += 1
+            return self.calls
+
+    recipe = dataclasses.replace(RECIPE, loss=Counting)
+    first, second = (recipe.build_loss(tiny_model, recipe.options()) for _ in range(2))
+    assert [first([{}]), first([{}]), second([{}])] == [1, 2, 1]
+
+
+@pytest.mark.parametrize("missing", ["views", "loss"])
+def test_a_recipe_without_views_or_loss_is_refused(missing):
+    given = {"views": views, "loss": nearness} | {missing: None}
+    with pytest.raises(OptionError, match="turned"):
+        Recipe("turned", "", "", PRESETS, **given)
