@@ -22,8 +22,8 @@ from likewise.corpus.triplets import read_triplets
 from likewise.errors import LikewiseError
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.suite import read_tasks
-from likewise.inference.lines import open_lines
 from likewise.inference.load_model import load
+from likewise.inference.text_pieces import lines_of
 from likewise.searching import Index
 from likewise.training.objectives import STSOptions, read_nli, read_sts
 
@@ -154,17 +154,12 @@ LINES = st.one_of(
 ENDINGS = [".jsonl", ".jsonl.gz", ".csv", ".tsv", ".txt", ".md", ".json", ".xml", ".parquet", ".html", ".py", ".bz2"]
 
 
-def _lines(path):
-    with open_lines(path, CorpusOptions(field="text")) as lines:
-        list(lines)
-
-
 READERS = {
     "sentences": lambda path: list(read_sentences(path, CorpusOptions(field="text"))),
     "passages": lambda path: list(read_passages(path)),
     "documents": lambda path: list(read_documents(path)),
     "triplets": read_triplets,
-    "lines": _lines,
+    "lines": lambda path: list(lines_of(path, CorpusOptions(field="text"))),
     "pairs": lambda path: read_tasks(resolve(f"pairs:{path}")[0], None),
     "entailments": lambda path: read_nli([Path(path)]),
     "ratings": lambda path: read_sts([Path(path)], None, STSOptions()),

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from likewise.errors import LikewiseError
-from likewise.inference import encode_file, files, load
+from likewise.inference import encode_file, load, text_pieces, vector_parts
 from likewise.inference.text_encoder import TextEncoder
 from likewise.runs.job import JobError, open_job, work_of
 from likewise.runs.plan import Plan
@@ -14,7 +14,7 @@ from likewise.runs.plan import Plan
 @pytest.fixture
 def windows(monkeypatch):
     """Windows of 16 lines."""
-    monkeypatch.setattr(files, "WINDOW", 16)
+    monkeypatch.setattr(text_pieces, "WINDOW", 16)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_what_has_changed_is_encoded_again(windows, encoded, loaded, sentences, 
     stopped(3)
     lines = [*sentences[:20], "another one", *sentences[21:60]]
     encode_file(loaded, written(source, lines), out)
-    assert encoded == lines[16:]
+    assert encoded == [*lines[16:32], *lines[48:]]
     assert "from line 17 on" in capsys.readouterr().err
     np.testing.assert_allclose(np.load(out), loaded.encode(lines), atol=1e-5)
     stopped(3)
@@ -142,7 +142,7 @@ def test_where_vectors_cannot_go(loaded, sentences, tmp_path):
 
 def test_memory_does_not_grow(windows, encoded, loaded, sentences, tmp_path, monkeypatch):
     """What is known again is bounded: with room for 10, a repeat 20 lines on is encoded again."""
-    monkeypatch.setattr(files, "_REMEMBERED", 10)
+    monkeypatch.setattr(vector_parts, "_KNOWN", 10)
     lines = [*sentences[:40], sentences[0], sentences[31]]
     encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.npy", quiet=True)
     assert encoded[40:] == [sentences[0]]
@@ -172,7 +172,7 @@ def test_a_damaged_part_is_made_again(ending, windows, encoded, loaded, sentence
     for part in (work_of(out, "file") / "parts").glob("000001*"):
         part.write_bytes(part.read_bytes()[:-3])
     encode_file(loaded, source, out, quiet=True)
-    assert encoded == sentences[16:60]
+    assert encoded == [*sentences[16:32], *sentences[48:60]]
     rows = np.load(out) if ending == "npy" else table(out)[1]
     np.testing.assert_allclose(rows, loaded.encode(sentences[:60]), atol=1e-5)
 
@@ -197,7 +197,7 @@ def test_a_signal_stops_it_after_a_window(windows, encoded, loaded, sentences, t
 
     with monkeypatch.context() as patch:
         patch.setattr(TextEncoder, "rows", interrupted)
-        with pytest.raises(KeyboardInterrupt, match=r"after row 16.*same command"):
+        with pytest.raises(KeyboardInterrupt, match=r"after 16 rows.*same command"):
             encode_file(loaded, source, out, quiet=True)
     encoded.clear()
     encode_file(loaded, source, out, quiet=True)

@@ -11,9 +11,9 @@ from pyarrow import parquet
 import likewise
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError
-from likewise.inference import lines as cutting
-from likewise.inference import shards
-from likewise.inference.lines import list_pieces, read_piece
+from likewise.inference import text_pieces
+from likewise.inference.text_pieces import list_pieces
+from likewise.inference.vector_parts import PartWriter
 from likewise.runs.job import JobError
 from likewise.runs.orderly_stop import Stopped
 
@@ -32,8 +32,7 @@ def text(sentences, tmp_path) -> Path:
 @pytest.fixture
 def small(monkeypatch):
     """Pieces of 64 lines, also in the workers of a cluster: the driver cuts."""
-    monkeypatch.setattr(cutting, "WINDOW", WINDOW)
-    monkeypatch.setattr(cutting, "_BLOCK", 1000)
+    monkeypatch.setattr(text_pieces, "WINDOW", WINDOW)
 
 
 def rows_of(folder):
@@ -53,11 +52,10 @@ def lines_of(path):
 def test_pieces_hold_every_line_once_and_in_order(text, small):
     pieces = list_pieces(str(text), CorpusOptions())
     assert len(pieces) == 16
-    assert [line for piece in pieces for window in read_piece(piece, CorpusOptions()) for line in window] == lines_of(
-        text
-    )
-    assert [piece["start"] for piece in pieces] == list(range(0, 1000, WINDOW))
-    assert sum(piece["rows"] for piece in pieces) == 1000
+    windows = [window for piece in pieces for window in piece.windows(CorpusOptions())]
+    assert [line for window in windows for line in window] == lines_of(text)
+    assert [piece.start for piece in pieces] == list(range(0, 1000, WINDOW))
+    assert sum(piece.rows for piece in pieces) == 1000
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -66,9 +64,9 @@ def test_pieces_end_where_the_text_ends(tmp_path, small, count, end):
     path = tmp_path / "text.txt"
     path.write_text("\n".join(map(str, range(count))) + end)
     pieces = list_pieces(str(path), CorpusOptions())
-    found = [window for piece in pieces for window in read_piece(piece, CorpusOptions())]
-    assert [line for window in found for line in window] == list(map(str, range(count)))
-    assert [piece["rows"] for piece in pieces] == [len(window) for window in found]
+    windows = [window for piece in pieces for window in piece.windows(CorpusOptions())]
+    assert [line for window in windows for line in window] == list(map(str, range(count)))
+    assert [piece.rows for piece in pieces] == [len(window) for window in windows]
 
 
 def test_a_folder_of_parquet_files_and_a_compressed_text(saved_model, sentences, tmp_path):
@@ -100,16 +98,16 @@ def test_a_stopped_run_keeps_its_shards(form, saved_model, text, tmp_path, small
     if form == "lance":
         pytest.importorskip("lance", reason="needs the extra 'lance'")
     done, out = [], tmp_path / {"parquet": "out", "lance": "out.lance"}[form]
-    before = shards.ShardEncoder.__call__
+    before = PartWriter.__call__
 
-    def counting(self, piece):
-        done.append(piece["name"])
+    def counting(self, piece, *rest):
+        done.append(piece.name)
         if len(done) == 3:
             signal.raise_signal(signal.SIGINT)
-        return before(self, piece)
+        return before(self, piece, *rest)
 
-    monkeypatch.setattr(shards.ShardEncoder, "__call__", counting)
-    with pytest.raises(Stopped, match="after 3 shards of 16"):
+    monkeypatch.setattr(PartWriter, "__call__", counting)
+    with pytest.raises(Stopped, match="after 192 rows"):
         likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)
     assert [path.name for path in out.iterdir()] == [".unfinished"]  # nothing that looks finished
     likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from likewise.errors import LikewiseError
-from likewise.inference import encode, encode_file, files, load, similarity
+from likewise.inference import encode, encode_file, load, similarity, text_pieces
 from likewise.inference.engines.engine import ENDLESS, EngineChoice
 from likewise.runs.job import JobError
 from likewise.runs.progress import Progress
@@ -39,7 +39,7 @@ def test_modes_and_precision(tiny_model, sentences):
 
 
 def test_file_row_by_row(tiny_model, sentences, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "WINDOW", 24)
+    monkeypatch.setattr(text_pieces, "WINDOW", 24)
     texts = [*sentences[:50], "", "a line\u2028with a break that is none", *sentences[50:60], ""]
     (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbf" + "\n".join(texts[:30]).encode() + b"\r\n")
     with (tmp_path / "in.txt").open("ab") as file:
@@ -71,7 +71,7 @@ def test_compressed_and_normalized(ending, tiny_model, sentences, tmp_path):
 
 
 def test_standard_input_and_no_lines(tiny_model, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the cat\nthe dog\n")))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"the cat\nthe dog\n"))))
     assert encode_file(tiny_model, "-", tmp_path / "v.npy", quiet=True) == (2, 32)
     (tmp_path / "empty.txt").write_text("")
     assert encode_file(tiny_model, tmp_path / "empty.txt", tmp_path / "e.npy", quiet=True) == (0, 32)
@@ -82,12 +82,12 @@ def test_a_failure_leaves_nothing_new(tiny_model, tmp_path):
     source, out = tmp_path / "in.txt", tmp_path / "v.npy"
     source.write_bytes(b"good\nb\xe9d\n")
     out.write_text("older")
-    with pytest.raises(LikewiseError, match=r"in\.txt, line 2: not UTF-8.*iconv"):
+    with pytest.raises(LikewiseError, match=r"in\.txt:2: not UTF-8.*iconv"):
         encode_file(tiny_model, source, out, encoding="utf-8", overwrite=True, quiet=True)
     assert out.read_text() == "older"
     assert len(list(tmp_path.iterdir())) == 2
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"words " * 9999)[:40])
-    with pytest.raises(LikewiseError, match="broken"):
+    with pytest.raises(LikewiseError, match=r"cut\.gz:\d+: .*copy"):
         encode_file(tiny_model, tmp_path / "cut.gz", out, overwrite=True, quiet=True)
     with pytest.raises(LikewiseError, match="no file"):
         encode_file(tiny_model, tmp_path / "none.txt", out, overwrite=True, quiet=True)

@@ -13,11 +13,9 @@ from pyarrow import parquet
 
 import likewise
 from likewise.errors import LikewiseError
-from likewise.inference import lines as cutting
-from likewise.inference import shards
-from likewise.inference.shards import ShardEncoder
-from likewise.runs import on_ray
-from likewise.runs.on_ray import ClusterError, check_versions, cluster
+from likewise.inference import files, text_pieces
+from likewise.inference.vector_parts import PartWriter
+from likewise.runs.on_ray import ClusterError, begun_on_ray, check_versions, cluster
 from likewise.runs.provenance import versions
 
 ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
@@ -40,7 +38,7 @@ def rows_of(folder):
 
 
 def test_encoding_gives_the_rows_of_one_process(local, saved_model, corpus_file, tmp_path, monkeypatch):
-    monkeypatch.setattr(cutting, "WINDOW", 64)
+    monkeypatch.setattr(text_pieces, "WINDOW", 64)
     found = [
         likewise.encode_file(
             saved_model, corpus_file, f"{tmp_path}/{on}/", engine="torch", on=on, workers=1 if on else None, quiet=True
@@ -57,10 +55,8 @@ def test_encoding_gives_the_rows_of_one_process(local, saved_model, corpus_file,
 
 
 def test_a_lance_table_of_workers_is_in_the_order_of_the_text(local, saved_model, corpus_file, tmp_path, monkeypatch):
-    """As at a ray:// address, where a process of the cluster runs Ray Data."""
     lance = pytest.importorskip("lance", reason="needs the extra 'lance'")
-    monkeypatch.setattr(cutting, "WINDOW", 64)
-    monkeypatch.setattr(on_ray, "_is_client", lambda: True)
+    monkeypatch.setattr(text_pieces, "WINDOW", 64)
     out = tmp_path / "out.lance"
     likewise.encode_file(saved_model, corpus_file, out, engine="torch", on="ray", workers=2, quiet=True)
     rows = lance.dataset(str(out)).to_table(columns=["row", "sentence"])
@@ -97,13 +93,13 @@ def test_negations_are_those_of_one_process(local, sentences, tmp_path):
     assert list(map(json.loads, there)) == list(map(json.loads, here))
 
 
-class KilledOnce(ShardEncoder):
+class KilledOnce(PartWriter):
     """A worker whose process dies in the middle of a piece, the first time that the piece is done."""
 
     mark = ""
 
     def __call__(self, piece):
-        if piece["start"] == 128 and not Path(self.mark).exists():
+        if piece.start == 128 and not Path(self.mark).exists():
             Path(self.mark).touch()
             (self.folder / ".half.part").write_bytes(b"PAR1")
             os.kill(os.getpid(), signal.SIGKILL)
@@ -111,9 +107,9 @@ class KilledOnce(ShardEncoder):
 
 
 def test_what_a_killed_worker_had_under_way_is_done_again(local, saved_model, corpus_file, tmp_path, monkeypatch):
-    monkeypatch.setattr(cutting, "WINDOW", 64)
+    monkeypatch.setattr(text_pieces, "WINDOW", 64)
     monkeypatch.setattr(KilledOnce, "mark", str(tmp_path / "killed"))
-    monkeypatch.setattr(shards, "ShardEncoder", KilledOnce)
+    monkeypatch.setattr(files, "PartWriter", KilledOnce)
     out = tmp_path / "out"
     assert likewise.encode_file(
         saved_model, corpus_file, f"{out}/", engine="torch", on="ray", workers=1, quiet=True
@@ -143,16 +139,15 @@ def test_a_harvest_has_the_bytes_of_one_process(local, sentences, tiny_base, tmp
     assert [(path.name, path.read_bytes()) for path in there] == [(path.name, path.read_bytes()) for path in here]
 
 
-class Broken:
-    """A worker whose file is gone."""
-
-    def __call__(self, piece):
-        raise LikewiseError("gone.txt cannot be read")
+def fails():
+    """Stand for the work of a worker whose file is gone."""
+    raise LikewiseError("gone.txt cannot be read")
 
 
 def test_what_a_worker_cannot_read_is_one_sentence(local):
+    wait = begun_on_ray(fails)
     with pytest.raises(LikewiseError, match=r"^gone.txt cannot be read$"):
-        list(on_ray.pieces_on_ray(Broken, [], [{"name": "0"}], 1))
+        wait()
 
 
 def test_a_cluster_that_cannot_be_used_is_one_sentence(monkeypatch):

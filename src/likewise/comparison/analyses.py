@@ -280,11 +280,10 @@ def draw_sentences(
         source = f"the test sets {', '.join(task.title for task, _ in prepared) or '(none)'}"
         source += f" ({len(missing)} of 7 are missing)" if missing else ""
     elif isinstance(sentences, (str, os.PathLike)):
-        from likewise.inference.lines import open_lines
+        from likewise.inference.text_pieces import lines_of
 
         source = os.fspath(sentences)
-        with open_lines(source) as lines:
-            found = list(lines)
+        found = list(lines_of(source))
     else:
         found, source = list(sentences), "a list"
     unique = sorted({text.strip() for text in found} - {""})

@@ -45,7 +45,7 @@ from likewise.context.stage_options import HarvestOptions, Rule, ScoreOptions, S
 from likewise.context.workspace import ContextError, Workspace
 from likewise.errors import counted
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
-from likewise.runs.on_ray import RayExecutor, cluster
+from likewise.runs.on_ray import begun_on_ray, cluster
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.overlap import in_order
 from likewise.runs.parts import Parts
@@ -325,14 +325,14 @@ def _scored(
     if not todo:
         return iter(())
     if workers:
-        score: Any = partial(RayExecutor().submit, _score, pickle.dumps(make_scorer))
+        score: Any = partial(begun_on_ray, _score, pickle.dumps(make_scorer))
     else:
         scorer = make_scorer()
 
     def begin(number: int) -> Callable[[], tuple[int, pa.Table, np.ndarray]]:
         pairs = source.shard(number)
         texts = list(zip(*(pairs[name].to_pylist() for name in ("sentence1", "sentence2")), strict=True))
-        scores = score(texts).result if workers else partial(scorer, texts)
+        scores = score(texts) if workers else partial(scorer, texts)
         return lambda: (number, pairs, scores())
 
     # One shard ahead for each worker: the pairs of all would fill the memory.

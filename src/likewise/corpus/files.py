@@ -7,8 +7,8 @@ import io
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.encodings import BINARY, LineDecoder, named_encoding
+from likewise.corpus.encodings import AUTO, BINARY, LineDecoder, named_encoding
 
 Tick = Callable[[int], None]
 """Called with the bytes of the file on disk that are done."""
+
+STANDARD_INPUT = Path("standard input")
+"""In the place of a file: what is piped into this process."""
 
 LINE_LIMIT = 1 << 20
 """Longest piece of a line, in bytes, that is held at once; a longer line comes in several pieces."""
@@ -83,7 +86,7 @@ def _pieces(stream: Any, path: Path, compression: str | None, options: CorpusOpt
     """
     read = stream.read if compression == "zstd" else stream.read1
     times = options.max_expansion
-    left = max(FREE_EXPANSION, times * path.stat().st_size)
+    left = max(FREE_EXPANSION, times * path.stat().st_size) if compression else 0
     while piece := read(_PIECE):
         left -= len(piece)
         if compression and left < 0:
@@ -164,12 +167,13 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS, *, mend_ends: bool =
     Args:
         mend_ends: also a carriage return alone ends a line, if the file has no other ends, as of an old Macintosh.
     """
+    piped = path is STANDARD_INPUT
     try:
-        raw = path.open("rb")
+        raw: Any = sys.stdin.buffer if piped else path.open("rb")
     except OSError as error:
         raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its permissions") from None
-    with raw:
-        compression = _compression(path, raw.peek(_MAGIC_BYTES)[:_MAGIC_BYTES])
+    with nullcontext() if piped else raw:
+        compression = None if piped else _compression(path, raw.peek(_MAGIC_BYTES)[:_MAGIC_BYTES])
         stream = _decompressed(raw, compression)  # held here: pyarrow's closes the file where it is given up
         pieces = _pieces(stream, path, compression, options)
         head, rest = _first(pieces)
@@ -180,16 +184,6 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS, *, mend_ends: bool =
         if mend_ends and b"\r" in head and b"\n" not in head:
             text = (piece.replace(b"\r", b"\n") for piece in text)
         yield Opened(io.BufferedReader(_Pieces(text), _BUFFER), raw.tell, encoding)
-
-
-def as_utf8(stream: Any, options: CorpusOptions) -> io.BufferedReader:
-    """Return a stream of text as UTF-8; it is not decompressed."""
-    pieces = iter(lambda: stream.read1(_PIECE), b"")
-    head, rest = _first(pieces)
-    encoding = named_encoding(options.encoding, head, len(head) < HEAD)
-    text: Iterator[bytes] = chain([head], rest)
-    text = text if encoding in ("utf-8", BINARY) else _transcoded(text, encoding)
-    return io.BufferedReader(_Pieces(text), _BUFFER)
 
 
 def _first(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
@@ -229,6 +223,8 @@ def numbered_lines(
     tick: Tick | None = None,
     limit: int = LINE_LIMIT,
     told: Callable[[str], None] = lambda encoding: None,
+    *,
+    mend_ends: bool = True,
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, bytes of UTF-8 with the line end) of a file.
 
@@ -236,10 +232,11 @@ def numbered_lines(
 
     Args:
         told: called with the encoding of the file before its first line.
+        mend_ends: as in `reading`.
     """
     number = 1
     rest = b""
-    with _faults(path, lambda: number), reading(path, options, mend_ends=True) as opened:
+    with _faults(path, lambda: number), reading(path, options, mend_ends=mend_ends) as opened:
         told(opened.encoding)
         while raw := opened.stream.readline(limit):
             if number == 1 and not rest and raw.startswith(codecs.BOM_UTF8):
@@ -263,13 +260,25 @@ def numbered_lines(
 
 def strict_lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
     """Yield the lines of a file with their line ends; one that cannot be decoded is a CorpusError."""
+    lines = numbered_lines(path, CorpusOptions(encoding=encoding), limit=sys.maxsize)
+    return (text for _, text in decoded(lines, path, encoding))
+
+
+def decoded(lines: Iterable[tuple[int, bytes]], path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text) of lines, as `numbered_lines` gives them.
+
+    Raises:
+        CorpusError: a line cannot be decoded.
+    """
     decode = LineDecoder(encoding)
-    for number, raw in numbered_lines(path, CorpusOptions(encoding=encoding), limit=sys.maxsize):
+    for number, raw in lines:
         try:
-            yield decode(raw)
+            yield number, decode(raw)
         except UnicodeDecodeError as error:
+            name = "UTF-8" if encoding == AUTO else encoding.upper()
             raise CorpusError(
-                f"{path}:{number}: not {encoding.upper()} ({error.reason}): copy it again or convert it with iconv"
+                f"{path}:{number}: not {name} ({error.reason}): copy it again, convert it with iconv, or name its "
+                "encoding, such as --encoding latin-1"
             ) from None
 
 

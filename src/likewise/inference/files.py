@@ -1,44 +1,42 @@
-"""Encoding of a text file into a file of vectors: in constant memory, in order, and resumable.
-
-A window of lines is a part of the job: `000000.arrow` and so on. Letters of the shapes: S sentences, D embedding.
-"""
+"""Encoding of text files into files of vectors: in constant memory, in order, and resumable."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, counted
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
-from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, list_pieces, open_lines, state_of
+from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import default_prompt, load
 from likewise.inference.policy import settled, text_encoder
-from likewise.inference.shards import Opens, check_shards, to_shards
 from likewise.inference.text_encoder import TextEncoder
+from likewise.inference.text_pieces import STREAM, Piece, check_source, list_pieces, state_of, stream_pieces
 from likewise.inference.tokens import TextSide
-from likewise.inference.vector_parts import EncodedFile, VectorParts
+from likewise.inference.vector_parts import EncodedFile, PartWriter, VectorParts, check_folder
 from likewise.inference.vectors import dimension, undisturbed
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
-from likewise.runs.on_ray import check_workers, cluster
+from likewise.runs.on_ray import begun_on_ray, check_workers, cluster
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
+from likewise.runs.overlap import in_order
 from likewise.runs.plan import Plan
-from likewise.runs.progress import Bar, Progress
+from likewise.runs.progress import Progress
 
-# A window is read, sorted by length and encoded at a time: 8,192 texts, or 16 million characters of longer ones.
-_WINDOW_CHARACTERS = 1 << 24
-_REMEMBERED = 1 << 18  # sentences that are recognised when they occur again, about 40 MB
+Opens = Callable[..., TextEncoder]
+"""Opens the encoder of some texts: of the first of them, how many there are, progress, and the engine of before."""
+Pieces = Iterator[tuple[Piece, int]]
+"""Pieces, and the number of texts that are expected in all."""
+_SAMPLE = 512  # texts on which every worker checks its engine, so that all come to the same one
 
 
 @checked
@@ -62,9 +60,9 @@ def encode_file(
     """Encode a text file with one sentence per line; row i of the output belongs to line i.
 
     The file is read as a stream and written in parts, so that memory does not grow with it. A run that was stopped is
-    resumed where it was, if model and options are the same; a text that has changed is noticed, and encoded again from
-    the first changed window of 8,192 lines on. A sentence that occurs again is encoded once, unless more than 262,144
-    others lie between. The output appears under its name when it is whole, and replaces an older file.
+    resumed where it was, if model and options are the same; windows of 8,192 lines whose text has changed since are
+    encoded again. In one file, a sentence that occurs again is encoded once, unless more than 262,144 others lie
+    between. The output appears under its name when it is whole, and replaces an older file.
 
     Args:
         model: the encoder, or what `load` takes.
@@ -97,17 +95,19 @@ def encode_file(
         raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
     check_workers(on, workers)
     source, out = os.fspath(source), os.fspath(out)
-    reading, progress, pieces = CorpusOptions(field=field, encoding=encoding), Progress(quiet), []
+    reading, progress = CorpusOptions(field=field, encoding=encoding), Progress(quiet)
     form = Path(out).suffix
     is_folder = out.endswith(("/", os.sep)) or Path(out).is_dir() or (out != STREAM and form in ("", ".lance"))
     if on and not is_folder:
         raise LikewiseError(f"--on {on} writes a folder: give --out FOLDER/, not '{out}'")
     if is_folder:
         check_target(out)
-        form = check_shards(Path(out), overwrite)
-        pieces = list_pieces(source, reading, form)
+        form = check_folder(Path(out), overwrite)
+        listed = list_pieces(source, reading, form)
+        pieces: Pieces = zip(listed, repeat(sum(piece.rows or 0 for piece in listed)))
     else:
-        check_lines(source)
+        check_source(source)
+        pieces = stream_pieces(source, reading, progress.tell)
         if out != STREAM:
             check_target(out, "file", overwrite)
         if out != STREAM and form not in (".npy", ".parquet"):
@@ -123,15 +123,14 @@ def encode_file(
         opens: Opens = partial(text_encoder, encoder, choice, **settings)
         size = dimension(encoder)
         if out == STREAM:
-            with open_lines(source, reading, progress.tell) as lines:
-                return _to_stream(opens, size, lines, progress, sys.stdout)
+            return _to_stream(opens, pieces, size, progress)
         options: dict[str, Any] = {"normalize": normalize, "batch_size": batch_size, "form": form}
         options |= {"engine": choice.engine, "precision": choice.precision, "prompt": prompt}
         options |= {"max_seq_length": encoder.max_seq_length, "truncate_dim": encoder.truncate_dim}
         inputs = {"model": fingerprint(encoder)}
         if is_folder:
             options |= reading.to_dict()
-            inputs["text"] = state_of(pieces)
+            inputs["text"] = state_of(listed)
         plan = Plan("encode", options, inputs, defaults=reading.defaults())
         kind: TargetKind = "folder" if is_folder else "file"
         with (
@@ -139,79 +138,79 @@ def encode_file(
             open_job(out, plan, resume=resume, overwrite=overwrite, kind=kind) as job,
             orderly_stop(progress) as stop,
         ):
-            if is_folder:
-                return to_shards(encoder, opens, pieces, reading, job, number, stop)
-            with open_lines(source, reading, progress.tell) as lines:
-                return _to_file(opens, size, lines, job, stop)
+            if job.finished:
+                return EncodedFile(job.finished["rows"], job.finished["dimension"])
+            return _to_parts(encoder, opens, pieces, reading, job, number, stop)
 
 
-def _windows(
-    opens: Opens, lines: Lines, progress: Progress, before: str = ""
-) -> Iterator[tuple[TextEncoder, list[str], Bar]]:
-    """Open the encoder (`before` is that of the run that is resumed), and yield it, lines in windows, and the bar."""
-    windows = lines.windows(WINDOW, _WINDOW_CHARACTERS)
-    first, total = next(windows, ([], 0))
-    encoder = opens(first, total, progress=progress, before=before)
-    with progress.bar("encoding", total) as bar:
-        for window, expected in chain([(first, total)] if first else [], windows):
-            bar.update(total=expected)
-            yield encoder, window, bar
-
-
-def _to_stream(opens: Opens, size: int, lines: Lines, progress: Progress, out: IO[str]) -> EncodedFile:
-    rows = 0
-    for encoder, window, bar in _windows(opens, lines, progress):
-        vectors = encoder(window, bar.advance)
-        # 9 digits give the float32 back.
-        form = "[" + ", ".join(["%.9g"] * vectors.shape[1]) + "]\n"
-        out.writelines(form % tuple(row) for row in vectors.tolist())
-        out.flush()
-        rows += len(window)
+def _to_stream(opens: Opens, pieces: Pieces, size: int, progress: Progress) -> EncodedFile:
+    """Write a JSON array for each text on standard output."""
+    rows, encoder = 0, None
+    # 9 digits give the float32 back.
+    form = "[" + ", ".join(["%.9g"] * size) + "]\n"
+    with progress.bar("encoding") as bar:
+        for piece, total in pieces:
+            texts = list(piece.texts or ())
+            encoder = encoder or opens(texts, total, progress=progress)
+            bar.update(total=total)
+            sys.stdout.writelines(form % tuple(row) for row in encoder(texts, bar.advance).tolist())
+            sys.stdout.flush()
+            rows += len(texts)
     return EncodedFile(rows, size)
 
 
-def _to_file(opens: Opens, size: int, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
-    """Encode the missing parts, join all parts, and return the shape."""
-    parts, before, tell = VectorParts(job), job.notes.get("engine", ""), stop.progress.tell
-    seen: dict[bytes, int] = {}  # sentence to the number of its row
-    position, rows, earlier = 0, 0, sum(parts.counts)
-    for encoder, window, bar in _windows(opens, lines, stop.progress, before):
-        if not rows and before not in ("", encoder.engine):
-            parts.drop_from(0)
-        keys = [digest_of(line) for line in window]
-        if parts.has(position, window):
-            if not rows:
-                tell(f"resuming after {counted(earlier, 'row')}")
-            bar.advance(len(window))
-        else:
-            if rows < earlier:
-                tell(f"the text has changed from line {rows + 1:,} on: it is encoded again from there")
-                earlier = rows
-            parts.drop_from(position)
-            vectors = _with_known(encoder, window, np.array([seen.get(key, -1) for key in keys]), parts, bar)
-            job.note(engine=encoder.engine)
-            parts.add(window, vectors)
-            stop.check(f"after row {rows + len(window):,}")
-        for place, key in enumerate(keys):
-            seen.setdefault(key, rows + place)
-        while len(seen) > _REMEMBERED:
-            del seen[next(iter(seen))]
-        rows += len(window)
-        position += 1
-    parts.drop_from(position)  # the text is shorter now
-    shape = EncodedFile(rows, parts.size if rows else size)
-    parts.join(job.result, shape)
-    job.finish()
-    return shape
+def _to_parts(
+    model: SentenceTransformer,
+    opens: Opens,
+    pieces: Pieces,
+    reading: CorpusOptions,
+    job: Job,
+    workers: int,
+    stop: StopRequest,
+) -> EncodedFile:
+    """Encode the pieces that are not written yet, here or by the workers of a cluster, and make the result of all."""
+    written, progress, before = VectorParts(job, dimension(model)), stop.progress, job.notes.get("engine", "")
+    first, total = next(pieces, (None, 0))
+    texts = next(first.windows(reading), [])[: _SAMPLE if workers else None] if first else []
+    encoder = opens(texts, total, progress=progress, before=before)
+    if before not in ("", encoder.engine):
+        written.parts.drop(*written.parts.facts)
+    job.note(engine=encoder.engine)
+    opened = ModelHandle(model).elsewhere(encoder, texts, total) if workers else lambda: encoder
+    write = PartWriter(opened, reading, written.incoming, written.schema, written.known)
+    if earlier := written.rows:
+        progress.tell(f"resuming after {counted(earlier, 'row')}")
+    names: set[str] = set()
+    with progress.bar("encoding", total or None) as bar:
+
+        def begun() -> Iterator[Callable[[], tuple[Piece, int | None]]]:
+            """Begin to write each piece that is not there."""
+            told = False
+            for piece, expected in chain([(first, total)] if first else [], pieces):
+                bar.update(total=expected or None)
+                names.add(piece.name)
+                work: Callable[[], int] | None = None
+                if not written.has(piece):
+                    work = begun_on_ray(write, piece) if workers else partial(write, piece, bar.advance)
+                    if piece.name in written.parts and not told:
+                        told = True
+                        progress.tell(f"the text has changed from line {piece.start + 1:,} on: it is encoded again")
+                yield partial(_result_of, piece, work)
+
+        done = 0
+        for piece, rows in in_order(begun(), 2 * workers):
+            if rows is not None:
+                written.take(piece, rows)
+            count = written.parts.facts[piece.name]["rows"]
+            if rows is None or workers:
+                bar.advance(count)
+            written.learn(piece)
+            done += count
+            if rows is not None:
+                stop.check(f"after {counted(done, 'row')}")
+    written.parts.drop(*(written.parts.facts.keys() - names))  # the text is shorter now
+    return written.finish(encoder.engine)
 
 
-def _with_known(work: TextEncoder, lines: list[str], known: np.ndarray, parts: VectorParts, bar: Bar) -> np.ndarray:
-    """Return the vectors (S, D) of a window; those of repeated sentences are in known rows, -1 for none."""
-    fresh = np.flatnonzero(known < 0)
-    if len(fresh) == len(lines):
-        return work(lines, bar.advance)
-    found = parts.rows(np.maximum(known, 0))
-    if len(fresh):
-        found[fresh] = work([lines[i] for i in fresh], bar.advance)
-    bar.advance(len(lines) - len(fresh))
-    return found
+def _result_of(piece: Piece, work: Callable[[], int] | None) -> tuple[Piece, int | None]:
+    return piece, work() if work else None

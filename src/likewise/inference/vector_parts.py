@@ -1,22 +1,35 @@
-"""The parts of one output file: the vectors of a window of lines each, and for a table its sentences.
+"""Vectors in parts: each is written whole or not at all, and all of them make one file, a folder or a Lance table.
 
 Letters of the shapes: S sentences, D embedding.
 """
 
-from collections.abc import Sequence
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 
+from likewise.corpus import CorpusOptions
 from likewise.corpus.lines_and_rows import digest_of
-from likewise.runs.job import Job
+from likewise.errors import LikewiseError, require_extra
+from likewise.inference.text_encoder import TextEncoder
+from likewise.inference.text_pieces import Piece
+from likewise.inference.tokens import Step
+from likewise.runs.job import Job, read_record
 from likewise.runs.parts import Parts
+from likewise.runs.whole_files import written_whole
+
+LANCE = ".lance"
+_KNOWN = 1 << 18  # texts whose vectors are looked up if they occur again: 60 MB beside the pages of the files
 
 
 class EncodedFile(NamedTuple):
-    """The result of `encode_file`: the file and its shape."""
+    """The result of `encode_file`: the shape of what was written."""
 
     rows: int
     dimension: int
@@ -36,76 +49,187 @@ def matrix_of(column: Any) -> np.ndarray:
     return flat.reshape(-1, column.type.list_size)
 
 
-class VectorParts:
-    """The rows written so far, one part per window."""
+@dataclass
+class PartWriter:
+    """Encodes pieces and writes a file for each; it can be pickled if `opens` can be.
 
-    def __init__(self, job: Job) -> None:
-        self._parts = Parts(job.work / "parts")
-        self._with_lines = job.target.suffix == ".parquet"
-        self.counts: list[int] = []
-        while (name := _name(len(self.counts))) in self._parts:
-            self.counts.append(self._parts.facts[name]["rows"])
+    Attributes:
+        opens: gives the encoder.
+        reading: how the texts of a piece are read.
+        folder: of the files, whose names say their format: .arrow, .parquet or .lance.
+        schema: their columns, of 'file', 'row', 'sentence' and 'embedding'.
+        known: vectors by the digests of their texts, which are not encoded again.
+    """
+
+    opens: Callable[[], TextEncoder]
+    reading: CorpusOptions
+    folder: Path
+    schema: Any
+    known: Mapping[bytes, np.ndarray]
+
+    def __call__(self, piece: Piece, step: Step = lambda count: None) -> int:
+        """Write the vectors of a piece, and return how many there are; `step` is called with those that are done."""
+        import pyarrow as pa
+
+        rows, encoder = piece.start, self.opens()
+        with written_whole(self.folder / piece.name) as path, _writer(piece.name)(str(path), self.schema) as writer:
+            for texts in piece.windows(self.reading):
+                columns = {"file": [piece.path] * len(texts), "row": range(rows, rows + len(texts)), "sentence": texts}
+                columns["embedding"] = vector_column(self._vectors(encoder, texts, step))
+                batch = [columns[name] for name in self.schema.names]
+                writer.write_batch(pa.record_batch(batch, schema=self.schema))
+                rows += len(texts)
+        return rows - piece.start
+
+    def _vectors(self, encoder: TextEncoder, texts: list[str], step: Step) -> np.ndarray:
+        """Return the vectors (S, D) of texts, of which some may be known."""
+        vectors = [self.known.get(digest_of(text)) for text in texts] if self.known else [None] * len(texts)
+        new = [place for place, vector in enumerate(vectors) if vector is None]
+        if len(new) == len(texts):
+            return encoder(texts, step)
+        if new:
+            encoded = encoder([texts[place] for place in new], step)
+            for place, vector in zip(new, encoded, strict=True):
+                vectors[place] = vector
+        step(len(texts) - len(new))
+        return np.stack(vectors)  # type: ignore[arg-type]
+
+
+class VectorParts:
+    """The parts of a job that encodes: windows of one file, or shards of a folder or a Lance table.
+
+    Args:
+        job: its target is NAME.npy, NAME.parquet, NAME.lance or any other folder.
+        size: the length D of the vectors.
+    """
+
+    def __init__(self, job: Job, size: int) -> None:
+        import pyarrow as pa
+
+        self.job, self.size, self.form = job, size, job.plan.options["form"]
+        self.parts, self.incoming = Parts(job.work / "parts"), (job.work / "incoming").resolve()
+        self.incoming.mkdir(exist_ok=True)
+        self.known: dict[bytes, np.ndarray] = {}
+        """Vectors by the digests of their texts, in the pages of the files: of windows of one file alone."""
+        columns = [("file", pa.string()), ("row", pa.int64()), ("sentence", pa.string())]
+        if job.kind == "file":
+            columns = columns[2:] if self.form == ".parquet" else []
+        self.schema = pa.schema([*columns, ("embedding", pa.list_(pa.float32(), size))])
 
     @property
-    def size(self) -> int:
-        """The length D of the vectors, if there are any."""
-        return int(self._vectors(0).shape[1])
+    def rows(self) -> int:
+        """The number of vectors in all parts."""
+        return sum(facts["rows"] for facts in self.parts.facts.values())
 
-    def has(self, position: int, lines: Sequence[str]) -> bool:
-        """Return whether the part of a window exists and was made from these lines."""
-        wanted = digest_of("\n".join(lines)).hex()
-        return position < len(self.counts) and bool(self._parts.facts[_name(position)]["lines"] == wanted)
+    def has(self, piece: Piece) -> bool:
+        """Return whether a piece was written, with the same texts."""
+        return piece.name in self.parts and self.parts.facts[piece.name]["texts"] == piece.digest
 
-    def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Return rows written earlier, (S, D)."""
-        ends = np.cumsum(self.counts)
-        parts = np.searchsorted(ends, numbers, side="right")
-        found = np.empty((len(numbers), self.size), dtype=np.float32)
-        for part in np.unique(parts):
-            here = parts == part
-            found[here] = self._vectors(part)[numbers[here] - ends[part]]  # counted from the part's end
-        return found
+    def take(self, piece: Piece, rows: int) -> None:
+        """Take the part that was written for a piece."""
+        with self.parts.new(piece.name, rows=rows, texts=piece.digest) as path:
+            try:
+                (self.incoming / piece.name).replace(path)
+            except FileNotFoundError:
+                raise LikewiseError(
+                    f"the shard {piece.name} of a worker is not in {self.incoming}: --out must lie in a folder that "
+                    "all machines of the cluster share"
+                ) from None
 
-    def add(self, lines: Sequence[str], vectors: np.ndarray) -> None:
-        """Write the next part."""
-        import pyarrow as pa
+    def learn(self, piece: Piece) -> None:
+        """Remember the vectors of a window; those of the oldest texts are forgotten."""
+        if piece.texts is not None:
+            for text, vector in zip(piece.texts, self._matrix(piece.name), strict=True):
+                self.known.setdefault(digest_of(text), vector)
+            for key in list(self.known)[: max(0, len(self.known) - _KNOWN)]:
+                del self.known[key]
+
+    def finish(self, engine: str) -> EncodedFile:
+        """Make the result of the parts, and finish the job."""
+        shape = EncodedFile(self.rows, self.size)
+        names = sorted(self.parts.facts)
+        if self.job.kind == "folder":
+            self._link(names)
+            facts = {"rows": shape.rows, "dimension": self.size, "engine": engine, "shards": len(names)}
+            self.job.finish(facts)
+            return shape
+        if self.form == ".parquet":
+            with _writer(self.form)(self.job.result, self.schema) as writer:
+                for name in names:
+                    writer.write_table(self._table(name))
+        else:
+            with self.job.result.open("wb") as file:
+                npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": tuple(shape)})
+                file.writelines(self._matrix(name).tobytes() for name in names)
+        self.job.finish()
+        return shape
+
+    def _link(self, names: list[str]) -> None:
+        """Put the shards into the folder of the result."""
+        shutil.rmtree(self.job.result)  # some of them, after a kill
+        folder = self.job.result / "data" if self.form == LANCE else self.job.result
+        folder.mkdir(exist_ok=True)
+        for name in names:
+            try:
+                os.link(self.parts.path(name), folder / name)
+            except OSError:  # a file system without links
+                shutil.copyfile(self.parts.path(name), folder / name)
+        if self.form == LANCE:
+            _commit(self.job.result, {name: self.parts.facts[name]["rows"] for name in names}, self.schema)
+
+    def _matrix(self, name: str) -> np.ndarray:
+        return matrix_of(self._table(name)["embedding"])
+
+    def _table(self, name: str) -> Any:
         from pyarrow import feather
 
-        columns = {"sentence": pa.array(lines)} if self._with_lines else {}
-        columns["embedding"] = vector_column(vectors)
-        with self._parts.new(_name(len(self.counts)), rows=len(lines), lines=digest_of("\n".join(lines)).hex()) as path:
-            feather.write_feather(pa.table(columns), path, compression="uncompressed")
-        self.counts.append(len(lines))
-
-    def drop_from(self, position: int) -> None:
-        """Remove the parts from a window on, because their lines have changed."""
-        self._parts.drop(*[name for name in self._parts.facts if name >= _name(position)])
-        del self.counts[position:]
-
-    def join(self, path: Path, shape: tuple[int, int]) -> None:
-        """Write all rows as one file."""
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        if self._with_lines:
-            schema = pa.schema([("sentence", pa.string()), ("embedding", pa.list_(pa.float32(), shape[1]))])
-            with parquet.ParquetWriter(path, schema) as writer:
-                for number in range(len(self.counts)):
-                    writer.write_table(self._table(number))
-            return
-        with path.open("wb") as file:
-            npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": tuple(shape)})
-            for number in range(len(self.counts)):
-                file.write(self._vectors(number).tobytes())
-
-    def _vectors(self, number: int) -> np.ndarray:
-        return matrix_of(self._table(number)["embedding"])
-
-    def _table(self, number: int) -> Any:
-        from pyarrow import feather
-
-        return feather.read_table(self._parts.path(_name(number)), memory_map=True)
+        return feather.read_table(self.parts.path(name), memory_map=True)
 
 
-def _name(number: int) -> str:
-    return f"{number:06d}.arrow"
+def check_folder(folder: Path, overwrite: bool) -> str:
+    """Return the ending of the shards of a folder.
+
+    Raises:
+        MissingExtraError: the package that writes them is missing.
+        LikewiseError: a Lance table there has a version of somebody else's, which would hide the one that replaces it.
+    """
+    form = LANCE if folder.suffix == LANCE else ".parquet"
+    _writer(form)
+    own = read_record(folder).get("files", [])
+    versions = [path.relative_to(folder).as_posix() for path in folder.glob("_versions/*.manifest")]
+    if overwrite and not set(versions) <= set(own):
+        raise LikewiseError(f"{folder} was changed since it was encoded (rows or an index): choose another --out")
+    return form
+
+
+def _writer(name: str) -> Callable[[Any, Any], Any]:
+    """Return what opens a file for batches of rows, in the format that a name says."""
+    if name.endswith(LANCE):
+        require_extra("lance", "A folder NAME.lance", "lance")
+        os.environ.setdefault("LANCE_LOG", "error")  # read at the import
+        warnings.filterwarnings("ignore", "lance is not fork-safe")  # Ray forks to start programs alone
+        from lance.file import LanceFileWriter
+
+        return LanceFileWriter
+    if name.endswith(".arrow"):
+        from pyarrow.ipc import new_file
+
+        return new_file
+    from pyarrow.parquet import ParquetWriter
+
+    return ParquetWriter
+
+
+def _commit(folder: Path, rows: Mapping[str, int], schema: Any) -> None:
+    """Make the shards in a folder's `data` the fragments of one Lance table, in the order given."""
+    from lance import LanceDataset, LanceOperation
+    from lance.file import LanceFileReader
+    from lance.fragment import DataFile, FragmentMetadata
+
+    fragments = []
+    columns = list(range(len(schema)))
+    for name, number in rows.items():
+        form: Any = LanceFileReader(str(folder / "data" / name)).metadata()
+        file = DataFile(name, columns, columns, form.major_version, form.minor_version)
+        fragments.append(FragmentMetadata(id=0, files=[file], physical_rows=number))
+    LanceDataset.commit(str(folder), LanceOperation.Overwrite(schema, fragments))

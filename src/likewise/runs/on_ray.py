@@ -1,20 +1,18 @@
-"""Work on a Ray cluster: pieces of a job in actors of Ray Data, and single calls as futures.
+"""Calls of functions by the workers of a Ray cluster: the one way in which likewise uses other machines.
 
-Ray schedules, and repeats what a killed worker had under way. Nothing of likewise is started on the other machines:
-they have it installed, and see the same files.
+Ray schedules the calls, and repeats what a killed worker had under way. Nothing of likewise is started on the other
+machines: they have it installed, and see the same files. The calls are Ray's own tasks and not Ray Data, which wants
+all of its rows before it begins, gives none back in order while it runs, and does not run at a ray:// address.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import socket
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from likewise.errors import LikewiseError, first_line, require_extra
@@ -24,8 +22,7 @@ from likewise.runs.provenance import versions
 HERE = "ray"
 """The cluster of $RAY_ADDRESS; where that is not set, one of this machine alone."""
 _ANSWERS_WITHIN = 10.0
-Piece = dict[str, Any]
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
 class ClusterError(LikewiseError):
@@ -153,103 +150,30 @@ def check_versions(node: str, found: Mapping[str, str]) -> None:
             )
 
 
-def pieces_on_ray(
-    worker: Callable[..., Callable[[Piece], Piece]], arguments: Sequence[Any], pieces: Sequence[Piece], workers: int
-) -> Iterator[Piece]:
-    """Yield what workers make of pieces, in the order in which they are done; needs a `cluster`.
+def begun_on_ray(function: Callable[..., Result], *arguments: Any) -> Callable[[], Result]:
+    """Begin to call a function in a worker of the `cluster`, on a core of its own; return what waits for the result.
 
-    Args:
-        worker: called with the arguments once in each actor, gives the function of a piece.
-        arguments: what can be pickled.
-        pieces: plain values. One whose actor is killed is done again by another.
+    A call whose worker is killed is repeated by another one. What a worker is to keep from one call to the next, such
+    as a model, the function keeps itself (`functools.lru_cache`).
 
     Raises:
-        LikewiseError: a worker raised one.
+        LikewiseError: the function raised it, in what is returned.
     """
-    if not pieces:
-        return
     import ray
 
-    given = (worker, tuple(arguments), [json.dumps(one) for one in pieces], workers)
-    if _is_client():
-        feed: Any = ray.remote(num_cpus=0)(cast(Any, _Feed)).remote(*given)
-        done: Iterator[Any] = iter(lambda: ray.get(feed.next.remote()), None)
-    else:
-        done = _done_pieces(*given)
-    for row in done:
-        found: Piece = json.loads(row)
-        if error := found.get("error"):
-            raise LikewiseError(error)
-        yield found
+    reference = ray.remote(num_cpus=1, max_retries=-1)(_call).remote(function, *arguments)
 
-
-def _is_client() -> bool:
-    """Return whether this process is outside the cluster, at a ray:// address, where Ray Data does not run."""
-    from ray.util.client import ray
-
-    return bool(ray.is_connected())
-
-
-def _done_pieces(worker: Any, arguments: tuple[Any, ...], pieces: list[str], workers: int) -> Iterator[str]:
-    import ray
-
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.print_on_execution_start = False
-    logging.getLogger("ray.data").setLevel("ERROR")  # it tells its own progress
-    rows = [{"piece": one} for one in pieces]
-    dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-        _Actor,
-        fn_constructor_args=(worker, arguments),
-        batch_size=1,
-        compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))),
-        num_cpus=1,
-    )
-    for row in dataset.iter_rows():
-        yield row["done"]
-
-
-class _Feed:
-    """A process in the cluster that runs Ray Data for one outside it."""
-
-    def __init__(self, *given: Any) -> None:
-        self.done = _done_pieces(*given)
-
-    def next(self) -> str | None:
-        """Return the next finished piece of work, None at the end."""
-        return next(self.done, None)
-
-
-class _Actor:
-    """The process of a worker."""
-
-    def __init__(self, worker: Callable[..., Callable[[Piece], Piece]], arguments: tuple[Any, ...]) -> None:
-        self.do: Callable[[Piece], Piece] | None = None
-        self.failure = ""
+    def wait() -> Result:
         try:
-            self.do = worker(*arguments)
-        except LikewiseError as error:  # told once and clearly; as an exception Ray would start the actor again
-            self.failure = str(error)
+            result: Result = ray.get(reference)
+        except ray.exceptions.RayTaskError as error:  # its message is the traceback of the worker
+            if isinstance(error.cause, LikewiseError):
+                raise error.cause from None
+            raise
+        return result
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
-        """Do one piece."""
-        return {"done": [json.dumps(self._done(json.loads(str(piece)))) for piece in batch["piece"]]}
-
-    def _done(self, piece: Piece) -> Piece:
-        if self.do is None:
-            return {"error": self.failure}
-        try:
-            return self.do(piece)
-        except LikewiseError as error:
-            return {"error": str(error)}
+    return wait
 
 
-class RayExecutor(Executor):
-    """The workers of a `cluster` as an executor: each call is a task, which is repeated if its worker is killed."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Start a call."""
-        import ray
-
-        found: Future[Any] = ray.remote(num_cpus=1, max_retries=-1)(fn).remote(*args, **kwargs).future()
-        return found
+def _call(function: Callable[..., Result], *arguments: Any) -> Result:
+    return function(*arguments)

@@ -14,7 +14,7 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.inference.handle import ModelHandle
 from likewise.inference.text_encoder import Item, TextEncoder
 from likewise.runs.job import Job
-from likewise.runs.on_ray import RayExecutor
+from likewise.runs.on_ray import begun_on_ray
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.searching.maxsim import TokenCodec, token_weights
@@ -193,7 +193,7 @@ class PassageEncoder:
         if self._table.has_tokens and self.codec is None:
             return self._fitted(texts)
         if self.workers:
-            return RayExecutor().submit(_encoded, self._elsewhere, texts, self.codec).result
+            return begun_on_ray(_encoded, self._elsewhere, texts, self.codec)
         rows = self._here(texts)
         return lambda: rows
 

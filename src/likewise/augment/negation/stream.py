@@ -8,9 +8,10 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from multiprocessing import connection
 from pathlib import Path
@@ -26,7 +27,7 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError
 from likewise.runs.cache import KeptRows
 from likewise.runs.job import open_job
-from likewise.runs.on_ray import RayExecutor, cluster
+from likewise.runs.on_ray import begun_on_ray, cluster
 from likewise.runs.options import OptionError
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.overlap import in_order
@@ -131,15 +132,16 @@ def negate_corpus(
         if not processes and not on:
             first = list(islice(left, _FIRST))
             left, processes = chain(first, left), (os.cpu_count() or 1) if len(first) == _FIRST else 1
-        pool: Executor | None = RayExecutor() if on else None
+        begin: Callable[..., Callable[[], list[Negation]]] | None = begun_on_ray if on else None
         if not on and processes > 1:
             # A forked process would inherit the threads and locks of torch where that is loaded.
             context = multiprocessing.get_context("spawn")
-            workers, pool = processes, ProcessPoolExecutor(processes, context, initializer=_start)
+            pool = ProcessPoolExecutor(processes, context, initializer=_start)
+            workers, begin = processes, partial(_begun_in, pool)
             # After an error the batches that wait are given up.
             stack.callback(pool.shutdown, wait=True, cancel_futures=True)
         batches = iter(lambda: list(islice(left, batch_size)), [])
-        begun = (_begun(batch, store, counts, model, pool) for batch in batches)
+        begun = (_begun(batch, store, counts, model, begin) for batch in batches)
         for done in in_order(begun, _AHEAD * workers):
             lines.write("".join(_line(negation) for negation in done).encode())
             lines.flush()
@@ -236,7 +238,11 @@ def _resume(lines: IO[bytes], sentences: Iterator[str], counts: NegationCounts) 
 
 
 def _begun(
-    batch: list[str], store: KeptRows | None, counts: NegationCounts, model: str, pool: Executor | None
+    batch: list[str],
+    store: KeptRows | None,
+    counts: NegationCounts,
+    model: str,
+    begin: Callable[..., Callable[[], list[Negation]]] | None,
 ) -> Callable[[], list[Negation]]:
     """Begin to parse the sentences of a batch that are not in the cache, and return what gives all negations."""
     keys = {sentence: digest_of(sentence) for sentence in batch}
@@ -245,16 +251,22 @@ def _begun(
     missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
     counts.cached += len(batch) - len(missing)
     counts.parsed += len(missing)
-    work = pool.submit(negate_batch, missing, model=model) if pool is not None and missing else None
+    negate: Callable[[], list[Negation]] = partial(negate_batch, missing, model=model)
+    if begin is not None and missing:
+        negate = begin(negate)
 
     def finished() -> list[Negation]:
-        new = work.result() if work is not None else negate_batch(missing, model=model) if missing else []
+        new = negate() if missing else []
         if store is not None and new:
             store.put({keys[one.sentence]: [one.negation, one.reason, one.rule] for one in new})
         found = known | {negation.sentence: negation for negation in new}
         return [found[sentence] for sentence in batch]
 
     return finished
+
+
+def _begun_in(pool: ProcessPoolExecutor, work: Callable[[], list[Negation]]) -> Callable[[], list[Negation]]:
+    return pool.submit(work).result
 
 
 def _start() -> None:

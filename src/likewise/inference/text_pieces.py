@@ -1,0 +1,278 @@
+"""The texts to encode in pieces: windows of a stream of lines, or parts of files that a worker reads by itself.
+
+Every line is one text, an empty line the empty text, so that row i belongs to line i. Only the line break and a byte
+order mark are taken off, and only '\\n' and '\\r\\n' end a line, as `wc -l` counts. With a `field` in the options each
+line is a JSON object, and the text is that field of it.
+"""
+
+import io
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from likewise.corpus import CorpusOptions
+from likewise.corpus.encodings import AUTO, BINARY, named_encoding
+from likewise.corpus.files import HEAD, STANDARD_INPUT, check_ends, decoded, numbered_lines
+from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
+from likewise.errors import LikewiseError, first_line
+
+WINDOW = 8192
+"""Texts that are held, encoded and written at a time."""
+STREAM = "-"
+"""Standard input or output, in the place of a file."""
+_WINDOW_CHARACTERS = 1 << 24
+_COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".xz")
+_USUAL = ("sentence", "text")
+"""Columns of a Parquet file that are taken if no field is named."""
+_UNKNOWN_TOTAL = 16  # windows that a stream is taken to have if it has more than one
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Texts that are encoded and written as one part.
+
+    Attributes:
+        name: of the part.
+        path: the file of the texts, or its URL in an object store (s3://, gs://, abfs://), which pyarrow reads.
+        start: the line or row of the first text in its file, from 0.
+        rows: how many texts there are; None if nobody has counted them.
+        texts: the texts themselves, of a stream; otherwise they are in the file:
+        begin, size: in so many bytes from there; or
+        group, column: in this group of rows of a Parquet file; or, if nothing is given, in the whole of it.
+    """
+
+    name: str
+    path: str
+    start: int = 0
+    rows: int | None = None
+    texts: tuple[str, ...] | None = None
+    begin: int = 0
+    size: int | None = None
+    group: int | None = None
+    column: str = ""
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of the texts of a stream; "" if they are in a file, which is known by its state."""
+        return digest_of("\n".join(self.texts)).hex() if self.texts is not None else ""
+
+    def windows(self, options: CorpusOptions) -> Iterator[list[str]]:
+        """Yield the texts in windows."""
+        if self.texts is not None:
+            yield list(self.texts)
+            return
+        with _readable(self.path):
+            yield from _windows(self._read(options))
+
+    def _read(self, options: CorpusOptions) -> Iterator[str]:
+        if self.group is not None:
+            yield from self._rows_of_group()
+        elif self.size is not None:
+            files, inside = _files(self.path)
+            with files.open_input_file(inside) as file:
+                file.seek(self.begin)
+                lines = io.BytesIO(file.read(self.size)).readlines()
+            yield from _texts(enumerate(lines, self.start + 1), self.path, options)
+        elif "://" not in self.path:
+            yield from lines_of(self.path, options)
+        else:
+            from pyarrow import fs
+
+            with tempfile.TemporaryDirectory(prefix="likewise-") as folder:
+                copy = Path(folder, Path(self.path).name)
+                files, inside = _files(self.path)
+                fs.copy_files(inside, str(copy), files, fs.LocalFileSystem())
+                yield from lines_of(str(copy), options)
+
+    def _rows_of_group(self) -> Iterator[str]:
+        rows = _parquet(self.path).read_row_group(self.group, columns=[self.column]).column(0).to_pylist()
+        for row, text in enumerate(rows, start=self.start + 1):
+            if text is not None and not isinstance(text, str):
+                raise LikewiseError(
+                    f"{self.path}, row {row}: {self.column} is not a text: name the column with --field"
+                )
+            yield text or ""
+
+
+def lines_of(
+    path: str,
+    options: CorpusOptions | None = None,
+    read: Callable[[int], None] | None = None,
+    tell: Callable[[str], None] = lambda sentence: None,
+) -> Iterator[str]:
+    """Yield the texts of the lines of a file: plain, .gz, .bz2, .zst, a pipe, or '-' for standard input.
+
+    Args:
+        read: is called now and then with the number of bytes on disk that are read.
+        tell: is told the encoding, if it is not UTF-8 and was not named.
+    """
+    options = options or CorpusOptions()
+    check_source(path)
+    file = STANDARD_INPUT if path == STREAM else Path(path)
+
+    def opened(encoding: str) -> None:
+        if options.encoding == AUTO and encoding not in ("utf-8", BINARY):
+            tell(f"{path}: read as {encoding}, since it is not UTF-8")
+
+    lines = numbered_lines(file, options, read, sys.maxsize, opened, mend_ends=False)
+    return _texts(lines, str(file), options)
+
+
+def check_source(path: str) -> None:
+    """Raise a LikewiseError if there is no such file, before anything else takes time."""
+    if path != STREAM:
+        if not Path(path).exists() or Path(path).is_dir():
+            raise LikewiseError(f"There is no file '{path}'.")
+        check_ends(Path(path))
+
+
+def stream_pieces(
+    path: str, options: CorpusOptions, tell: Callable[[str], None] = lambda sentence: None
+) -> Iterator[tuple[Piece, int]]:
+    """Yield the windows of a file or a stream as pieces, and the expected number of texts in all."""
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    done, start = 0, 0
+
+    def read(position: int) -> None:
+        nonlocal done
+        done = position
+
+    for number, window in enumerate(_windows(lines_of(path, options, read, tell))):
+        piece = Piece(f"{number:06d}.arrow", path, start, len(window), tuple(window))
+        start += len(window)
+        if len(window) < WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS:  # the last one
+            total = start
+        else:
+            total = max(start, round(start * size / done) if size and done else _UNKNOWN_TOTAL * WINDOW)
+        yield piece, total
+
+
+def list_pieces(source: str, options: CorpusOptions, ending: str = ".parquet") -> list[Piece]:
+    """Return the pieces of a file, of all files of a folder (by name), or of a pattern of files.
+
+    A piece is a range of lines, a group of rows, or a whole file that cannot be cut, such as a compressed one. The
+    rows of each file are numbered by themselves.
+
+    Args:
+        ending: of the name of a piece.
+    """
+    pieces: list[Piece] = []
+    for number, path in enumerate(_paths(source)):
+        with _readable(path):
+            places = _row_groups(path, options) if path.endswith(".parquet") else _ranges(path, options)
+            pieces += [Piece(f"{number:05d}-{i:06d}{ending}", path, **place) for i, place in enumerate(places)]
+    return pieces
+
+
+def state_of(pieces: Sequence[Piece]) -> str:
+    """Return a fingerprint of the files' names, cuts, sizes and times."""
+    stats = [Path(piece.path).stat() if "://" not in piece.path else None for piece in pieces]
+    states = [stat and (stat.st_size, stat.st_mtime_ns) for stat in stats]
+    return digest_of(repr([*zip(pieces, states, strict=True)])).hex()
+
+
+def _windows(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Yield windows of texts: `WINDOW` of them, or 16 million characters of longer ones."""
+    window: list[str] = []
+    characters = 0
+    for text in texts:
+        window.append(text)
+        characters += len(text)
+        if len(window) >= WINDOW or characters >= _WINDOW_CHARACTERS:
+            yield window
+            window, characters = [], 0
+    if window:
+        yield window
+
+
+def _texts(lines: Iterable[tuple[int, bytes]], path: str, options: CorpusOptions) -> Iterator[str]:
+    """Yield the texts of numbered lines."""
+    for number, line in decoded(lines, Path(path), options.encoding):
+        text = line.removesuffix("\n").removesuffix("\r")
+        if options.field and text:
+            row = json_object(text, f"{path}:{number}")
+            text = without_surrogates(field_text(Path(path), number, row, options.field))
+        yield text
+
+
+def _paths(source: str) -> list[str]:
+    from pyarrow import fs
+
+    here, scheme = Path(source), source.partition("://")[0] if "://" in source else ""
+    if source == STREAM or here.is_fifo():
+        raise LikewiseError(f"{source} is a pipe, which is not read in pieces: save the text, or give --out NAME.npy")
+    if not scheme and "*" in here.name and not here.exists():
+        paths = [str(path.resolve()) for path in sorted(here.parent.glob(here.name))]
+    else:
+        with _readable(source):
+            files, inside = _files(source if scheme else str(here.resolve()))
+            entries = [files.get_file_info(inside)]
+            if entries[0].type == fs.FileType.Directory:
+                entries = files.get_file_info(fs.FileSelector(inside, recursive=True))
+                entries = [entry for entry in entries if entry.base_name[0] not in "._"]
+            names = sorted((entry.path for entry in entries if entry.is_file), key=lambda name: name.split("/"))
+            paths = [f"{scheme}://{name}" if scheme else name for name in names]
+    if not paths:
+        raise LikewiseError(f"There is no file '{source}'.")
+    return paths
+
+
+def _files(path: str) -> tuple[Any, str]:
+    """Return the file system of an absolute path or a URL, and the path in it."""
+    from pyarrow import fs
+
+    system, inside = fs.FileSystem.from_uri(path)
+    return system, inside
+
+
+def _parquet(path: str) -> Any:
+    from pyarrow import parquet
+
+    files, inside = _files(path)
+    return parquet.ParquetFile(inside, filesystem=files)
+
+
+def _row_groups(path: str, options: CorpusOptions) -> Iterator[dict[str, Any]]:
+    file = _parquet(path)
+    names = file.schema_arrow.names
+    column = options.field or next((name for name in _USUAL if name in names), None)
+    if column not in names:
+        raise LikewiseError(f"{path} has no column {column or 'text'!r}: name one of {', '.join(names)} with --field")
+    start = 0
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        yield {"group": group, "column": column, "start": start, "rows": rows}
+        start += rows
+
+
+def _ranges(path: str, options: CorpusOptions) -> Iterator[dict[str, Any]]:
+    """Yield ranges of bytes that hold a window of lines each, or the whole of a file that cannot be cut."""
+    files, inside = _files(path)
+    with files.open_input_stream(inside) as stream:
+        head = b"" if path.endswith(_COMPRESSED) else stream.read(HEAD)
+    if not head or named_encoding(options.encoding, head, len(head) < HEAD) != "utf-8":
+        yield {}
+        return
+    begin = start = size = rows = 0
+    with files.open_input_stream(inside) as stream:
+        for line in io.BufferedReader(stream):
+            size, rows = size + len(line), rows + 1
+            if rows == WINDOW:
+                yield {"begin": begin, "size": size, "start": start, "rows": rows}
+                begin, start, size, rows = begin + size, start + rows, 0, 0
+    if rows:
+        yield {"begin": begin, "size": size, "start": start, "rows": rows}
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise LikewiseError(f"{path} cannot be read ({first_line(error)}): copy it again, or leave it out") from None
