@@ -1,6 +1,5 @@
 """One local cluster for all that runs on one: to start it takes longer than what it does here."""
 
-import json
 import os
 import signal
 import sys
@@ -80,19 +79,6 @@ def test_an_index_has_the_passages_and_vectors_of_one_process(local, notes, save
     np.testing.assert_allclose([there[text] for text in here], list(here.values()), atol=1e-6)
 
 
-def test_negations_are_those_of_one_process(local, sentences, tmp_path):
-    pytest.importorskip("spacy", reason="needs the extra 'negation'")
-    from likewise.augment.negation import negate_corpus
-
-    for on in (None, "ray"):
-        negate_corpus(
-            sentences[:20], tmp_path / f"{on}.jsonl", batch_size=8, cache=False, on=on, workers=1 if on else None
-        )
-    here, there = ((tmp_path / f"{on}.jsonl").read_text().splitlines() for on in (None, "ray"))
-    assert len(here) == 20
-    assert list(map(json.loads, there)) == list(map(json.loads, here))
-
-
 class KilledOnce(PartWriter):
     """A worker whose process dies in the middle of a piece, the first time that the piece is done."""
 
@@ -119,24 +105,6 @@ def test_what_a_killed_worker_had_under_way_is_done_again(local, saved_model, co
     assert rows["sentence"].to_pylist() == corpus_file.read_text().splitlines()
     assert rows["row"].to_pylist() == list(range(400))
     assert sorted(path.name for path in out.iterdir() if path.suffix != ".parquet") == ["likewise.json"]
-
-
-def test_a_harvest_has_the_bytes_of_one_process(local, sentences, tiny_base, tmp_path):
-    from likewise.context import HarvestOptions, ScoreOptions, StatesOptions, build_index, harvest, read_states
-
-    articles = tmp_path / "articles.jsonl"
-    rows = [{"id": i, "sections": [{"paragraphs": [" ".join(sentences[i : i + 8])]}]} for i in range(0, 160, 8)]
-    articles.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    build_index(tmp_path / "work", articles, quiet=True)
-    read_states(tmp_path / "work", StatesOptions(encoder=str(tiny_base)), quiet=True)
-    asked = HarvestOptions(pairs=80, ranks=(1, 4), random=2, anchors=5)
-    score = ScoreOptions(terms=("cosine", "words"))
-    for on in (None, "ray"):
-        out, workers = tmp_path / str(on), 1 if on else None
-        harvest(tmp_path / "work", asked, score=score, out=out, on=on, workers=workers, quiet=True)
-    here, there = (sorted((tmp_path / on).glob("*.parquet")) for on in ("None", "ray"))
-    assert len(here) > 1
-    assert [(path.name, path.read_bytes()) for path in there] == [(path.name, path.read_bytes()) for path in here]
 
 
 def fails():

@@ -209,10 +209,6 @@ def harvest(
     work: Work,
     out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
     shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
-    on: Annotated[
-        Optional[str], typer.Option(help="A Ray cluster: ray, or its address, such as ray://head:10001.")
-    ] = None,
-    workers: Annotated[Optional[int], typer.Option(help="Workers of the cluster; one on each core by default.")] = None,
     preset: KindOfModels = "frozen",
     config: Config = None,
     assignments: Set = None,
@@ -227,8 +223,6 @@ def harvest(
         selection=sections["selection"],
         out=out,
         shard=shard,
-        on=on,
-        workers=workers,
         overwrite=overwrite,
     )
     counts = result.summary

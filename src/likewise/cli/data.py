@@ -7,7 +7,7 @@ import typer
 from typer import Argument, Option
 
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.shared_options import OverwriteOption, QuietOption, ReplaceOption, WorkersOption, given
+from likewise.cli.shared_options import OverwriteOption, QuietOption, ReplaceOption, given
 from likewise.errors import counted
 
 
@@ -27,11 +27,6 @@ def negate(
     batch_size: Annotated[int, Option(help="Sentences that a process parses, and that are written, at a time.")] = 512,
     overwrite: OverwriteOption = False,
     cache: Annotated[bool, Option(help="Read known negations from the cache, and keep the new ones there.")] = True,
-    on: Annotated[
-        Optional[str],
-        Option(help="'ray', or the address of a Ray cluster, whose workers parse in place of processes."),
-    ] = None,
-    workers: WorkersOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Negate every sentence of a corpus, and write one row for each, in order."""

@@ -21,7 +21,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -74,34 +74,6 @@ class Memory(NamedTuple):
         return Memory(self.values, self.mask & ~torch.as_tensor(left_out, device=self.mask.device).reshape(-1, 1))
 
 
-class Generating(Protocol):
-    """A source of the generators' terms."""
-
-    sample: int
-    """Contexts of the corpus over which it can afford to take a sentence's mean."""
-
-    def terms(
-        self,
-        states: States,
-        sentences: Sequence[str],
-        cells: np.ndarray,
-        wanted: Sequence[bool],
-        pmi: bool,
-        advance: Callable[[int], object],
-    ) -> np.ndarray:
-        """Return the terms of the centre, the left and the right (K, 3) of sentences in contexts of a store.
-
-        Args:
-            states: those of the store.
-            sentences: S sentences.
-            cells: (K, 2), the index of a sentence and the number of a context, in the order of the contexts.
-            wanted: which of the three; the others are 0.
-            pmi: less what each is without the sentence.
-            advance: told how many cells were done.
-        """
-        ...
-
-
 class Generators(nn.Module):
     """Three conditional models: p(centre | left, right), p(left | centre, right), p(right | left, centre).
 
@@ -113,6 +85,7 @@ class Generators(nn.Module):
     at_once: int
     """Words whose distributions over all words are held at a time."""
     sample = 64
+    """Contexts of the corpus over which it can afford to take a sentence's mean."""
 
     def __init__(self, pieces: np.ndarray, size: int) -> None:
         super().__init__()
@@ -164,7 +137,16 @@ class Generators(nn.Module):
         pmi: bool,
         advance: Callable[[int], object],
     ) -> np.ndarray:
-        """Return the terms of the centre, the left and the right (K, 3), see `Generating`."""
+        """Return the terms of the centre, the left and the right (K, 3) of sentences in contexts of a store.
+
+        Args:
+            states: those of the store.
+            sentences: S sentences.
+            cells: (K, 2), the index of a sentence and the number of a context, in the order of the contexts.
+            wanted: which of the three; the others are 0.
+            pmi: less what each is without the sentence.
+            advance: told how many cells were done.
+        """
         readings, terms = states.read(sentences), np.zeros((len(cells), 3))
         begins = np.flatnonzero(np.diff(cells[:, 1], prepend=-1))[::_CONTEXTS]
         for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True):
@@ -215,8 +197,8 @@ class Generators(nn.Module):
             cells = order[begin : begin + max(1, self.at_once // max(1, longest))]
             begin += len(cells)
             longest = int(lengths[own[cells]].max())
-            given = [memory.take(of[i][cells]) for i, memory in enumerate(memories)]
-            logs = self.log_probabilities(task, given, targets[own[cells], :longest]).double().cpu()
+            sources = [memory.take(of[i][cells]) for i, memory in enumerate(memories)]
+            logs = self.log_probabilities(task, sources, targets[own[cells], :longest]).double().cpu()
             means[cells] = logs.sum(dim=1) / lengths[own[cells]].clamp(min=1)
         return means
 
@@ -244,7 +226,7 @@ class LogBilinear(Generators):
 
     @torch.no_grad()
     def start(self, counts: np.ndarray, embeddings: np.ndarray) -> None:
-        """Set the bias to log frequencies, and word vectors to the principal directions of given ones."""
+        """Set the bias to log frequencies, and word vectors to the principal directions of the embeddings."""
         self.bias.copy_(torch.from_numpy(np.log((counts + 1) / (counts + 1).sum())))
         left, values, _ = np.linalg.svd(embeddings - embeddings.mean(axis=0), full_matrices=False)
         leading = (left * values)[:, : self.rank]
@@ -418,7 +400,7 @@ def _build(options: GeneratorOptions, states: States, pieces: np.ndarray) -> Gen
     return transformers.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def load_generators(stage: Stage, states: States) -> Generating:
+def load_generators(stage: Stage, states: States) -> Generators | PretrainedGenerators:
     """Return the generators of a workspace, in evaluation mode."""
     options = GeneratorOptions(**stage.record["plan"]["options"])
     if options.reads == "pretrained":

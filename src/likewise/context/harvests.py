@@ -27,13 +27,11 @@ import hashlib
 import itertools
 import math
 import os
-import pickle
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,9 +43,7 @@ from likewise.context.stage_options import HarvestOptions, Rule, ScoreOptions, S
 from likewise.context.workspace import ContextError, Workspace
 from likewise.errors import counted
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
-from likewise.runs.on_ray import begun_on_ray, cluster
 from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.overlap import in_order
 from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -184,8 +180,6 @@ def harvest(
     selection: SelectionOptions | None = None,
     out: str | Path | None = None,
     shard: str = "1/1",
-    on: str | None = None,
-    workers: int | None = None,
     resume: Resume = "auto",
     overwrite: bool = False,
     quiet: bool = False,
@@ -198,22 +192,18 @@ def harvest(
         score, selection: as in `likewise.context.open_origin`.
         out: the folder of the harvest; `harvest` in the workspace by default.
         shard: the share of this machine, "number/machines".
-        on: let a Ray cluster score: "ray", or its address as ray://head:10001. The workspace lies in a folder that all
-            its machines see.
-        workers: of the cluster; one on each core by default.
         resume, overwrite: as in `likewise.runs.job.open_job`.
         quiet: show nothing.
 
     Raises:
         ContextError: a stage is missing or stale, or there is no such share.
         JobError: the folder holds a harvest of other pairs or scores.
-        ClusterError: the cluster cannot be used.
         Stopped: a stop was asked for.
     """
-    from likewise.context.origin import stages_read, with_weights
+    from likewise.context.origin import open_origin, stages_read, with_weights
     from likewise.context.states import States
 
-    work, workspace, progress = Path(work).resolve() if on else Path(work), Workspace(work), Progress(quiet)
+    work, workspace, progress = Path(work), Workspace(work), Progress(quiet)
     machine, options = parse_shard(shard), options or HarvestOptions()
     selection, states = selection or SelectionOptions(), States(workspace)
     score = with_weights(work, states, score or ScoreOptions(), selection, progress)
@@ -223,35 +213,30 @@ def harvest(
         progress.tell("no context is read: only terms of the encoder alone have a weight")
     progress.tell("reading the sentences of the index")
     vectors = states.vectors if states.vectors.shape[1] else tfidf(states.ids, states.starts, states.idf)
+
+    def open_scorer() -> ScoreFunction:
+        origin = open_origin(work, score, selection)
+
+        def scores(pairs: Sequence[SentencePair]) -> np.ndarray:
+            origin.forget()  # scores do not depend on the shards before: a resumed harvest has the same bytes
+            return origin(pairs)
+
+        return scores
+
     return score_shards(
         PairSource(states.store.texts(), options, vectors),
         out or work / "harvest",
-        partial(_open_scorer, work, score, selection),
+        open_scorer,
         asked={
             "score": {name: score.to_dict()[name] for name in ("form", "weights")},
             "selection": selection.to_dict(),
         },
         inputs={name: stage.fingerprint for name, stage in stages.items()},
         machine=machine,
-        on=on,
-        workers=workers,
         progress=progress,
         resume=resume,
         overwrite=overwrite,
     )
-
-
-def _open_scorer(work: Path, score: ScoreOptions, selection: SelectionOptions) -> ScoreFunction:
-    """Return a scorer whose scores do not depend on the shards before: a resumed harvest has the same bytes."""
-    from likewise.context.origin import open_origin
-
-    origin = open_origin(work, score, selection)
-
-    def scores(pairs: Sequence[SentencePair]) -> np.ndarray:
-        origin.forget()
-        return origin(pairs)
-
-    return scores
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -269,24 +254,21 @@ def parse_shard(text: str) -> tuple[int, int]:
 def score_shards(
     source: PairSource,
     out: str | Path,
-    make_scorer: Callable[[], ScoreFunction],
+    open_scorer: Callable[[], ScoreFunction],
     *,
     progress: Progress,
     asked: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
     machine: tuple[int, int] = (1, 1),
-    on: str | None = None,
-    workers: int | None = None,
     resume: Resume = "auto",
     overwrite: bool = False,
 ) -> HarvestResult:
     """Score the pairs of a source, shard by shard.
 
     Args:
-        make_scorer: called once in each process; on Ray, a function that can be pickled.
+        open_scorer: called once, if there is a shard to score.
         asked, inputs: options and fingerprints that the scores depend on, for the plan.
         machine: number and count of the machines that share the work.
-        on, workers: as in `harvest`.
     """
     out, (number, machines) = Path(out), machine
     options = {"harvest": source.options.to_dict(), **(asked or {}), "machines": machines}
@@ -296,58 +278,29 @@ def score_shards(
         _check_parts(out, plan)
         out.mkdir(parents=True, exist_ok=True)
     mine = range(number - 1, source.shards, machines)
-    with ExitStack() as stack:
-        on_ray = stack.enter_context(cluster(on, workers))
-        job = stack.enter_context(open_job(folders[number - 1], plan, resume=resume, overwrite=overwrite))
-        stop = stack.enter_context(orderly_stop(progress))
+    folder = folders[number - 1]
+    with open_job(folder, plan, resume=resume, overwrite=overwrite) as job, orderly_stop(progress) as stop:
         if not job.finished:
             shards = Parts(job.result)
             todo = [k for k in mine if shard_name(k) not in shards]
-            begun, pairs = time.monotonic(), 0
+            scorer = open_scorer() if todo else None
+            begun, scored = time.monotonic(), 0
             with progress.bar("scoring shards", len(mine), done=len(mine) - len(todo)) as bar:
-                for k, drawn, scores in _scored(source, todo, make_scorer, on_ray):
+                for k in todo:
+                    assert scorer is not None
+                    pairs = source.shard(k)
+                    texts = (pairs[name].to_pylist() for name in ("sentence1", "sentence2"))
+                    scores = scorer(list(zip(*texts, strict=True)))
                     with shards.new(shard_name(k)) as path:
-                        _write(path, drawn, scores)
-                    pairs += len(drawn)
+                        _write(path, pairs, scores)
+                    scored += len(pairs)
                     bar.advance()
-                    bar.update(note=f"{60 * pairs / (time.monotonic() - begun):,.0f} pairs a minute")
+                    bar.update(note=f"{60 * scored / (time.monotonic() - begun):,.0f} pairs a minute")
                     stop.check(f"after {bar.done} of {len(mine)} shards")
             job.finish(_summary([job.result]))
         record = job.finished or {}
     missing = [folder for folder in folders if not read_record(folder)]
     return HarvestResult(out, record, None if missing else _summary(folders))
-
-
-def _scored(
-    source: PairSource, todo: Sequence[int], make_scorer: Callable[[], ScoreFunction], workers: int
-) -> Iterator[tuple[int, pa.Table, np.ndarray]]:
-    """Yield each shard with its scores, in their order, by this process or by the workers of a Ray cluster."""
-    if not todo:
-        return iter(())
-    if workers:
-        score: Any = partial(begun_on_ray, _score, pickle.dumps(make_scorer))
-    else:
-        scorer = make_scorer()
-
-    def begin(number: int) -> Callable[[], tuple[int, pa.Table, np.ndarray]]:
-        pairs = source.shard(number)
-        texts = list(zip(*(pairs[name].to_pylist() for name in ("sentence1", "sentence2")), strict=True))
-        scores = score(texts) if workers else partial(scorer, texts)
-        return lambda: (number, pairs, scores())
-
-    # One shard ahead for each worker: the pairs of all would fill the memory.
-    return in_order(map(begin, todo), 2 * workers)
-
-
-@lru_cache(maxsize=1)
-def _scorer(make_scorer: bytes) -> ScoreFunction:
-    """Return the scorer of a worker, which keeps it."""
-    made: ScoreFunction = pickle.loads(make_scorer)()
-    return made
-
-
-def _score(make_scorer: bytes, pairs: list[SentencePair]) -> np.ndarray:
-    return _scorer(make_scorer)(pairs)
 
 
 def shard_name(number: int) -> str:

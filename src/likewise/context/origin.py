@@ -57,9 +57,10 @@ import numpy as np
 import torch
 
 from likewise.context.discriminator import CachedRanker
-from likewise.context.generators import Generating, load_generators
+from likewise.context.generators import Generators, load_generators
 from likewise.context.harvests import PairSource, SentencePair, tfidf
 from likewise.context.index import RETRIEVAL, ChunkStore, Retrieval
+from likewise.context.pretrained import PretrainedGenerators
 from likewise.context.stage_options import FEATURES, TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.states import SentenceReading, States
 from likewise.context.workspace import QUIET, ContextError, Workspace
@@ -200,7 +201,7 @@ class TermScorer:
 
     def __init__(
         self,
-        open_generators: Callable[[], Generating],
+        open_generators: Callable[[], Generators | PretrainedGenerators],
         ranker: CachedRanker,
         options: ScoreOptions,
         progress: Progress = QUIET,
@@ -214,7 +215,7 @@ class TermScorer:
         self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
 
     @cached_property
-    def generators(self) -> Generating:
+    def generators(self) -> Generators | PretrainedGenerators:
         """The generators, opened at their first use."""
         return self._open_generators()
 
@@ -274,8 +275,7 @@ class TermScorer:
             if any(wanted[1:]):
                 asked = [bool(weight) for weight in wanted[1:]]
                 terms[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, bar.advance)
-            else:
-                bar.advance(len(cells))
+            bar.update(len(cells))
         return terms
 
 
@@ -629,7 +629,7 @@ class Origin:
     def scorer(self) -> TermScorer:
         """The scorer of the terms of equation 3."""
 
-        def generators() -> Generating:
+        def generators() -> Generators | PretrainedGenerators:
             return load_generators(self.workspace.require("generators"), self.states)
 
         return TermScorer(generators, self.finder.ranker, self.options, self.progress)

@@ -229,10 +229,10 @@ class PretrainedGenerators:
     """
 
     sample = 8
+    _advance: Callable[[int], object] = staticmethod(lambda count: None)
 
     def __init__(self, name: str, given: Conditioning = "near", keep: bool = True) -> None:
         self.given, self.scorer = given, CausalScorer(CausalModel(name), keep)
-        self._progress = SharedProgress(lambda count: None, 1)
 
     @property
     def identity(self) -> str:
@@ -248,7 +248,7 @@ class PretrainedGenerators:
         pmi: bool,
         advance: Callable[[int], object] = lambda count: None,
     ) -> np.ndarray:
-        """Return the terms of the centre, the left and the right (K, 3), see `Generating`."""
+        """Return the terms of the centre, the left and the right (K, 3), see `Generators.terms`."""
         contexts, of = np.unique(cells[:, 1], return_inverse=True)
         lefts, rights = states.store.side_texts(contexts, 1 if self.given == "near" else None)
         rows = np.stack([cells[:, 0], of.reshape(-1)], axis=1)
@@ -270,32 +270,24 @@ class PretrainedGenerators:
             cells: (K, 2), the index of a sentence and of a context.
             wanted: which of the three; the others are 0.
             pmi: less what each is without the sentence.
-            advance: told how many cells were done.
+            advance: told how many cells the first pass of the model has done, the longest of two or three.
         """
-        self._progress = SharedProgress(advance, {"near": 2, "both": 3}[self.given])
+        self._advance = advance
         logs = (self._near if self.given == "near" else self._both)(sentences, lefts, rights, cells, wanted, pmi)
         s, c = cells.T
         lengths = [self.scorer.lengths(texts)[rows] for texts, rows in ((sentences, s), (lefts, c), (rights, c))]
-        self._progress.finish(len(cells))
         means = np.stack([log / np.maximum(length, 1) for log, length in zip(logs, lengths, strict=True)], axis=1)
         return np.where(np.asarray(wanted), means, 0.0)
 
     def _alone(self, texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
         """Return log p of the texts of some rows with nothing before them: (K,)."""
-        cells = np.stack([np.zeros_like(rows), rows], axis=1)
-        return self._behind([""], texts, cells, advance=lambda count: None)[:, 0]
+        return self._behind([""], texts, np.stack([np.zeros_like(rows), rows], axis=1))[:, 0]
 
-    def _behind(
-        self,
-        before: Sequence[str],
-        texts: Sequence[str],
-        rows: np.ndarray,
-        advance: Callable[[int], object] | None = None,
-    ) -> np.ndarray:
+    def _behind(self, before: Sequence[str], texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
         """Return log p of texts behind others (K, P) for rows (K, 1 + P), each computed once."""
         distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-        sums = self.scorer.sums(before, texts, distinct, advance or self._progress.advance)
-        return sums[inverse.reshape(-1)]
+        advance, self._advance = self._advance, lambda count: None
+        return self.scorer.sums(before, texts, distinct, advance)[inverse.reshape(-1)]
 
     def _near(
         self,
@@ -372,29 +364,3 @@ class PretrainedGenerators:
 
 def _perplexity(means: np.ndarray, lengths: np.ndarray) -> float:
     return float(np.exp(-(means * lengths).sum() / max(1, lengths.sum())))
-
-
-class SharedProgress:
-    """The progress of cells that are done when several calls have done them.
-
-    >>> told = []
-    >>> progress = SharedProgress(told.append, 2)
-    >>> progress.advance(3), progress.advance(3), progress.finish(4)
-    (None, None, None)
-    >>> told
-    [1, 2, 1]
-    """
-
-    def __init__(self, advance: Callable[[int], object], calls: int) -> None:
-        self._advance, self._calls = advance, calls
-        self._done = self._told = 0
-
-    def advance(self, count: int) -> None:
-        """Count cells that one call has done."""
-        self._done += count
-        self.finish(self._done // self._calls)
-
-    def finish(self, total: int) -> None:
-        """Tell that so many cells are done in all."""
-        self._advance(total - self._told)
-        self._told = total

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, islice
 from multiprocessing import connection
 from pathlib import Path
@@ -27,7 +26,6 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError
 from likewise.runs.cache import KeptRows
 from likewise.runs.job import open_job
-from likewise.runs.on_ray import begun_on_ray, cluster
 from likewise.runs.options import OptionError
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.overlap import in_order
@@ -85,8 +83,6 @@ def negate_corpus(
     batch_size: int = BATCH_SIZE,
     overwrite: bool = False,
     cache: bool = True,
-    on: str | None = None,
-    workers: int | None = None,
     quiet: bool = False,
 ) -> NegationCounts:
     """Write the negations of sentences to a JSONL file, in the same order.
@@ -103,8 +99,6 @@ def negate_corpus(
         batch_size: sentences that a process parses, and that are written, at a time.
         overwrite: discard what a stopped run left.
         cache: read known negations from the cache, and keep the new ones there.
-        on: 'ray', or the address of a Ray cluster, whose workers parse in place of `processes`.
-        workers: number of workers of the Ray cluster; None for one on each core.
         quiet: show nothing.
 
     Raises:
@@ -121,7 +115,6 @@ def negate_corpus(
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
     counts = NegationCounts(Path(out))
     with ExitStack() as stack:
-        workers = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(out, plan, overwrite=overwrite, kind="file"))
         stop = stack.enter_context(orderly_stop(progress))
         lines = stack.enter_context(job.result.open("r+b" if job.result.exists() else "w+b"))
@@ -129,20 +122,18 @@ def negate_corpus(
         bar = stack.enter_context(progress.bar("negating the sentences", done=counts.resumed))
         # A changed rule or model has rows of its own, so that nothing stale is ever read.
         store = stack.enter_context(closing(KeptRows("negation", dict(plan.options)))) if cache else None
-        if not processes and not on:
+        if not processes:
             first = list(islice(left, _FIRST))
             left, processes = chain(first, left), (os.cpu_count() or 1) if len(first) == _FIRST else 1
-        begin: Callable[..., Callable[[], list[Negation]]] | None = begun_on_ray if on else None
-        if not on and processes > 1:
+        pool = None
+        if processes > 1:
             # A forked process would inherit the threads and locks of torch where that is loaded.
-            context = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(processes, context, initializer=_start)
-            workers, begin = processes, partial(_begun_in, pool)
+            pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=_start)
             # After an error the batches that wait are given up.
             stack.callback(pool.shutdown, wait=True, cancel_futures=True)
         batches = iter(lambda: list(islice(left, batch_size)), [])
-        begun = (_begun(batch, store, counts, model, begin) for batch in batches)
-        for done in in_order(begun, _AHEAD * workers):
+        begun = (_begun(batch, store, counts, model, pool) for batch in batches)
+        for done in in_order(begun, _AHEAD * processes if pool else 0):
             lines.write("".join(_line(negation) for negation in done).encode())
             lines.flush()
             for negation in done:
@@ -192,7 +183,7 @@ def kept_negations(
     def make(folder: Path) -> None:
         negate_corpus(sentences(), folder / _KEPT, processes=processes, quiet=quiet)
 
-    return [one.negation for one in read_negations(keep([RULES_VERSION], make) / _KEPT)]
+    return [line.negation for line in read_negations(keep([RULES_VERSION], make) / _KEPT)]
 
 
 def read_negations(path: str | Path) -> Iterator[Negation]:
@@ -238,11 +229,7 @@ def _resume(lines: IO[bytes], sentences: Iterator[str], counts: NegationCounts) 
 
 
 def _begun(
-    batch: list[str],
-    store: KeptRows | None,
-    counts: NegationCounts,
-    model: str,
-    begin: Callable[..., Callable[[], list[Negation]]] | None,
+    batch: list[str], store: KeptRows | None, counts: NegationCounts, model: str, pool: ProcessPoolExecutor | None
 ) -> Callable[[], list[Negation]]:
     """Begin to parse the sentences of a batch that are not in the cache, and return what gives all negations."""
     keys = {sentence: digest_of(sentence) for sentence in batch}
@@ -251,22 +238,16 @@ def _begun(
     missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
     counts.cached += len(batch) - len(missing)
     counts.parsed += len(missing)
-    negate: Callable[[], list[Negation]] = partial(negate_batch, missing, model=model)
-    if begin is not None and missing:
-        negate = begin(negate)
+    work = pool.submit(negate_batch, missing, model=model) if pool is not None and missing else None
 
     def finished() -> list[Negation]:
-        new = negate() if missing else []
+        new = work.result() if work is not None else negate_batch(missing, model=model) if missing else []
         if store is not None and new:
-            store.put({keys[one.sentence]: [one.negation, one.reason, one.rule] for one in new})
-        found = known | {negation.sentence: negation for negation in new}
-        return [found[sentence] for sentence in batch]
+            store.put({keys[made.sentence]: [made.negation, made.reason, made.rule] for made in new})
+        all_of_batch = known | {made.sentence: made for made in new}
+        return [all_of_batch[sentence] for sentence in batch]
 
     return finished
-
-
-def _begun_in(pool: ProcessPoolExecutor, work: Callable[[], list[Negation]]) -> Callable[[], list[Negation]]:
-    return pool.submit(work).result
 
 
 def _start() -> None:
