@@ -1,7 +1,13 @@
-"""`likewise adapt`: from any text to an encoder that is better on that text, or to the base and a plain statement."""
+"""`likewise adapt`: from any text to an encoder that is better on that text, or to the base and a plain statement.
+
+Candidates are proposed, and judged by retrieval on held-out passages, with STS-B dev as a guard.
+
+Letters of the shapes: Q held-out sentences, N passages, D embedding.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -12,8 +18,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.adaptation.adapt_options import AdaptOptions
-from likewise.adaptation.contest import Contest, sts_dev_pairs
-from likewise.adaptation.head import BaseTexts
+from likewise.adaptation.head import BaseTexts, FrozenTexts, Head, HeadTrainingOptions, train_head
 from likewise.adaptation.result import AdaptResult, Candidate, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
@@ -23,9 +28,13 @@ from likewise.corpus.passages import Passage, read_passages
 from likewise.encoder.settings import ModelSettings
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
-from likewise.evaluation.pairs import RatedPairs
+from likewise.evaluation.geometry import ranks_by_scores
+from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
+from likewise.evaluation.registry import rated_task
+from likewise.evaluation.task import DataError
 from likewise.inference.load_model import base_name, load
-from likewise.inference.model_export import keep_export
+from likewise.retrieval.fusion import standardised
+from likewise.retrieval.words import bm25
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.plan import Plan
@@ -90,24 +99,19 @@ def adapt(
     texts = BaseTexts(load(base, precision="fp32"), base)
     given = given_texts(corpus, corpus_options)
     passages = read_passages(given.files, given.options, seed=chosen.seed, progress=progress)
-    words = np.mean([len(one.text.split()) for one in passages])
+    words = np.mean([len(passage.text.split()) for passage in passages])
     progress.tell(f"{counted(len(passages), 'passage')}, {words:.1f} words each")
-    digest = digest_of("\n".join(f"{one.title}\t{one.text}" for one in passages)).hex()
+    digest = digest_of("\n".join(f"{passage.title}\t{passage.text}" for passage in passages)).hex()
     sts = sts_dev_pairs(data)
     inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
     plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=6, defaults=chosen.defaults())
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             _adapted(job, texts, passages, chosen, sts, progress)
-            new = True
         else:
             progress.tell(job.already)
-            new = False
         assert job.finished is not None
-        found = AdaptResult(job.target, job.finished)
-    if new:
-        keep_export(found.path, [one.text for one in passages], progress)
-    return found
+        return AdaptResult(job.target, job.finished)
 
 
 def _adapted(
@@ -126,7 +130,7 @@ def _adapted(
         return
     negated = negations(text.training, options.seed)
     needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
-    everything = list(dict.fromkeys([*needed, *rated, *(one for pair in negated for one in pair)]))
+    everything = list(dict.fromkeys([*needed, *rated, *(side for pair in negated for side in pair)]))
     if not progress.quiet:
         progress.tell(f"about {memory(base, everything, text) / 1e9:.1f} GB of memory")
     space = frozen_texts(job, base, everything, progress)
@@ -143,7 +147,7 @@ def _words(base: BaseTexts, passages: Sequence[Passage], options: AdaptOptions) 
         return None
     size = base.encoder.get_embedding_dimension()
     assert size is not None
-    ids, tokenizer = base.tokens([one.text for one in passages]), base.encoder.tokenizer
+    ids, tokenizer = base.tokens([passage.text for passage in passages]), base.encoder.tokenizer
     return fit_word_part(ids, tokenizer, base.embeddings, size, width, options.seed, options.language)
 
 
@@ -169,7 +173,7 @@ def _save(
         "form": form_of(model),
         "advice": advice(contest is not None, beside),
         "beside_bm25": beside,
-        "candidates": [asdict(one) for one in candidates],
+        "candidates": [asdict(candidate) for candidate in candidates],
         "corpus": text.facts,
     }
     shutil.rmtree(job.result)  # half of a model, after a kill
@@ -180,3 +184,153 @@ def _save(
     page = adapted_page(facts, candidates, text.queries, text.pool, text.own, (before, after))
     write_text(job.result / "report.html", page)
     job.finish(facts)
+
+
+GUARD = 1.0
+"""Points of STS-B dev that an adapted encoder may lose."""
+
+LEAST = 0.05
+"""Share of the base's MRR that a candidate has to gain.
+
+A sentence shares words with the rest of its passage, more than a query does: smaller gains did not carry over to
+judged queries (docs/adapt-measured.md).
+"""
+
+
+class Contest:
+    """The candidates for a text, scored as they come in; the base is the first.
+
+    Args:
+        space: all texts under the base.
+        text: what is measured on.
+        negated: sentences and their negations, to measure on.
+        sts: rated pairs for the guard; None without data.
+        progress: told each score.
+    """
+
+    def __init__(
+        self,
+        space: FrozenTexts,
+        text: OwnText,
+        negated: Sequence[tuple[str, str]],
+        sts: RatedPairs | None,
+        progress: Progress,
+    ) -> None:
+        self.space, self.text, self.negated, self.sts, self.progress = space, text, negated, sts, progress
+        self.heads: dict[str, Head] = {}
+        self.candidates: list[Candidate] = []
+        self.enter("base", Head(space.vectors.shape[1]))
+
+    def propose(self, words: WordPart | None, negated: list[tuple[str, str]], seed: int) -> None:
+        """Enter the words of the corpus, a map that is trained on top of them, and one that is trained with them.
+
+        Args:
+            words: the part of words; None for none, so that the map is trained alone.
+            negated: sentences and their negations, to learn from.
+            seed: fixes the batches.
+        """
+        pairs = self.space.rows([(pair.first, pair.second) for pair in self.text.training])  # (P, 2)
+        start, first, trained = Head(self.space.vectors.shape[1], words), "", {"map": {"word_rate": 0.0}}
+        if words is not None:
+            first = f"words {words.weight}"
+            self.enter(first, start)
+            first, trained["map and words"] = f"{first}, ", {}
+        for what, changes in trained.items():
+            options = HeadTrainingOptions().updated(**changes)
+            head = train_head(start, self.space, pairs, options, seed, self.progress, self.space.rows(negated))
+            self.enter(f"{first}trained {what}", head)
+
+    def enter(self, name: str, head: Head) -> None:
+        """Score a candidate and keep it."""
+        self.heads[name] = head
+        ranks = self._ranks(self.scores(name))
+        if name == "base":
+            self._base_ranks = ranks
+        sts = negation = None
+        if self.sts is not None:
+            sides = self.space.under(head, self.sts.first), self.space.under(head, self.sts.second)
+            sts, _ = correlations(pair_cosines(*sides), self.sts.gold)
+        if self.negated:
+            both = (self.space.under(head, side) for side in zip(*self.negated, strict=True))
+            negation = 100 * (1 - float(pair_cosines(*both).mean()))
+        scored = Candidate(name, 100 * float(ranks.mean()), *gained(ranks, self._base_ranks), sts, negation)
+        self.candidates.append(scored)
+        self.progress.tell(f"{name}: MRR {scored.mrr:.2f}" + ("" if sts is None else f", STS-B dev {sts:.2f}"))
+
+    def choose(self, keep_base_if_better: bool) -> tuple[str, str]:
+        """Return the name of the candidate to save, "base" for the base, and the reason in a sentence."""
+        best, reason = best_of(self.candidates)
+        if best == "base" and not keep_base_if_better:
+            best = max(self.candidates[1:], key=_gain).name
+        return best, reason
+
+    def scores(self, name: str) -> np.ndarray:
+        """Return the cosines (Q, N) of the held-out sentences with all passages, by a candidate."""
+        head = self.heads[name]
+        return self.space.under(head, self.text.queries) @ self.space.under(head, self.text.pool).T
+
+    def beside_bm25(self, name: str, language: str) -> tuple[float, float]:
+        """Return what a candidate gains over the base if BM25 stands beside both, in points of MRR, and the noise."""
+        words = standardised(bm25(self.text.queries, self.text.pool, language))
+        base, other = (self._ranks(standardised(self.scores(side)) + words) for side in ("base", name))
+        return gained(other, base)
+
+    def _ranks(self, scores: np.ndarray) -> np.ndarray:
+        """Return the reciprocal ranks (Q,) of the passages that the sentences were taken from."""
+        return ranks_by_scores(scores, np.array(self.text.own))
+
+
+def gained(ranks: np.ndarray, base: np.ndarray) -> tuple[float, float]:
+    """Return the mean gain of reciprocal ranks (Q,) over those of the base, and two standard errors of it, times 100.
+
+    >>> gained(np.array([1.0, 0.5]), np.array([0.5, 0.5]))[0]
+    25.0
+    """
+    change = 100 * (ranks - base)
+    return float(change.mean()), 2 * float(change.std()) / math.sqrt(len(change))
+
+
+def best_of(candidates: Sequence[Candidate]) -> tuple[str, str]:
+    """Return the name of the best candidate, "base" if the base is to stay, and the reason in a sentence.
+
+    Args:
+        candidates: all that were scored, the base first.
+    """
+    base, *others = candidates
+    kept = [candidate for candidate in others if _keeps_sts(candidate, base)]
+    if not kept:
+        return "base", f"every candidate loses more than {GUARD:.0f} point of STS-B dev"
+    best = max(kept, key=_gain)
+    gain, noise, least = _gain(best), best.noise or 0.0, LEAST * (base.mrr or 0.0)
+    if gain <= max(noise, least):
+        return "base", (
+            f"no candidate finds the passages of held-out sentences enough better (best: {best.name}, "
+            f"{gain:+.2f} points of MRR; noise {noise:.2f}, smallest gain that counts {least:.2f})"
+        )
+    return best.name, (
+        f"it finds the passage of a held-out sentence best: MRR {best.mrr:.2f}, {gain:+.2f} over the base "
+        f"(noise {noise:.2f})"
+    )
+
+
+def _gain(candidate: Candidate) -> float:
+    return candidate.gain or 0.0
+
+
+def _keeps_sts(candidate: Candidate, base: Candidate) -> bool:
+    """Return whether a candidate loses no more of STS-B dev than the guard allows; True without its data."""
+    return candidate.sts_dev is None or base.sts_dev is None or candidate.sts_dev >= base.sts_dev - GUARD
+
+
+def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:
+    """Return the pairs of STS-B dev; None if there is no data.
+
+    Raises:
+        DataError: `data` is given and holds none, or the file is malformed.
+    """
+    try:
+        return rated_task("sts-b-dev").pairs(data)
+    except DataError:
+        if data is not None:
+            raise
+        return None

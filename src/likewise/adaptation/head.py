@@ -25,8 +25,7 @@ from likewise.encoder.modules import with_modules
 from likewise.encoder.word_part import WordPart
 from likewise.inference.model_tokens import UnfitModel, tokens_of
 from likewise.inference.vectors import Precision, encode
-from likewise.losses.functional import cosine_matrix
-from likewise.losses.pairs import false_negatives, filtered_contrast, similarities_keep
+from likewise.losses.functional import cosine_matrix, false_negatives, filtered_contrast, similarities_keep
 from likewise.runs.options import Options, option
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
@@ -71,10 +70,10 @@ class BaseTexts:
         """The input embeddings of the base, (V, E); (V, 1) zeros where it has none to share."""
         first: Any = self.encoder[0]
         try:
-            found: np.ndarray = first.auto_model.get_input_embeddings().weight.detach().float().cpu().numpy()
+            embeddings: np.ndarray = first.auto_model.get_input_embeddings().weight.detach().float().cpu().numpy()
         except (AttributeError, NotImplementedError):
             return np.zeros((len(first.tokenizer), 1), dtype=np.float32)
-        return found
+        return embeddings
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class FrozenTexts:
     def batch(self, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         """Return the vectors (B, D) of some texts, their ids in a row, and where each text starts (B,)."""
         ids = [self.ids[row] for row in rows]
-        starts = np.cumsum([0, *(len(one) for one in ids[:-1])])
+        starts = np.cumsum([0, *map(len, ids[:-1])])
         flat = torch.from_numpy(np.concatenate(ids).astype(np.int64))
         return self.vectors[torch.from_numpy(rows)], flat, torch.from_numpy(starts.astype(np.int64))
 
@@ -191,29 +190,29 @@ def train_head(
     def share(step: int) -> float:
         return min((step + 1) / warm_up, (options.steps - step) / (options.steps - warm_up + 1))
 
-    schedules = [torch.optim.lr_scheduler.LambdaLR(one, share) for one in optimizers]
+    schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, share) for optimizer in optimizers]
     batches, chance = _batches(head, texts, pairs, options, seed), np.random.default_rng([seed, 6])
     with one_thread(), orderly_stop(progress) as stop, progress.bar("training the head", options.steps) as bar:
         for _ in range(options.steps):
             stop.check()
             rows = pairs[next(batches)]
             first, second = texts.batch(rows[:, 0]), texts.batch(rows[:, 1])
-            found = head(*first), head(*second)
+            both = head(*first), head(*second)
             with torch.no_grad():
                 left_out = false_negatives(first[0], second[0])
                 wanted = first[0] @ second[0].T
                 if start is not None:
                     words = start.words_of(*first[1:]) @ start.words_of(*second[1:]).T
                     wanted = wanted + start.weight**2 * words
-            loss = filtered_contrast(*found, left_out, options.temperature, options.margin)
-            loss = loss + options.keep * similarities_keep(cosine_matrix(*found), wanted, options.temperature)
+            loss = filtered_contrast(*both, left_out, options.temperature, options.margin)
+            loss = loss + options.keep * similarities_keep(cosine_matrix(*both), wanted, options.temperature)
             if options.negation and negated is not None and len(negated):
                 some = negated[chance.permutation(len(negated))[: options.batch_size // 2]]
                 loss = loss + options.negation * _lost_negation(head, texts, some)
             head.zero_grad()
             loss.backward()
-            for one in (*optimizers, *schedules):
-                one.step()
+            for stepped in (*optimizers, *schedules):
+                stepped.step()
             bar.update(bar.done + 1, note=f"loss {loss.item():.3f}")
     return head.eval()
 
@@ -221,8 +220,8 @@ def train_head(
 def _lost_negation(head: Head, texts: FrozenTexts, rows: np.ndarray) -> Tensor:
     """Return how much nearer sentences are to their negations than under the base, the mean over rows (K, 2)."""
     sentences, negations = texts.batch(rows[:, 0]), texts.batch(rows[:, 1])
-    found = F.cosine_similarity(head(*sentences), head(*negations))
-    return F.relu(found - F.cosine_similarity(sentences[0], negations[0])).mean()
+    cosines = F.cosine_similarity(head(*sentences), head(*negations))
+    return F.relu(cosines - F.cosine_similarity(sentences[0], negations[0])).mean()
 
 
 @contextmanager
@@ -245,13 +244,13 @@ def _batches(
     size = min(options.batch_size, len(pairs))
     order: list[int] = []
     while True:
-        found: dict[int, None] = {}
-        while len(found) < size:
+        batch: dict[int, None] = {}
+        while len(batch) < size:
             if not order:
                 order = rng.permutation(len(pairs)).tolist()
-            one = order.pop()
-            near = (targets @ targets[one]).topk(min(25, len(pairs))).indices.tolist()
-            for row in [one, *rng.permutation([i for i in near if i != one])[: options.neighbours - 1]]:
-                if len(found) < size:
-                    found.setdefault(int(row))
-        yield np.array(list(found))
+            drawn = order.pop()
+            near = (targets @ targets[drawn]).topk(min(25, len(pairs))).indices.tolist()
+            for row in [drawn, *rng.permutation([i for i in near if i != drawn])[: options.neighbours - 1]]:
+                if len(batch) < size:
+                    batch.setdefault(int(row))
+        yield np.array(list(batch))

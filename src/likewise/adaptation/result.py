@@ -82,7 +82,7 @@ class AdaptResult(SavedModel):
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """All candidates with their scores, the base first."""
-        return tuple(Candidate(**one) for one in self.record["candidates"])
+        return tuple(Candidate(**facts) for facts in self.record["candidates"])
 
 
 def form_of(model: SentenceTransformer) -> str:
@@ -135,7 +135,7 @@ _FILES = "`report.html` shows neighbours that changed; options, versions and all
 
 def adapted_card(facts: Mapping[str, Any], candidates: Sequence[Candidate], model: Any) -> str:
     """Return the text of README.md."""
-    table = markdown_table(COLUMNS, [one.cells() for one in candidates])
+    table = markdown_table(COLUMNS, [candidate.cells() for candidate in candidates])
     about = _ABOUT.format_map({**facts, "passages": facts["corpus"]["passages"], "table": table})
     return model_card(model, "adapt", "A sentence encoder adapted", about, _FILES)
 
@@ -167,14 +167,14 @@ def adapted_page(
         }
         for query, *sides in changed_neighbours(*scores, own)
     ]
-    shown = next(one for one in candidates if one.name == facts["chosen"])
+    shown = next(candidate for candidate in candidates if candidate.name == facts["chosen"])
     counts = [int((ranks[1] > ranks[0]).sum()), int((ranks[1] < ranks[0]).sum()), len(queries)]
     return page_of(
         "likewise.adaptation",
         "report.html.j2",
         **facts,
         columns=COLUMNS,
-        rows=[one.cells() for one in candidates],
+        rows=[candidate.cells() for candidate in candidates],
         changes=changes,
         shown=shown,
         counts=counts,

@@ -151,7 +151,7 @@ def _seconds(base: BaseTexts, few: Sequence[Passage], rated: Sequence[str], seed
         base.vectors(some)
         bar.advance(len(some))
 
-    texts = [one.text for one in few[:_ENCODED]]
+    texts = [passage.text for passage in few[:_ENCODED]]
     seconds = seconds_each(encode, texts) * len(texts)
     sides = {side for pair in offered_pairs(few, seed=seed) for side in (pair.first, pair.second)} or {*texts}
     in_texts, in_sides, in_rated = (
@@ -243,7 +243,7 @@ def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:
     order = np.random.default_rng([seed, 8]).permutation(len(sentences))[: 2 * _NEGATED]
     chosen = [sentences[int(i)] for i in order]
     try:
-        found = negate(chosen)
+        negated = negate(chosen)
     except MissingExtraError:
         return []
-    return [(text, no) for text, no in zip(chosen, found, strict=True) if no is not None][:_NEGATED]
+    return [(text, no) for text, no in zip(chosen, negated, strict=True) if no is not None][:_NEGATED]

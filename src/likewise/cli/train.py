@@ -64,6 +64,15 @@ def adapt(
     result = likewise.adapt(**arguments.pop("options"), **arguments)
     if not quiet:
         show_adapted(result)
+    _keep_export(out, quiet)
+
+
+def _keep_export(folder: Path | str, quiet: bool) -> None:
+    """Export the model that a command has made to the engine that is fastest here, as `likewise.load` expects it."""
+    from likewise.inference.model_export import keep_export
+    from likewise.inference.tokens import SENTENCES
+
+    keep_export(folder, SENTENCES, Progress(quiet))
 
 
 class _RegisteredGroup(LazyGroup):
@@ -153,12 +162,10 @@ def _train_by(name: str) -> Any:
         options: Any,
     ) -> None:
         show_outcome(_called(likewise.train, name, locals()), quiet)
-        from likewise.inference.model_export import keep_export
-        from likewise.inference.tokens import SENTENCES
         from likewise.runs import processes
 
         if processes.is_first():
-            keep_export(out, SENTENCES, Progress(quiet))
+            _keep_export(out, quiet)
 
     run.__doc__ = summary(recipe)
     return with_presets(command(run), recipe)
