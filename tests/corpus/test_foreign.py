@@ -234,7 +234,7 @@ from likewise.corpus import foreign
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.runs.orderly_stop import Stopped, orderly_stop
 from likewise.runs.progress import Progress
-from likewise.runs.overlap import read_ahead
+from likewise.runs.prefetch import read_ahead
 
 def show():
     while foreign._CONVERTER._process is None:

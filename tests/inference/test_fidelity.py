@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from likewise.inference.fidelity import ENOUGH, compare
+from likewise.inference.engines.store import ENOUGH
+from likewise.inference.fidelity import compare
 
 
 def test_by_hand():

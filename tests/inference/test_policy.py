@@ -3,7 +3,6 @@
 import gc
 import logging
 import weakref
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -14,7 +13,8 @@ from likewise.encoder.build import build_layer_average
 from likewise.encoder.modules import with_linear_in
 from likewise.inference import export, load
 from likewise.inference.engines.engine import EngineChoice, EngineError, TorchEngine
-from likewise.inference.fidelity import ENOUGH, Fidelity, Sample
+from likewise.inference.engines.store import ENOUGH, Fidelity
+from likewise.inference.fidelity import Sample
 from likewise.inference.model_export import keep_export
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.policy import policy_of
@@ -36,8 +36,9 @@ def bf16(monkeypatch, tmp_path):
 
 
 def judge(model, lowest):
-    facts = asdict(Fidelity(cosine=1.0, lowest=lowest, rank=1.0, difference=0.01, sentences=32))
-    policy_of(model).store.judge(("torch", "bf16"), **facts)
+    fidelity = Fidelity(cosine=1.0, lowest=lowest, rank=1.0, difference=0.01, sentences=32)
+    policy_of(model).store.keep(("torch", "bf16"), fidelity)
+    return policy_of(model).store
 
 
 def lowest(found, wanted):
@@ -81,19 +82,17 @@ def test_vectors_that_are_not_close_stay_in_float32(folder, sentences, bf16):
 
 
 def test_a_judgement_holds_for_one_processor(folder, bf16, monkeypatch):
-    store = policy_of(load(folder, device="cpu")).store
-    store.judge(("torch", "bf16"), lowest=1.0, sentences=32)
-    assert store.judged(("torch", "bf16"))
+    store = judge(load(folder, device="cpu"), 1.0)
+    assert store.verdict(("torch", "bf16"))
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "bf16+vnni")
-    assert store.judged(("torch", "bf16")) is None
+    assert store.verdict(("torch", "bf16")) is None
 
 
 def test_a_cache_that_cannot_be_written_or_is_damaged(folder, sentences, bf16, tmp_path, monkeypatch):
-    store = policy_of(load(folder, device="cpu")).store
-    store.judge(("torch", "bf16"), lowest=1.0, sentences=32)
+    store = judge(load(folder, device="cpu"), 1.0)
     (facts,) = (tmp_path / "cache").rglob("facts.json")
     facts.write_text("{")
-    assert store.judged(("torch", "bf16")) is None
+    assert store.verdict(("torch", "bf16")) is None
     monkeypatch.setenv("LIKEWISE_CACHE", str(folder / "modules.json" / "none"))
     model = load(folder, device="cpu")
     model.encode(sentences[:40])

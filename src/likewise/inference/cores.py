@@ -20,9 +20,9 @@ def cores() -> int:
     if (torch := _torch()) is not None:
         with _SETTING:
             return int(torch.get_num_threads())
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(found, int(limit)) if limit.isdigit() and int(limit) else found
+    return min(count, int(limit)) if limit.isdigit() and int(limit) else count
 
 
 def one_core_threads(count: int) -> ThreadPoolExecutor:
@@ -59,5 +59,5 @@ def _made(count: int, torch: Any) -> ThreadPoolExecutor:
 
 def _torch() -> Any:
     """Return torch if it is imported, and not just being imported by another thread."""
-    found = sys.modules.get("torch")
-    return found if hasattr(found, "get_num_threads") and hasattr(found, "set_num_threads") else None
+    torch = sys.modules.get("torch")
+    return torch if hasattr(torch, "get_num_threads") and hasattr(torch, "set_num_threads") else None

@@ -68,7 +68,7 @@ class Encoder(OwnInference):
         save_to_cpu: bool = False,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
-        device: Any = None,
+        device: str | torch.device | None = None,
         **others: Any,
     ) -> Tensor:
         if output_value != "sentence_embedding" or not inputs:
@@ -91,5 +91,5 @@ class Encoder(OwnInference):
                 self, self.choice, texts, batch_size=batch_size, at_most=at_most, step=bar.advance
             )
         self.last_engine = str(chosen.engine) if self.choice == DEFAULT else str(chosen)
-        vectors: Tensor = finished(rows, truncate_dim, normalize_embeddings)
+        vectors = torch.as_tensor(finished(rows, truncate_dim, normalize_embeddings))
         return vectors.cpu() if save_to_cpu else vectors.to(self.device)

@@ -28,8 +28,8 @@ from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
 from likewise.runs.on_ray import begun_on_ray, check_workers, cluster
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
-from likewise.runs.overlap import in_order
 from likewise.runs.plan import Plan
+from likewise.runs.prefetch import in_order
 from likewise.runs.progress import Progress
 
 Opens = Callable[..., TextEncoder]

@@ -284,7 +284,7 @@ def export_encoder(fingerprint: str, tokenizer: str | None, truncate_dim: int | 
             installed.
     """
     store = Store(fingerprint)
-    kept = store.tokenizer(tokenizer) if tokenizer and store.same("onnx") else None
+    kept = store.tokenizer(tokenizer) if tokenizer and store.is_same("onnx") else None
     folder = store.folder(("onnx", "fp32"))
     if kept is None or folder is None:
         raise LookupError(fingerprint)
@@ -298,9 +298,9 @@ def export_encoder(fingerprint: str, tokenizer: str | None, truncate_dim: int | 
     from tokenizers import Tokenizer
 
     own = Tokenizer.from_file(str(path))
-    own.encode_special_tokens = known["special"]
+    own.encode_special_tokens = bool(known["special"])
     return TextEncoder(
-        Tokens(own, known["pad"], known["left"]), engine, side=TextSide(prompt), truncate_dim=truncate_dim
+        Tokens(own, known["pad"], bool(known["left"])), engine, side=TextSide(prompt), truncate_dim=truncate_dim
     )
 
 

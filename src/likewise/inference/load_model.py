@@ -62,13 +62,13 @@ def load(
         EngineError: an unknown engine or precision, or a pair that does not exist.
     """
     choice = EngineChoice(engine, precision or (DEFAULT.precision if engine == "auto" else "fp32"))
-    found = check_loadable(os.fspath(name))
+    location = check_loadable(os.fspath(name))
     with torch.random.fork_rng(devices=[]):
         # Weights that a folder lacks (a pooler that no vector needs) start at random: the same in every process.
         torch.default_generator.manual_seed(0)
-        model = open_model(Encoder, found, device)
+        model = open_model(Encoder, location, device)
     model.choice = choice
-    model.loaded_from = str(found.folder.resolve()) if found.folder else found.path
+    model.loaded_from = str(location.folder.resolve()) if location.folder else location.path
     return model
 
 
@@ -118,8 +118,8 @@ def _save(model: SentenceTransformer, folder: Path) -> None:
 
 def _origin(model: SentenceTransformer) -> str:
     """Return the folder or the name that an encoder was loaded from, "" if it is not known."""
-    if found := getattr(model, "loaded_from", None):
-        return str(found)
+    if folder := getattr(model, "loaded_from", None):
+        return str(folder)
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     return str(getattr(config, "_name_or_path", "") or "")
 

@@ -85,11 +85,11 @@ def _made(model: SentenceTransformer) -> Tokens:
     limit = int(min(model.max_seq_length or _NO_LIMIT, _NO_LIMIT))
     if limit < _NO_LIMIT:
         copy.enable_truncation(limit, direction=own.truncation_side)
-    found = Tokens(copy, int(own.pad_token_id or 0), own.padding_side == "left")
+    tokens = Tokens(copy, int(own.pad_token_id or 0), own.padding_side == "left")
     special = " ".join(str(token) for token in own.all_special_tokens)
     long = "one of many words " * (limit if limit < _NO_LIMIT else 600)
-    _compare(found, model, ["", "A.", f"It isn't 3.5, a caf\u00e9; {special} X", long])
-    return found
+    _compare(tokens, model, ["", "A.", f"It isn't 3.5, a caf\u00e9; {special} X", long])
+    return tokens
 
 
 def _compare(tokens: Tokens, model: SentenceTransformer, texts: list[str]) -> None:
@@ -106,7 +106,7 @@ def _compare(tokens: Tokens, model: SentenceTransformer, texts: list[str]) -> No
         raise UnfitModel("its preprocess truncates texts in a custom way")
 
 
-def token_state(model: SentenceTransformer) -> tuple[Any, ...]:
+def token_state(model: SentenceTransformer) -> tuple[object, ...]:
     """Return the state that the tokens depend on, in 5 microseconds: if it changes, tokenize again."""
     tokenizer: Any = getattr(model[0], "tokenizer", None)
     sides = [getattr(tokenizer, name, None) for name in ("truncation_side", "padding_side")]

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,18 +38,17 @@ from likewise.inference.engines.engine import (
     TorchEngine,
 )
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
-from likewise.inference.engines.store import Store, release
-from likewise.inference.fidelity import (
+from likewise.inference.engines.store import (
     ENOUGH,
     MAX_DIFFERENCE,
     MIN_CLOSE,
     MIN_COSINE,
     MIN_RANK,
-    SIZE,
     Fidelity,
-    Sample,
-    sample_of,
+    Store,
+    release,
 )
+from likewise.inference.fidelity import SIZE, Sample, sample_of
 from likewise.inference.model_tokens import ForEachModel, UnfitModel, fits, tokens_of
 from likewise.inference.text_encoder import TextEncoder, equal_vectors
 from likewise.inference.tokens import FEW, PLAIN, Step, TextSide, WholeTexts
@@ -164,8 +161,9 @@ class Policy:
         try:
             pair = chosen.engine.name, chosen.engine.precision
             if exact and pair == TORCH and len(texts) <= DEFAULT_BATCH:
-                return equal_vectors(tokens, TorchEngine(model, whole=True), texts, batch_size), chosen
-            found = torch.as_tensor(TextEncoder(tokens, chosen.engine, batch_size=at_most).rows(texts, step))
+                exactly = equal_vectors(tokens, TorchEngine(model, whole=True), texts, batch_size)
+                return torch.as_tensor(exactly), chosen
+            rows = TextEncoder(tokens, chosen.engine, batch_size=at_most).rows(texts, step)
         except Exception as error:
             if not default or chosen.engine.name == "torch":
                 raise
@@ -177,7 +175,7 @@ class Policy:
         finally:
             if default and not chosen.settled:
                 self._see(model, texts)
-        return found, chosen
+        return torch.as_tensor(rows), chosen
 
     def _for_default(self, model: SentenceTransformer, texts: Sequence[str]) -> Chosen:
         """Return the engine of a default call, which stays the same in a process: it gives a text one vector."""
@@ -309,7 +307,7 @@ class Policy:
             return True
         if not release(pair[0]) or self.store.folder(pair) is None:
             return False
-        return pair[1] != "fp32" or enough or self.store.same(pair[0]) is not None
+        return pair[1] != "fp32" or enough or self.store.is_same(pair[0])
 
     def missing_export(self, than: EngineVariant | None = None) -> EngineVariant | None:
         """Return the export to make for default calls: the fastest that is missing; None if none would be faster.
@@ -320,7 +318,7 @@ class Policy:
         for pair in candidates(DEFAULT):
             if pair in (than, TORCH) or (than is None and pair[0] == "torch"):
                 return None
-            failed = pair in self._failed or "failed" in (self.store.judged(pair) or {})
+            failed = pair in self._failed or isinstance(self.store.verdict(pair), str)
             if pair[0] != "torch" and release(pair[0]) and not failed and not self.is_there(pair):
                 return pair
         return None
@@ -332,13 +330,13 @@ class Policy:
             CannotExport: it does not take the model, or its vectors are not near enough.
         """
         try:
-            if pair[1] == "fp32":
-                found = self.check(pair, sample)
-                assert found is not None
-                return found
-            return self._keep(pair, sample.fidelity(self._opened(pair, sample)))
+            if pair[1] == "fp32" and (fidelity := self.check(pair, sample)):
+                return fidelity
+            fidelity = sample.fidelity(self._opened(pair, sample))
+            self.store.keep(pair, fidelity)
+            return fidelity
         except CannotExport as reason:
-            self.store.judge(pair, failed=str(reason))
+            self.store.keep(pair, str(reason))
             raise
 
     def check(
@@ -361,10 +359,13 @@ class Policy:
         lower = precision != "fp32"
         if close or engine != "torch":
             check_exportable(sample.model)
-        known = self._checked.get(pair) or self._known(pair, close)
-        if known is None or known.sentences < ENOUGH <= len(sample.texts):
-            if close and lower and len(sample.texts) < ENOUGH:
-                return known
+        known = self._checked.get(pair) or (self.store.verdict(pair) if close or not lower else None)
+        if isinstance(known, str):
+            raise CannotExport(known)
+        enough = len(sample.texts) >= ENOUGH
+        if known is None and close and lower and not enough:
+            return None
+        if known is None or (enough and known.sentences < ENOUGH):
             older = self.is_there(pair)
             known = sample.fidelity(self._opened(pair, sample, tell))
             if older and precision == "int8" and not known.near:
@@ -372,39 +373,21 @@ class Policy:
                 self._open.pop(pair)
                 self._made(pair, sample, tell, again=True)
                 known = sample.fidelity(self._opened(pair, sample))
-            if not lower:
-                self.store.note(engine, asdict(known), known.sentences >= ENOUGH)
-                if not known.same:
-                    limit = f"not {MAX_DIFFERENCE:.0e} at most"
-                    raise CannotExport(f"its vectors differ from torch's by {known.difference:.1e} and {limit}")
-            elif close:
-                self._keep(pair, known)
-            elif not known.near:
-                raise QuantisationRefused(
-                    f"{engine} {precision} does not keep the vectors: {known}; {MIN_COSINE} and {MIN_RANK} are needed. "
-                    "Take --precision fp32."
-                )
-        if close and lower and not known.close:
+            if close or not lower:
+                self.store.keep(pair, known)
+        if not lower and not known.same:
+            limit = f"not {MAX_DIFFERENCE:.0e} at most"
+            raise CannotExport(f"its vectors differ from torch's by {known.difference:.1e} and {limit}")
+        if lower and close and not known.close:
             told = f"{known.lowest:.5f} on {known.sentences} texts"
             raise QuantisationRefused(f"{engine} {precision}: lowest cosine with float32 {told}, not {MIN_CLOSE}")
+        if lower and not close and not known.near:
+            raise QuantisationRefused(
+                f"{engine} {precision} does not keep the vectors: {known}; {MIN_COSINE} and {MIN_RANK} are needed. "
+                "Take --precision fp32."
+            )
         self._checked[pair] = known
         return known
-
-    def _known(self, pair: EngineVariant, close: bool) -> Fidelity | None:
-        """Return what is remembered of an engine's vectors: of a lower precision for 'close' alone."""
-        engine, precision = pair
-        about = self.store.same(engine) if precision == "fp32" else self.store.judged(pair) if close else None
-        if about and "failed" in about:
-            raise CannotExport(str(about["failed"]))
-        with suppress(KeyError):  # of a file that was written by hand
-            return Fidelity(**{field.name: about[field.name] for field in fields(Fidelity)}) if about else None
-        return None
-
-    def _keep(self, pair: EngineVariant, found: Fidelity) -> Fidelity:
-        """Remember how near the vectors of a pair are to float32's, if the texts are enough."""
-        if found.sentences >= ENOUGH:
-            self.store.judge(pair, **asdict(found), date=time.strftime("%Y-%m-%d"))
-        return found
 
     def _opened(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Engine:
         if pair[0] == "torch" and pair not in self._open:
@@ -464,8 +447,7 @@ def text_encoder(
     if before.count(" ") == 1:
         choice = EngineChoice(*before.split())  # type: ignore[arg-type]
     tell, warn = (progress.tell, progress.tell) if progress else (logger.info, logger.warning)
-    settings: Any = {"side": side, "truncate_dim": model.truncate_dim, "normalize": normalize}
-    settings["batch_size"] = batch_size
+    settings: Any = {"side": side, "truncate_dim": model.truncate_dim, "normalize": normalize, "batch_size": batch_size}
     total = len(texts) if total is None else total
     model.eval()
     try:

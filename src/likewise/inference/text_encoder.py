@@ -15,9 +15,9 @@ import numpy as np
 
 from likewise.errors import LikewiseError
 from likewise.inference.cores import cores, one_core_threads
-from likewise.inference.engines.engine import DEVICE_BUDGET, TOKENS, Call, Engine
+from likewise.inference.engines.engine import DEVICE_BUDGET, TOKENS, Call, Engine, Vectors
 from likewise.inference.tokens import PLAIN, Step, TextSide, Tokens, WholeTexts, by_budget
-from likewise.runs.overlap import spread_over
+from likewise.runs.prefetch import spread_over
 
 Taken = TypeVar("Taken")
 Item = Any
@@ -93,7 +93,7 @@ class TextEncoder:
         """
         return all_finite(float32(finished(self.rows(texts, step), self.truncate_dim, self.normalize)))
 
-    def rows(self, texts: Sequence[str], step: Step = _nothing) -> Any:
+    def rows(self, texts: Sequence[str], step: Step = _nothing) -> Vectors:
         """Return the same as the engine gives them: of its type, on its device, neither cut nor scaled."""
         unique = list(dict.fromkeys(texts))
         items = self.items(unique)
@@ -104,12 +104,12 @@ class TextEncoder:
         if self.runs.few_on_all_cores and len(batches) < 2 * workers:
             workers = 1
         spread = map if workers == 1 else one_core_threads(workers).map
-        found, _ = self.in_batches(items, batches, workers=workers, spread=spread, step=step)
+        vectors, _ = self.in_batches(items, batches, workers=workers, spread=spread, step=step)
         if len(unique) == len(texts):
-            return found
+            return vectors
         place = {text: i for i, text in enumerate(unique)}
         step(len(texts) - len(unique))
-        return found[np.array([place[text] for text in texts])]
+        return vectors[np.array([place[text] for text in texts])]
 
     def items(self, texts: Sequence[str], side: TextSide | None = None) -> list[Item]:
         """Return S texts as `vectors` takes them, on a side (None: the usual one)."""
@@ -127,8 +127,8 @@ class TextEncoder:
             spread: maps over the batches: `map` on one core, that of an executor on several.
             step: called with the number of items done after each batch.
         """
-        found, _ = self.in_batches(items, self._batches(items), workers=self.workers, spread=spread, step=step)
-        return cut(float32(found), self.truncate_dim)
+        vectors, _ = self.in_batches(items, self._batches(items), workers=self.workers, spread=spread, step=step)
+        return cut(float32(vectors), self.truncate_dim)
 
     def with_tokens(
         self, items: Sequence[Item], take: Callable[[np.ndarray], Taken], step: Step = _nothing
@@ -153,10 +153,10 @@ class TextEncoder:
         step: Step = _nothing,
     ) -> tuple[np.ndarray, list[Taken]]:
         """Return the vectors (S, D) of S items, and what is taken of their tokens; see `vectors` and `with_tokens`."""
-        found, taken = self.in_batches(
+        vectors, taken = self.in_batches(
             items, self._batches(items), workers=self.workers, spread=spread, step=step, take=take
         )
-        return all_finite(cut(float32(found), self.truncate_dim)), taken
+        return all_finite(cut(float32(vectors), self.truncate_dim)), taken
 
     def read_query(self, text: str, side: TextSide | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the vector (D,) of a query, and the vectors (T, E) and the ids (T,) of its tokens.
@@ -178,7 +178,7 @@ class TextEncoder:
         spread: Spread = map,
         take: Callable[[np.ndarray], Taken] | None = None,
         step: Step = _nothing,
-    ) -> tuple[Any, list[Taken]]:
+    ) -> tuple[Vectors, list[Taken]]:
         """Run batches of items, given by their numbers: the loop that all vectors come from.
 
         Args:
@@ -190,21 +190,21 @@ class TextEncoder:
         """
         call, at_least = self._opened(workers, take is not None)
 
-        def run(batch: np.ndarray) -> tuple[Any, Any, np.ndarray]:
+        def run(batch: np.ndarray) -> tuple[Vectors, np.ndarray | None, np.ndarray]:
             ids, mask = self._tokens.batch([items[i] for i in batch], at_least)
             vectors, tokens = call(ids, mask)
             return vectors, None if tokens is None else float32(tokens), mask
 
-        found: Any = None
+        all_vectors: Any = None
         taken: dict[int, Taken] = {}
         for batch, (vectors, tokens, mask) in zip(batches, spread(run, batches), strict=True):
-            found = _empty(len(items), vectors) if found is None else found
-            found[batch] = vectors
+            all_vectors = _empty(len(items), vectors) if all_vectors is None else all_vectors
+            all_vectors[batch] = vectors
             if take is not None:
                 each = zip(batch.tolist(), tokens, mask.astype(bool), strict=True)
                 taken.update((i, take(rows[there])) for i, rows, there in each)
             step(len(batch))
-        return found, [taken[i] for i in range(len(taken))]
+        return all_vectors, [taken[i] for i in range(len(taken))]
 
     def _opened(self, workers: int, tokens: bool) -> tuple[Call, int]:
         """Return the function that runs a batch, and the tokens that a batch must have."""
@@ -221,7 +221,7 @@ class TextEncoder:
         return by_budget(np.array([len(item) for item in items]), self.budget, self.batch_size)
 
 
-def equal_vectors(tokens: Tokens, engine: Engine, texts: Sequence[str], batch_size: int) -> Any:
+def equal_vectors(tokens: Tokens, engine: Engine, texts: Sequence[str], batch_size: int) -> Vectors:
     """Return vectors (S, D) in the batches of sentence-transformers, by a whole torch equal to its own to the bit."""
     order = np.argsort([-len(text) for text in texts])  # as it sorts
     batches = [order[start : start + batch_size] for start in range(0, len(texts), batch_size)]
@@ -229,7 +229,7 @@ def equal_vectors(tokens: Tokens, engine: Engine, texts: Sequence[str], batch_si
     return encoder.in_batches(encoder.items(texts), batches)[0]
 
 
-def finished(vectors: Any, truncate_dim: int | None, normalized: bool) -> Any:
+def finished(vectors: Vectors, truncate_dim: int | None, normalized: bool) -> Vectors:
     """Return vectors (S, D), an array or a tensor, cut to a dimension and scaled to length 1, if asked for."""
     vectors = vectors if truncate_dim is None else vectors[..., :truncate_dim]
     if not normalized:
@@ -241,16 +241,15 @@ def finished(vectors: Any, truncate_dim: int | None, normalized: bool) -> Any:
     return normalize(vectors, p=2, dim=1)
 
 
-def float32(part: Any) -> np.ndarray:
+def float32(vectors: Vectors) -> np.ndarray:
     """Return an array of float32 of what an engine gives: an array, or a tensor on any device."""
-    found: np.ndarray = part if isinstance(part, np.ndarray) else part.float().cpu().numpy()
-    return found
+    return vectors if isinstance(vectors, np.ndarray) else vectors.float().cpu().numpy()
 
 
 def cut(vectors: np.ndarray, dimensions: int | None) -> np.ndarray:
     """Return vectors (S, D) cut to a dimension, if one is given, and scaled to length 1."""
-    found = vectors[:, :dimensions]
-    scaled: np.ndarray = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    vectors = vectors[:, :dimensions]
+    scaled: np.ndarray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return scaled
 
 
@@ -261,7 +260,7 @@ def all_finite(vectors: np.ndarray) -> np.ndarray:
     return vectors
 
 
-def _empty(count: int, like: Any) -> Any:
+def _empty(count: int, like: Vectors) -> Vectors:
     """Return room for (S, D) vectors of the type, and on the device, of those of a batch."""
     if isinstance(like, np.ndarray):
         return np.empty((count, like.shape[1]), dtype=like.dtype)

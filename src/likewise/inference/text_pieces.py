@@ -5,20 +5,25 @@ order mark are taken off, and only '\\n' and '\\r\\n' end a line, as `wc -l` cou
 line is a JSON object, and the text is that field of it.
 """
 
+from __future__ import annotations
+
 import io
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from likewise.corpus import CorpusOptions
 from likewise.corpus.encodings import AUTO, BINARY, named_encoding
 from likewise.corpus.files import HEAD, STANDARD_INPUT, check_ends, decoded, numbered_lines
 from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
 from likewise.errors import LikewiseError, first_line
+
+if TYPE_CHECKING:
+    from pyarrow import fs, parquet
 
 WINDOW = 8192
 """Texts that are held, encoded and written at a time."""
@@ -163,8 +168,8 @@ def list_pieces(source: str, options: CorpusOptions, ending: str = ".parquet") -
     pieces: list[Piece] = []
     for number, path in enumerate(_paths(source)):
         with _readable(path):
-            places = _row_groups(path, options) if path.endswith(".parquet") else _ranges(path, options)
-            pieces += [Piece(f"{number:05d}-{i:06d}{ending}", path, **place) for i, place in enumerate(places)]
+            cut = _row_groups(path, options) if path.endswith(".parquet") else _ranges(path, options)
+            pieces += [replace(piece, name=f"{number:05d}-{i:06d}{ending}") for i, piece in enumerate(cut)]
     return pieces
 
 
@@ -221,7 +226,7 @@ def _paths(source: str) -> list[str]:
     return paths
 
 
-def _files(path: str) -> tuple[Any, str]:
+def _files(path: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of an absolute path or a URL, and the path in it."""
     from pyarrow import fs
 
@@ -229,43 +234,43 @@ def _files(path: str) -> tuple[Any, str]:
     return system, inside
 
 
-def _parquet(path: str) -> Any:
+def _parquet(path: str) -> parquet.ParquetFile:
     from pyarrow import parquet
 
     files, inside = _files(path)
     return parquet.ParquetFile(inside, filesystem=files)
 
 
-def _row_groups(path: str, options: CorpusOptions) -> Iterator[dict[str, Any]]:
+def _row_groups(path: str, options: CorpusOptions) -> Iterator[Piece]:
     file = _parquet(path)
     names = file.schema_arrow.names
-    column = options.field or next((name for name in _USUAL if name in names), None)
+    column = options.field or next((name for name in _USUAL if name in names), "text")
     if column not in names:
-        raise LikewiseError(f"{path} has no column {column or 'text'!r}: name one of {', '.join(names)} with --field")
+        raise LikewiseError(f"{path} has no column {column!r}: name one of {', '.join(names)} with --field")
     start = 0
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
-        yield {"group": group, "column": column, "start": start, "rows": rows}
+        yield Piece("", path, start, rows, group=group, column=column)
         start += rows
 
 
-def _ranges(path: str, options: CorpusOptions) -> Iterator[dict[str, Any]]:
+def _ranges(path: str, options: CorpusOptions) -> Iterator[Piece]:
     """Yield ranges of bytes that hold a window of lines each, or the whole of a file that cannot be cut."""
     files, inside = _files(path)
     with files.open_input_stream(inside) as stream:
         head = b"" if path.endswith(_COMPRESSED) else stream.read(HEAD)
     if not head or named_encoding(options.encoding, head, len(head) < HEAD) != "utf-8":
-        yield {}
+        yield Piece("", path)
         return
     begin = start = size = rows = 0
     with files.open_input_stream(inside) as stream:
         for line in io.BufferedReader(stream):
             size, rows = size + len(line), rows + 1
             if rows == WINDOW:
-                yield {"begin": begin, "size": size, "start": start, "rows": rows}
+                yield Piece("", path, start, rows, begin=begin, size=size)
                 begin, start, size, rows = begin + size, start + rows, 0, 0
     if rows:
-        yield {"begin": begin, "size": size, "start": start, "rows": rows}
+        yield Piece("", path, start, rows, begin=begin, size=size)
 
 
 @contextmanager

@@ -81,11 +81,11 @@ class Tokens:
 
     def __call__(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return the token ids of each text, (T,) int32, cut to the model's length."""
-        found: list[np.ndarray] = []
+        ids: list[np.ndarray] = []
         for start in range(0, len(texts), _PIECE):
             piece = [without_surrogates(text) for text in texts[start : start + _PIECE]]
-            found.extend(np.array(text.ids, dtype=np.int32) for text in self._tokenizer.encode_batch_fast(piece))
-        return found
+            ids.extend(np.array(text.ids, dtype=np.int32) for text in self._tokenizer.encode_batch_fast(piece))
+        return ids
 
     def items(self, texts: Sequence[str], side: TextSide) -> list[np.ndarray]:
         """Return the token ids of texts after the prompt of a side."""

@@ -3,13 +3,15 @@
 Letters of the shapes: S sentences, D embedding.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -24,6 +26,9 @@ from likewise.runs.job import Job, read_record
 from likewise.runs.parts import Parts
 from likewise.runs.whole_files import written_whole
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 LANCE = ".lance"
 _KNOWN = 1 << 18  # texts whose vectors are looked up if they occur again: 60 MB beside the pages of the files
 
@@ -35,7 +40,7 @@ class EncodedFile(NamedTuple):
     dimension: int
 
 
-def vector_column(vectors: np.ndarray) -> Any:
+def vector_column(vectors: np.ndarray) -> pa.Array:
     """Return vectors (S, D) as a column of an Arrow table."""
     import pyarrow as pa
 
@@ -43,7 +48,7 @@ def vector_column(vectors: np.ndarray) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(flat), vectors.shape[1])
 
 
-def matrix_of(column: Any) -> np.ndarray:
+def matrix_of(column: pa.ChunkedArray) -> np.ndarray:
     """Return a column of vectors as (S, D)."""
     flat: np.ndarray = column.combine_chunks().flatten().to_numpy()
     return flat.reshape(-1, column.type.list_size)
@@ -64,7 +69,7 @@ class PartWriter:
     opens: Callable[[], TextEncoder]
     reading: CorpusOptions
     folder: Path
-    schema: Any
+    schema: pa.Schema
     known: Mapping[bytes, np.ndarray]
 
     def __call__(self, piece: Piece, step: Step = lambda count: None) -> int:
@@ -180,7 +185,7 @@ class VectorParts:
     def _matrix(self, name: str) -> np.ndarray:
         return matrix_of(self._table(name)["embedding"])
 
-    def _table(self, name: str) -> Any:
+    def _table(self, name: str) -> pa.Table:
         from pyarrow import feather
 
         return feather.read_table(self.parts.path(name), memory_map=True)
@@ -220,7 +225,7 @@ def _writer(name: str) -> Callable[[Any, Any], Any]:
     return ParquetWriter
 
 
-def _commit(folder: Path, rows: Mapping[str, int], schema: Any) -> None:
+def _commit(folder: Path, rows: Mapping[str, int], schema: pa.Schema) -> None:
     """Make the shards in a folder's `data` the fragments of one Lance table, in the order given."""
     from lance import LanceDataset, LanceOperation
     from lance.file import LanceFileReader

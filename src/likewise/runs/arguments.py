@@ -80,9 +80,9 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 def _check_names(called: str, signature: inspect.Signature, named: Mapping[str, Any]) -> None:
     parameters = signature.parameters.values()
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return  # a class of options knows them
-    names = [one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY]
+    names = [parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY]
     for name in named:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
@@ -105,9 +105,9 @@ def _wanted(function: Callable[..., Any], parameter: inspect.Parameter) -> tuple
     others = [part for part in parts if part not in _WORDS and part != "None"]
     if not others:
         return tuple(parts), None
-    found = getattr(inspect.unwrap(function), "__globals__", {}).get(others[0])
-    if len(others) == 1 and isinstance(found, type) and issubclass(found, Options):
-        return tuple(part for part in parts if part != others[0]), found
+    options = getattr(inspect.unwrap(function), "__globals__", {}).get(others[0])
+    if len(others) == 1 and isinstance(options, type) and issubclass(options, Options):
+        return tuple(part for part in parts if part != others[0]), options
     return None
 
 
@@ -122,8 +122,8 @@ def _check(name: str, value: Any, types: tuple[str, ...], other: Any) -> None:
         if isinstance(value, str | bytes | PathLike) or not hasattr(value, "__iter__"):
             raise ArgumentError(f"{name} must be a list, not {value!r}: write [{value!r}]")
         return
-    if not any(_is(value, one) for one in types):
-        wanted = " or ".join(dict.fromkeys(_WORDS[one] for one in types if one != "None"))
+    if not any(_is(value, kind) for kind in types):
+        wanted = " or ".join(dict.fromkeys(_WORDS[kind] for kind in types if kind != "None"))
         wanted = wanted.replace(f"a text or {_PATH}", _PATH)
         raise ArgumentError(f"{name} must be {wanted}, not {value!r}")
 

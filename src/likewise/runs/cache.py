@@ -147,8 +147,8 @@ def being_made(kind: str, key: Any, *, resumes: bool = False) -> Iterator[tuple[
     This is `cached` for what is made by several processes, of which one calls this. The arguments and errors are those
     of `cached`.
     """
-    if found := found_in_cache(kind, key):
-        yield found, None
+    if kept := found_in_cache(kind, key):
+        yield kept, None
         return
     final = _place(kind, key)
     work = final.with_name(f".{final.name}{_RESUMES if resumes else ''}")
@@ -207,15 +207,15 @@ class KeptRows:
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Any]:
         """Return the values of those keys that are there."""
-        found: dict[bytes, Any] = {}
+        values: dict[bytes, Any] = {}
         for key in keys:
             # A damaged page or text is an error, as is a closed file; what is behind it is made again.
             with suppress(sqlite3.Error, ValueError, AttributeError):
                 if row := self._base.execute("SELECT value FROM rows WHERE key = ?", (key,)).fetchone():
                     check, _, value = row[0].partition(b" ")
                     if int(check, 16) == zlib.crc32(value):
-                        found[key] = parse_json(value.decode("utf-8", "surrogatepass"))
-        return found
+                        values[key] = parse_json(value.decode("utf-8", "surrogatepass"))
+        return values
 
     def put(self, rows: Mapping[bytes, Any]) -> None:
         """Add rows, whose values are plain."""
@@ -274,8 +274,8 @@ def _place(kind: str, key: Any) -> Path:
 
 def _state(path: Path) -> tuple[int, int]:
     """Return the size and the time of a file: while they are those of its making, its content is not looked at."""
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _is_whole(folder: Path) -> bool:
@@ -295,7 +295,7 @@ def _is_whole(folder: Path) -> bool:
 
 def kept_in_cache() -> list[Kept]:
     """List the contents of the cache, by kind."""
-    found = []
+    listed = []
     for kind in KINDS:
         place = cache_folder() / kind
         sizes = []
@@ -305,8 +305,8 @@ def kept_in_cache() -> list[Kept]:
                 with suppress(FileNotFoundError):  # removed meanwhile
                     sizes += [path.lstat().st_size] if not path.is_symlink() else []
         if place.is_dir():
-            found.append(Kept(kind, place, len(sizes), sum(sizes)))
-    return found
+            listed.append(Kept(kind, place, len(sizes), sum(sizes)))
+    return listed
 
 
 def clear_cache(*kinds: str) -> list[Kept]:

@@ -30,13 +30,13 @@ def job_of(target: str | os.PathLike[str]) -> str:
 def _checked_record(path: Path, folder: Path, cure: str) -> dict[str, Any]:
     """Return a record whose files all lie in a folder, {} if there is none: one from elsewhere may name any."""
     try:
-        found: dict[str, Any] = read_json(path)
-        if not isinstance(found["plan"], dict):
+        record: dict[str, Any] = read_json(path)
+        if not isinstance(record["plan"], dict):
             raise TypeError("the plan is not an object")
-        for name in found["files"]:
+        for name in record["files"]:
             if not (folder / name).parent.resolve().is_relative_to(folder.resolve()) or Path(name).name in ("", ".."):
                 raise ValueError(f"{name!r} lies outside")
-        return found
+        return record
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -76,8 +76,8 @@ def _move(source: Path, target: Path) -> None:
 def read_working_file(path: Path) -> dict[str, Any]:
     """Return the content of a working file, {} if there is none."""
     try:
-        found: dict[str, Any] = read_json(path)
-        return found
+        content: dict[str, Any] = read_json(path)
+        return content
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -123,19 +123,19 @@ def _check_nodes() -> None:
 
     for node in ray.nodes():
         if node["Alive"]:
-            there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            task = ray.remote(num_cpus=0)(versions).options(scheduling_strategy=there)
+            on_node = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            task = ray.remote(num_cpus=0)(versions).options(scheduling_strategy=on_node)
             try:
-                found = ray.get(task.remote())
+                there = ray.get(task.remote())
             except ray.exceptions.RayError as error:
                 raise ClusterError(
                     f"{node['NodeManagerAddress']} cannot run likewise ({first_line(error)}): install the version of "
                     "this machine there"
                 ) from None
-            check_versions(node["NodeManagerAddress"], found)
+            check_versions(node["NodeManagerAddress"], there)
 
 
-def check_versions(node: str, found: Mapping[str, str]) -> None:
+def check_versions(node: str, there: Mapping[str, str]) -> None:
     """Check that a machine of the cluster has the versions of this one.
 
     Raises:
@@ -143,9 +143,9 @@ def check_versions(node: str, found: Mapping[str, str]) -> None:
     """
     here = versions()
     for package in DECIDING:
-        if found.get(package) != here.get(package):
+        if there.get(package) != here.get(package):
             raise ClusterError(
-                f"{node} has {package} {found.get(package, 'not installed')}, and this machine {here.get(package)}: "
+                f"{node} has {package} {there.get(package, 'not installed')}, and this machine {here.get(package)}: "
                 "install the same version on all machines"
             )
 

@@ -43,14 +43,14 @@ class Options(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            alone = any(found["loc"] for found in error.errors())
+            alone = any(fault["loc"] for fault in error.errors())
             raise (OptionError if alone else ContradictionError)(_sentences(type(self), error)) from None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         """Keep the limits of an option that a subclass redeclares with another default."""
         changed = False
-        parents = [getattr(one, "model_fields", {}) for one in cls.__mro__[1:]]
+        parents = [getattr(parent, "model_fields", {}) for parent in cls.__mro__[1:]]
         for name, item in cls.model_fields.items():
             inherited = next((fields[name] for fields in parents if name in fields), None)
             if inherited is not None and inherited.metadata and not item.metadata:
@@ -78,7 +78,7 @@ class Options(BaseModel):
             read = type(self).model_validate_strings(dict(changes))
         except ValidationError as error:
             # A contradiction may be one of the defaults alone: that is for the copy to say.
-            if any(found["loc"] for found in error.errors()):
+            if any(fault["loc"] for fault in error.errors()):
                 raise OptionError(_sentences(type(self), error)) from None
             read = None
         values = {name: getattr(read, name) for name in changes} if read else dict(changes)
@@ -122,15 +122,15 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
 def read_toml(path: Path, known: Iterable[str] | None = None) -> dict[str, Any]:
     """Return the content of a TOML file whose top-level names are all known, if these are given."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise OptionError(f"there is no file {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise OptionError(f"{path} is not TOML: {error}") from None
-    names = list(found if known is None else known)
-    if unknown := [name for name in found if name not in names]:
+    names = list(content if known is None else known)
+    if unknown := [name for name in content if name not in names]:
         raise OptionError(f"{path}: {unknown_option(unknown[0], names)}")
-    return found
+    return content
 
 
 def write_toml(content: Mapping[str, Any]) -> str:
@@ -144,15 +144,15 @@ def _for_toml(value: Any) -> Any:
     if isinstance(value, Options):
         value = value.to_dict()
     if isinstance(value, Mapping):
-        return {name: _for_toml(one) for name, one in value.items() if one is not None}
+        return {name: _for_toml(item) for name, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
-        return [_for_toml(one) for one in value]
+        return [_for_toml(item) for item in value]
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _sentences(kind: type[Options], error: ValidationError) -> str:
     """Return one clause per error, in the order of the fields."""
-    return "; ".join(_sentence(kind, found) for found in error.errors(include_url=False))
+    return "; ".join(_sentence(kind, fault) for fault in error.errors(include_url=False))
 
 
 _BOUNDS = {
@@ -165,22 +165,22 @@ _BOUNDS = {
 _TYPES: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
-def _sentence(kind: type[Options], found: Any) -> str:
-    if found["type"] == "value_error":  # of `_check`
-        return str(found["ctx"]["error"])
-    name = str(found["loc"][0])
-    if found["type"] == "extra_forbidden":
+def _sentence(kind: type[Options], fault: Any) -> str:
+    if fault["type"] == "value_error":  # of `_check`
+        return str(fault["ctx"]["error"])
+    name = str(fault["loc"][0])
+    if fault["type"] == "extra_forbidden":
         return unknown_option(name, kind.model_fields)
-    if found["type"] in _BOUNDS:
-        words, limit = _BOUNDS[found["type"]]
-        wanted = words.format(_plain(found.get("ctx", {}).get(limit)))
-    elif found["type"] == "string_too_short":
-        wanted = f"a text of {found['ctx']['min_length']} character or more"
-    elif found["type"] == "literal_error":
+    if fault["type"] in _BOUNDS:
+        words, limit = _BOUNDS[fault["type"]]
+        wanted = words.format(_plain(fault.get("ctx", {}).get(limit)))
+    elif fault["type"] == "string_too_short":
+        wanted = f"a text of {fault['ctx']['min_length']} character or more"
+    elif fault["type"] == "literal_error":
         wanted = f"one of {', '.join(choices_of(kind, name))}"
     else:
-        wanted = _TYPES.get(_bare(kind.model_fields[name].annotation), found["msg"].lower())
-    return f"{name} must be {wanted}, not {found['input']!r}"
+        wanted = _TYPES.get(_bare(kind.model_fields[name].annotation), fault["msg"].lower())
+    return f"{name} must be {wanted}, not {fault['input']!r}"
 
 
 def _plain(number: Any) -> Any:
@@ -190,5 +190,5 @@ def _plain(number: Any) -> Any:
 def _bare(hint: Any) -> Any:
     """Return the type inside `X | None`."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return next(one for one in typing.get_args(hint) if one is not type(None))
+        return next(part for part in typing.get_args(hint) if part is not type(None))
     return hint

@@ -52,8 +52,8 @@ def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
     def ask(number: int, frame: FrameType | None) -> None:
         if request.asked:
             raise KeyboardInterrupt
-        for one in _open:
-            one.asked = True
+        for running in _open:
+            running.asked = True
         _open[0].progress.tell("Stopping: the current step is finished and saved first (Ctrl-C again stops at once).")
 
     before: dict[int, Any] = {}

@@ -27,6 +27,6 @@ def page_of(room: str, template: str, *functions: Callable[..., Any], **shown: A
     environment = Environment(
         loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.globals |= {one.__name__: one for one in functions}
+    environment.globals |= {function.__name__: function for function in functions}
     style = own.joinpath("page.css").read_text(encoding="utf-8")
     return environment.get_template(template).render(style=style, **shown)

@@ -63,18 +63,18 @@ class Parts:
 
 def checksum(path: Path) -> str:
     """Return the BLAKE2 checksum of a file's bytes, as hex digits."""
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     with path.open("rb") as file:
         while block := file.read(1 << 16):
-            found.update(block)
-    return found.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def seal(folder: Path) -> None:
     """Write the checksums of all files of a complete folder into it."""
     with written_whole(folder / _INDEX) as path:
-        files = sorted(one for one in folder.rglob("*") if one.is_file() and one.name not in (_INDEX, path.name))
-        lines = [{"name": one.relative_to(folder).as_posix(), "checksum": checksum(one)} for one in files]
+        files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name not in (_INDEX, path.name))
+        lines = [{"name": file.relative_to(folder).as_posix(), "checksum": checksum(file)} for file in files]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 

@@ -99,9 +99,9 @@ def any_of(flag: bool) -> bool:
     """Return whether a flag is set in any process."""
     if count() == 1:
         return flag
-    found = torch.tensor(int(flag), device=_device())
-    distributed.all_reduce(found, distributed.ReduceOp.MAX)
-    return bool(found)
+    result = torch.tensor(int(flag), device=_device())
+    distributed.all_reduce(result, distributed.ReduceOp.MAX)
+    return bool(result)
 
 
 def gather_rows(rows: Tensor, *, ragged: bool = False) -> tuple[Tensor, int]:
@@ -145,8 +145,8 @@ def mean_of_processes(values: Tensor) -> Tensor:
     """Return the mean of a tensor over the processes, with gradients."""
     from torch.distributed.nn.functional import all_reduce  # not in every build of torch
 
-    found: Tensor = all_reduce(values.contiguous()) / count()
-    return found
+    mean: Tensor = all_reduce(values.contiguous()) / count()
+    return mean
 
 
 def same_weights(model: nn.Module) -> None:
@@ -166,14 +166,14 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """
     if count() == 1:
         return
-    trained = [one for one in parameters if one.requires_grad]
-    has = torch.tensor([one.grad is not None for one in trained], dtype=torch.int32, device=_device())
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    has = torch.tensor([parameter.grad is not None for parameter in trained], dtype=torch.int32, device=_device())
     distributed.all_reduce(has, distributed.ReduceOp.MAX)
     grads = []
-    for one, any_has in zip(trained, has.tolist(), strict=True):
+    for parameter, any_has in zip(trained, has.tolist(), strict=True):
         if any_has:
-            one.grad = torch.zeros_like(one) if one.grad is None else one.grad.contiguous()
-            grads.append(one.grad)
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.contiguous()
+            grads.append(parameter.grad)
     for work in [distributed.all_reduce(grad, async_op=True) for grad in grads]:
         work.wait()
     for grad in grads:
@@ -182,10 +182,10 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 def _sizes(rows: int) -> list[int]:
     """Return the number of rows of each process."""
-    found = torch.zeros(count(), dtype=torch.long, device=_device())
-    found[number()] = rows
-    distributed.all_reduce(found)
-    return [int(size) for size in found]
+    sizes = torch.zeros(count(), dtype=torch.long, device=_device())
+    sizes[number()] = rows
+    distributed.all_reduce(sizes)
+    return [int(size) for size in sizes]
 
 
 def _device() -> str:

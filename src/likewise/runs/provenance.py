@@ -21,21 +21,21 @@ PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that a result depends on."""
-    found = {"python": platform.python_version()}
+    releases = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            releases[package] = version(package)
         except PackageNotFoundError:  # a checkout that was never installed
-            found[package] = "not installed"
-    return found
+            releases[package] = "not installed"
+    return releases
 
 
 def machine() -> dict[str, Any]:
     """Return the processor, and for a job that used torch its threads and the GPU if there is one."""
-    found: dict[str, Any] = {"processor": processor.name(), "cores": os.cpu_count()}
+    facts: dict[str, Any] = {"processor": processor.name(), "cores": os.cpu_count()}
     torch: Any = sys.modules.get("torch")  # slow to import, and some jobs do without
     if torch is not None:
-        found["instruction_set"] = torch.backends.cpu.get_cpu_capability()
-        found["threads"] = torch.get_num_threads()
-        found["gpu"] = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return found
+        facts["instruction_set"] = torch.backends.cpu.get_cpu_capability()
+        facts["threads"] = torch.get_num_threads()
+        facts["gpu"] = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return facts

@@ -19,13 +19,13 @@ def check_results(*paths: str | os.PathLike[str] | None, overwrite: bool = False
     Raises:
         JobError: a file may not be replaced, its folder is not there, or two of them are the same.
     """
-    given = [Path(path) for path in paths if path is not None]
-    for number, path in enumerate(given):
+    results = [Path(path) for path in paths if path is not None]
+    for number, path in enumerate(results):
         if not path.name or "\0" in str(path) or path.is_symlink() or (path.exists() and not path.is_file()):
             raise JobError(f"--out {str(path)!r} is not a file: give the name of a file, and no link to one")
         if not path.parent.is_dir():
             raise JobError(f"there is no folder {path.parent} to write {path.name} in: make it first")
-        if any(path.resolve() == other.resolve() for other in given[:number]):
+        if any(path.resolve() == other.resolve() for other in results[:number]):
             raise JobError(f"two results would be written to {path}: give each a file of its own")
         if path.exists() and not overwrite and not _is_own(path):
             raise JobError(
@@ -66,5 +66,5 @@ def _key(path: Path) -> bytes:
 
 
 def _state(path: Path) -> list[int]:
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns]
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]

@@ -29,8 +29,8 @@ from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import cluster, loadable
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
-from likewise.runs.overlap import finished_behind, in_order, read_ahead
 from likewise.runs.plan import Plan
+from likewise.runs.prefetch import finished_behind, in_order, read_ahead
 from likewise.runs.progress import Progress
 from likewise.searching.fields import kinds_of, merged
 from likewise.searching.geometry import Geometry, build, new_name

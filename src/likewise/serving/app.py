@@ -85,7 +85,7 @@ def _answer_errors(app: FastAPI) -> None:
         if isinstance(error, RequestError):
             return error.response()
         if isinstance(error, RequestValidationError):
-            first = next((one for one in error.errors() if one["type"] == "extra_forbidden"), error.errors()[0])
+            first = next((fault for fault in error.errors() if fault["type"] == "extra_forbidden"), error.errors()[0])
             if first["type"] == "extra_forbidden":
                 return _unknown(request, str(first["loc"][-1])).response()
             if first["type"] == "json_invalid":
@@ -169,14 +169,14 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.post("/rerank", include_in_schema=False)
     async def rerank(body: RerankBody, request: Request) -> Response:
         (query,) = checked_texts([body.query], "query", limits)
-        texts = [one if isinstance(one, str) else one.text for one in body.documents]
+        texts = [document if isinstance(document, str) else document.text for document in body.documents]
         checked_texts(texts, "documents", limits)
         name, scores, tokens = await _unless_gone(request, service.rerank(body.model, query, texts), limits.timeout)
         best = np.argsort(-scores, kind="stable")[: body.top_n]
         results: list[dict[str, Any]] = [{"index": int(i), "relevance_score": float(scores[i])} for i in best]
         if body.return_documents:
-            for one in results:
-                one["document"] = {"text": texts[one["index"]]}
+            for result in results:
+                result["document"] = {"text": texts[result["index"]]}
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         about: dict[str, Any] = {"id": str(uuid4()), "object": "list", "model": name, "usage": usage}
         # What Cohere's client wants to see.

@@ -162,13 +162,13 @@ class Service:
         model = self.models[name]
         short = sum(map(len, texts)) <= _INLINE
         items = model.items(texts, side) if short else await run_in_threadpool(model.items, texts, side)
-        found = await self.batchers[name].vectors(items)
+        vectors = await self.batchers[name].vectors(items)
         tokens = sum(map(model.tokens, items))
-        if not np.isfinite(found).all():
+        if not np.isfinite(vectors).all():
             raise RequestError("the model's vectors are not finite numbers", 500)
         self.metrics.texts.labels(name).inc(len(texts))
         self.metrics.tokens.labels(name).inc(tokens)
-        return found, tokens
+        return vectors, tokens
 
     async def search(self, asked: SearchBody) -> tuple[str, Hits]:
         """Search an index, and return its name and the hits.
@@ -242,15 +242,15 @@ class Service:
             return encoding.result(self.options.timeout)[1]
 
         (tokens,) = run([asked], np.copy)
-        found = np.zeros(len(items))
+        scores = np.zeros(len(items))
         for batch in by_budget(np.array([model.tokens(item) for item in items]), model.budget):
-            found[batch] = run([items[i] for i in batch], partial(max_sim, tokens))
+            scores[batch] = run([items[i] for i in batch], partial(max_sim, tokens))
         count = sum(map(model.tokens, items)) + model.tokens(asked)
         self.metrics.texts.labels(name).inc(len(items) + 1)
         self.metrics.tokens.labels(name).inc(count)
-        if not np.isfinite(found).all():
+        if not np.isfinite(scores).all():
             raise RequestError("the model's vectors are not finite numbers", 500)
-        return found, count
+        return scores, count
 
     def _searched(self) -> None:
         self._searches -= 1
@@ -298,7 +298,7 @@ class Service:
         """Return the base of a model, and the name by which that is served; None for what is not known."""
         base = self._bases[name]
         at = _place(base)
-        served = next((one for one, place in self._places.items() if one != name and place == at), None)
+        served = next((other for other, place in self._places.items() if other != name and place == at), None)
         return {"base": base or None, "base_served": served if base else None}
 
 

@@ -77,7 +77,7 @@ class Batcher:
         finally:
             if left:  # given up
                 self._count(left, -1)
-                self._queue = deque(one for one in self._queue if one[1] is not left)
+                self._queue = deque(entry for entry in self._queue if entry[1] is not left)
 
     def _count(self, texts: Sequence[_Text], sign: int) -> None:
         self.waiting += sign * len(texts)

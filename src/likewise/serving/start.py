@@ -74,7 +74,7 @@ def serve(
         from likewise.serving.app import create_app
         from likewise.serving.service import Service, index_name
 
-        indexes = {name: Path(one) for name, one in _by_name("indexes", index, index_name).items()}
+        indexes = {name: Path(folder) for name, folder in _by_name("indexes", index, index_name).items()}
         service = Service(named, indexes, limits, engine, precision, progress, reranker)
         app = create_app(service, keys, cors, [host, *allowed_host])
         at, taken = listening.getsockname()[:2]

@@ -146,10 +146,10 @@ def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences,
     found, wanted = model.encode(sentences[:40]), tiny_model.encode(sentences[:40])
     assert np.abs(found - wanted).max() > 1e-5
     cosines = (found * wanted).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
-    assert cosines.mean() > fidelity.MIN_COSINE
+    assert cosines.mean() > store.MIN_COSINE
     assert "mean cosine 0.99" in model.last_engine or "mean cosine 1.0" in model.last_engine
     monkeypatch.setattr(policy, "MIN_COSINE", 1.01)
-    monkeypatch.setattr(fidelity, "MIN_COSINE", 1.01)
+    monkeypatch.setattr(store, "MIN_COSINE", 1.01)
     again = load(tmp_path / "model", device="cpu", engine=engine, precision="int8")
     with pytest.raises(QuantisationRefused, match=r"int8 does not keep the vectors: mean cosine [01]\.\d+.*1\.01 and"):
         again.encode(sentences[:40])

@@ -28,8 +28,8 @@ from likewise.runs.cache import KeptRows
 from likewise.runs.job import open_job
 from likewise.runs.options import OptionError
 from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.overlap import in_order
 from likewise.runs.plan import Plan
+from likewise.runs.prefetch import in_order
 from likewise.runs.progress import Progress
 
 #: Sentences that one process takes at a time.

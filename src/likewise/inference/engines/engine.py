@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from likewise.errors import LikewiseError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from torch import Tensor
+
+    from likewise.inference.tokens import TextSide, WholeText
 
 EngineName = Literal["auto", "torch", "openvino", "onnx"]
 EnginePrecision = Literal["close", "auto", "fp32", "bf16", "int8"]
@@ -27,9 +30,10 @@ PRECISIONS: tuple[EnginePrecision, ...] = get_args(EnginePrecision)
 INPUTS = ("input_ids", "attention_mask")
 OUTPUT = "sentence_embedding"
 TOKENS = "token_embeddings"
-Call = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
-"""Ids and mask, (B, T) int64 each, to the vectors (B, D), and those of the tokens (B, T, E) if they are asked for,
-otherwise None: tensors or arrays."""
+Vectors: TypeAlias = "np.ndarray | Tensor"
+"""Vectors as an engine gives them: on an accelerator, or of a lower precision, they are a tensor."""
+Call: TypeAlias = "Callable[[np.ndarray, np.ndarray], tuple[Vectors, Vectors | None]]"
+"""Ids and mask, (B, T) int64 each, to the vectors (B, D), and those of the tokens (B, T, E) if they are asked for."""
 
 ENDLESS = 1 << 30
 """As a number of texts: those of a service, which come for as long as it runs, so that no time is foretold."""
@@ -125,7 +129,7 @@ class TorchEngine(Engine):
         on_cpu = model.device.type == "cpu"
         self.model = _in_bf16(model) if precision == "bf16" and on_cpu else model
         self.precision, self.whole = precision, whole
-        self._dtype = next((one.dtype for one in model.parameters() if one.is_floating_point()), None)
+        self._dtype = next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), None)
         self.budget = CPU_BUDGET if on_cpu else DEVICE_BUDGET
 
     def open(self, workers: int, tokens: bool = False) -> Call:
@@ -137,15 +141,15 @@ class TorchEngine(Engine):
         model, device, bf16 = self.model, self.model.device, self.precision == "bf16"
         whole = tokens or self.whole
 
-        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Any, Any]:
+        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Tensor, Tensor | None]:
             # These contexts are of the calling thread only, so they are entered in each call.
-            cast: Any = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
+            cast = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
             with torch.inference_mode(), cast, nullcontext() if whole else only_pooled_token(model):
                 parts = (torch.from_numpy(part).to(device, non_blocking=True) for part in (ids, mask))
-                found = model(dict(zip(INPUTS, parts, strict=True)))
+                outputs = model(dict(zip(INPUTS, parts, strict=True)))
                 # Under autocast a last linear layer gives bfloat16, and callers expect the type of the weights.
-                vectors = found[OUTPUT].to(self._dtype) if bf16 else found[OUTPUT]
-                return vectors, found[TOKENS] if tokens else None
+                vectors = outputs[OUTPUT].to(self._dtype) if bf16 else outputs[OUTPUT]
+                return vectors, outputs[TOKENS] if tokens else None
 
         return call
 
@@ -173,28 +177,31 @@ class OwnEncode(Engine):
         """See `Engine.open`."""
         import torch
 
-        def call(items: Any, mask: np.ndarray) -> tuple[Any, Any]:
-            sides: dict[Any, list[int]] = {}
-            for place, item in enumerate(items):
+        def call(items: np.ndarray, mask: np.ndarray) -> tuple[Tensor, None]:
+            sides: dict[TextSide, list[int]] = {}
+            texts: list[WholeText] = list(items)
+            for place, item in enumerate(texts):
                 sides.setdefault(item.side, []).append(place)
-            parts = [self._encoded([items[place].text for place in places], side) for side, places in sides.items()]
+            parts = [self._encoded([texts[place].text for place in places], side) for side, places in sides.items()]
             order = torch.tensor([place for places in sides.values() for place in places])
             return torch.cat(parts)[order.argsort()], None
 
         return call
 
-    def _encoded(self, texts: list[str], side: Any) -> Any:
+    def _encoded(self, texts: list[str], side: TextSide) -> Tensor:
         import torch
 
         from likewise.corpus.lines_and_rows import without_surrogates
 
         model = self.model
         default = model.prompts.get(model.default_prompt_name or "", "")
-        given = {} if side.prompt == default else {"prompt": side.prompt}
-        given |= {} if side.task is None or has_own_encode(model) else {"task": side.task}
-        settings: Any = {"batch_size": self.batch_size, "show_progress_bar": False, **given}
+        settings: dict[str, str] = {} if side.prompt == default else {"prompt": side.prompt}
+        settings |= {} if side.task is None or has_own_encode(model) else {"task": side.task}
         texts = [without_surrogates(text) for text in texts]
-        return torch.as_tensor(model.encode(texts, convert_to_tensor=True, **settings))
+        vectors = model.encode(  # type: ignore[call-overload]
+            texts, convert_to_tensor=True, batch_size=self.batch_size, show_progress_bar=False, **settings
+        )
+        return torch.as_tensor(vectors)
 
     def __str__(self) -> str:
         return "sentence-transformers"

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import chain
-from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -37,10 +36,10 @@ class PooledGraph(nn.Module):
         """The names of what `forward` returns."""
         return [OUTPUT, TOKENS] if self.tokens else [OUTPUT]
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Return the vectors (B, D) of ids and mask, (B, T) int64 each, and those of the tokens."""
-        found = self.model({"input_ids": input_ids, "attention_mask": attention_mask})
-        return tuple(found[name] for name in self.outputs) if self.tokens else found[OUTPUT]
+        features = self.model({"input_ids": input_ids, "attention_mask": attention_mask})
+        return tuple(features[name] for name in self.outputs) if self.tokens else features[OUTPUT]
 
 
 def least_tokens(model: SentenceTransformer) -> int:
@@ -63,8 +62,8 @@ def token_dimension(model: SentenceTransformer) -> int:
     """Return E, the length of the vectors that a model has for the tokens of a text; 0 if it has none."""
     ids, mask = (part.to(model.device) for part in example(model))
     with modes_restored(model), torch.inference_mode():
-        found = model.eval()({"input_ids": ids, "attention_mask": mask}).get(TOKENS)
-    return int(found.shape[2]) if found is not None and found.shape[:2] == ids.shape else 0
+        tokens = model.eval()({"input_ids": ids, "attention_mask": mask}).get(TOKENS)
+    return int(tokens.shape[2]) if tokens is not None and tokens.shape[:2] == ids.shape else 0
 
 
 def check_exportable(model: SentenceTransformer) -> None:
@@ -87,7 +86,7 @@ def fingerprint(model: SentenceTransformer) -> str:
     return digest.hexdigest()
 
 
-def mark(model: SentenceTransformer) -> tuple[Any, ...]:
+def mark(model: SentenceTransformer) -> tuple[object, ...]:
     """Return a value, in 0.1 ms, that tells whether a model was changed: while it is equal, so is the fingerprint.
 
     These are the parts, the settings of those that do not read texts, and the addresses and versions of the weights.
@@ -112,8 +111,8 @@ def tracing(model: SentenceTransformer, tokens: bool | None = None) -> Iterator[
         has_tokens = token_dimension(model) > 0
         with modes_restored(model), torch.no_grad(), only_errors(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with nullcontext(False) if tokens else only_pooled_token(model) as one:
-                yield PooledGraph(model.eval(), has_tokens and not one).eval()
+            with nullcontext(False) if tokens else only_pooled_token(model) as is_single:
+                yield PooledGraph(model.eval(), has_tokens and not is_single).eval()
     except CannotExport:
         raise
     except Exception as error:  # tracers and converters raise of every kind

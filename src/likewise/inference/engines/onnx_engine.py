@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from likewise.inference.cores import cores
 from likewise.inference.engines.engine import INPUTS, OUTPUT, TOKENS, Call, CannotExport, Engine, EnginePrecision
 
 if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
     from sentence_transformers import SentenceTransformer
+
+    from likewise.inference.engines.graph import PooledGraph
 
 FILE, WHOLE = "model.onnx", "with-tokens.onnx"
 _OPSET = 17  # the first with LayerNormalization
@@ -38,7 +41,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
     from likewise.inference.engines.graph import example, token_dimension, tracing
 
-    def write(graph: Any, path: Path) -> None:
+    def write(graph: PooledGraph, path: Path) -> None:
         batch = {0: "sentences", 1: "tokens"}
         torch.onnx.export(
             graph,
@@ -97,7 +100,7 @@ class OnnxEngine(Engine):
         self.precision = precision
         self.at_least = at_least
         self._folder = folder
-        self._sessions: dict[tuple[str, int], Any] = {}
+        self._sessions: dict[tuple[str, int], InferenceSession] = {}
 
     def open(self, workers: int, tokens: bool = False) -> Call:
         """See `Engine.open`."""
@@ -108,8 +111,8 @@ class OnnxEngine(Engine):
         outputs = [OUTPUT, TOKENS] if tokens else [OUTPUT]
 
         def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-            found = run(outputs, dict(zip(INPUTS, (ids, mask), strict=True)))
-            return found[0], found[1] if tokens else None
+            vectors, *rest = run(outputs, dict(zip(INPUTS, (ids, mask), strict=True)))
+            return vectors, rest[0] if tokens else None
 
         return call
 
@@ -117,9 +120,9 @@ class OnnxEngine(Engine):
     def gives_tokens(self) -> bool:
         """True if one of the graphs gives the vectors of tokens."""
         outputs = () if (self._folder / WHOLE).exists() else self._session(FILE, 1).get_outputs()
-        return not outputs or TOKENS in [one.name for one in outputs]
+        return not outputs or TOKENS in [output.name for output in outputs]
 
-    def _session(self, name: str, threads: int) -> Any:
+    def _session(self, name: str, threads: int) -> InferenceSession:
         if (name, threads) not in self._sessions:
             from onnxruntime import InferenceSession, SessionOptions
 

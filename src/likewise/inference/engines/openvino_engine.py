@@ -77,7 +77,7 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
     # Without VNNI, products of two int8 pairs overflow 16 bits: weights then take 7 bits.
     overflow = OverflowFix.DISABLE if processor.has_int8() else OverflowFix.ENABLE
     with redirect_stdout(io.StringIO()):  # its progress bars
-        found = nncf.quantize(
+        quantised = nncf.quantize(
             _core().read_model(source / FILE),
             nncf.Dataset([dict(zip(INPUTS, batch, strict=True)) for batch in batches]),
             subset_size=len(batches),
@@ -85,7 +85,7 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
             preset=nncf.QuantizationPreset.MIXED,
             advanced_parameters=AdvancedQuantizationParameters(overflow_fix=overflow),
         )
-    openvino.save_model(found, folder / FILE, compress_to_fp16=False)
+    openvino.save_model(quantised, folder / FILE, compress_to_fp16=False)
 
 
 class OpenVINOEngine(Engine):
@@ -107,7 +107,7 @@ class OpenVINOEngine(Engine):
             raise LookupError(TOKENS)
         threads = max(torch.get_num_threads(), workers)
 
-        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Any, Any]:
+        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
             one_core = workers > 1 or ids.size <= _ONE_CORE
             request = self._request(threads if one_core else 1, threads)
             # Given to `infer`, inputs and outputs pass through Python's dictionaries: a tenth of a sentence's time.

@@ -3,25 +3,75 @@
 Exports are in the cache, by the weights that they were made of, and never in a folder of the user's.
 """
 
+from __future__ import annotations
+
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from likewise import processor
+from likewise.errors import counted
+from likewise.inference.engines.engine import EngineName, EngineVariant
 from likewise.runs.cache import CacheError, cached, found_in_cache
 from likewise.runs.whole_files import read_json, write_json, write_text
 
+if TYPE_CHECKING:
+    from likewise.inference.tokens import Tokens
+
 MAX_DIFFERENCE = 1e-5
 """How far a number of a float32 engine may be from torch's, relative to the vector's length."""
+MIN_COSINE = 0.99
+MIN_RANK = 0.985
+"""What a lower precision must reach (docs/reference/defaults.md: where STS-B moved by less than 0.1)."""
+MIN_CLOSE = 0.999
+"""The lowest cosine of a text's two vectors that 'close' allows."""
+ENOUGH = 32
+"""Fewer sentences say nothing of ranks: with 6 pairs a correlation of 0.94 is one swap."""
 PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime", "torch": "torch"}
 TOKENIZER = "tokenizer.json"
 _FORMAT = 4
 """Of the graphs: an export of another one is made again."""
 _KIND, _FACTS = "engines", "facts.json"
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The comparison of two sets of vectors of the same sentences."""
+
+    cosine: float
+    """Mean cosine of a sentence's two vectors."""
+    lowest: float
+    """The lowest of these."""
+    rank: float
+    """Spearman correlation of the cosines of all pairs of sentences; 1.0 where there are fewer than `ENOUGH`."""
+    difference: float
+    """Largest difference of two numbers, relative to the length of the vector."""
+    sentences: int
+
+    @property
+    def same(self) -> bool:
+        """True if they are the same up to rounding."""
+        return self.difference <= MAX_DIFFERENCE
+
+    @property
+    def near(self) -> bool:
+        """True if they are near enough for a lower precision."""
+        return self.cosine >= MIN_COSINE and self.rank >= MIN_RANK
+
+    @property
+    def close(self) -> bool:
+        """True if no vector is farther from the one in float32 than 'close' allows."""
+        return self.lowest >= MIN_CLOSE
+
+    def __str__(self) -> str:
+        rank = f"rank correlation of pair similarities {self.rank:.4f}, " if self.sentences >= ENOUGH else ""
+        cosines = f"mean cosine {self.cosine:.4f} (lowest {self.lowest:.4f}), "
+        return f"{cosines}{rank}{counted(self.sentences, 'sentence')}"
 
 
 class Store:
@@ -30,11 +80,11 @@ class Store:
     def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
 
-    def folder(self, pair: tuple[str, str]) -> Path | None:
+    def folder(self, pair: EngineVariant) -> Path | None:
         """Return the folder of an export; None if there is none, or it is damaged. bf16 runs the graph of float32."""
         return found_in_cache(_KIND, self._graph(pair))
 
-    def put(self, pair: tuple[str, str], write: Callable[[Path], object], *, again: bool = False) -> Path:
+    def put(self, pair: EngineVariant, write: Callable[[Path], object], *, again: bool = False) -> Path:
         """Return the folder of an export, which `write` fills unless there is one.
 
         Args:
@@ -44,36 +94,39 @@ class Store:
             shutil.rmtree(older)
         return cached(_KIND, self._graph(pair), write)
 
-    def same(self, engine: str) -> dict[str, Any] | None:
-        """Return the fidelity of a float32 export if the installed release gives torch's vectors; otherwise None."""
-        if self.folder((engine, "fp32")) is None:
-            return None
-        found = self._known("vectors", engine, _made_by(engine), True)
-        found = found or self._known("vectors", engine, _made_by(engine), False)
-        return found if found and found["difference"] <= MAX_DIFFERENCE else None
+    def verdict(self, pair: EngineVariant) -> Fidelity | str | None:
+        """Return how near the vectors of a pair are to float32's, or why there are none; None if nobody knows.
 
-    def note(self, engine: str, fidelity: Mapping[str, Any], enough: bool) -> None:
-        """Keep the fidelity of a float32 export by the installed release.
-
-        Args:
-            enough: it was measured on enough texts, and need not be measured again.
+        The verdict is that of the installed release, and for a lower precision of this processor.
         """
-        self._keep(fidelity, "vectors", engine, _made_by(engine), enough)
+        for enough in (True, False):
+            if kept := found_in_cache(_KIND, self._verdict(pair, enough)):
+                facts = read_json(kept / _FACTS)
+                return str(facts["failed"]) if "failed" in facts else Fidelity(**facts)
+        return None
 
-    def judged(self, pair: tuple[str, str]) -> dict[str, Any] | None:
-        """Return the kept verdict on an engine and a precision, of this release and processor; None without one."""
-        return self._known(_judge(pair))
+    def keep(self, pair: EngineVariant, verdict: Fidelity | str) -> None:
+        """Keep a verdict; the first one stays, unless it was made on few sentences.
 
-    def judge(self, pair: tuple[str, str], **found: Any) -> None:
-        """Keep how near the vectors of a pair are to float32's, or why there are none; the first verdict stays."""
-        self._keep(found, _judge(pair))
+        That of a lower precision on few sentences is not kept.
+        """
+        enough = isinstance(verdict, str) or verdict.sentences >= ENOUGH
+        if enough or pair[1] == "fp32":
+            facts = {"failed": verdict} if isinstance(verdict, str) else asdict(verdict)
+            with suppress(OSError, CacheError):  # a cache that can only be read
+                cached(_KIND, self._verdict(pair, enough), lambda folder: write_json(folder / _FACTS, facts))
 
-    def tokenizer(self, digest: str) -> tuple[Path, dict[str, Any]] | None:
+    def is_same(self, engine: EngineName) -> bool:
+        """Return whether there is a float32 export whose vectors are known to be torch's."""
+        verdict = self.verdict((engine, "fp32")) if self.folder((engine, "fp32")) else None
+        return isinstance(verdict, Fidelity) and verdict.same
+
+    def tokenizer(self, digest: str) -> tuple[Path, dict[str, int]] | None:
         """Return the file of a tokenizer, and what else `export_encoder` needs to run an export; None without it."""
-        found = found_in_cache(_KIND, [self.fingerprint, "tokenizer", digest])
-        return (found / TOKENIZER, read_json(found / _FACTS)) if found else None
+        kept = found_in_cache(_KIND, [self.fingerprint, "tokenizer", digest])
+        return (kept / TOKENIZER, read_json(kept / _FACTS)) if kept else None
 
-    def put_tokenizer(self, tokens: Any, at_least: int) -> None:
+    def put_tokenizer(self, tokens: Tokens, at_least: int) -> None:
         """Keep a tokenizer, so that `export_encoder` can run an export by itself, if the cache can be written."""
 
         def write(folder: Path) -> None:
@@ -84,30 +137,17 @@ class Store:
         with suppress(OSError, CacheError):
             cached(_KIND, [self.fingerprint, "tokenizer", tokens.hash], write)
 
-    def _graph(self, pair: tuple[str, str]) -> list[Any]:
+    def _graph(self, pair: EngineVariant) -> list[str | int]:
         engine, precision = pair
         return [self.fingerprint, engine, precision.replace("bf16", "fp32"), _FORMAT]
 
-    def _known(self, *key: Any) -> dict[str, Any] | None:
-        found = found_in_cache(_KIND, [self.fingerprint, *key])
-        return read_json(found / _FACTS) if found else None
-
-    def _keep(self, facts: Mapping[str, Any], *key: Any) -> None:
-        with suppress(OSError, CacheError):  # a cache that can only be read
-            cached(_KIND, [self.fingerprint, *key], lambda folder: write_json(folder / _FACTS, dict(facts)))
-
-
-def _made_by(engine: str) -> str:
-    """Name the release and the form of the graph, on which the vectors of a float32 export depend."""
-    return f"{release(engine)}, graphs {_FORMAT}"
-
-
-def _judge(pair: tuple[str, str]) -> str:
-    """Return who judges: the vectors of a pair depend on the graph, the release and the processor."""
-    kinds = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
-    there = [kind for kind in kinds if kind in processor.flags()]
-    graphs = "" if pair[0] == "torch" else f"graphs {_FORMAT}, "
-    return f"{' '.join(pair)}, {graphs}release {release(pair[0])}, {processor.name()} {' '.join(there)}"
+    def _verdict(self, pair: EngineVariant, enough: bool) -> list[str | bool]:
+        """Return the key of a verdict: the vectors of a pair depend on the graph, the release and the processor."""
+        conditions = [f"release {release(pair[0])}", *([] if pair[0] == "torch" else [f"graphs {_FORMAT}"])]
+        if pair[1] != "fp32":
+            kinds = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
+            conditions += [processor.name(), *(kind for kind in kinds if kind in processor.flags())]
+        return [self.fingerprint, "verdict", *pair, *conditions, enough]
 
 
 @cache  # a look at the installed packages takes half a millisecond, a tenth of encoding a sentence

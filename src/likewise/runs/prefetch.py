@@ -22,9 +22,9 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
     end: Any = object()
     with ThreadPoolExecutor(1, "likewise-reader") as reader:
         following = reader.submit(next, items, end)
-        while (found := following.result()) is not end:
+        while (item := following.result()) is not end:
             following = reader.submit(next, items, end)
-            yield found
+            yield item
 
 
 def finished_behind(begun: Iterable[Callable[[], T]]) -> Iterator[T]:

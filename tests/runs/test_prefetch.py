@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from likewise.runs.overlap import finished_behind, read_ahead, spread_over
+from likewise.runs.prefetch import finished_behind, read_ahead, spread_over
 
 
 def test_the_next_item_is_read_while_one_is_worked_on():
