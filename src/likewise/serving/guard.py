@@ -20,6 +20,8 @@ OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico")
 """Paths that need no key: they tell nothing of models or texts."""
 _SLICE = 1 << 16
 """Bytes of a body that are looked through before other requests have their turn: a millisecond or two."""
+_SIGN = 12
+"""The most bytes that a character has in JSON: two escapes."""
 _DIGITS = 20  # of a Content-Length; Python refuses to read one of more than 4,300
 _HOST = re.compile(r"\[([0-9a-f:.]+)\](?::\d+)?|([^:\[\]/?#@\\]+)(?::\d+)?")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -117,7 +119,7 @@ class Guard:
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return receive
         most, body, more = self.options.max_body, bytearray(), True
-        values = _Values(8 * self.options.max_texts + 64)
+        values = _Values(8 * self.options.max_texts + 64, _SIGN * self.options.max_characters)
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > _DIGITS:
             raise RequestError(f"Content-Length is not a number of up to {_DIGITS} digits: {declared[:100]!r}")
@@ -153,14 +155,18 @@ def _too_large(most: int) -> RequestError:
 
 
 class _Values:
-    """Counts the values of JSON while it arrives: two bytes can be a dictionary, and are refused before they are one.
+    """Counts the values of JSON while it arrives, and their bytes: what is too much is refused before it is a value.
+
+    Two bytes can be a dictionary, and a text, a name or a number of megabytes would hold up all others for as long as
+    it is read and refused.
 
     Args:
         most: values that any request needs.
+        longest: bytes that any text or number needs.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most, self._signs, self._quotes = most, 0, 0
+    def __init__(self, most: int, longest: int) -> None:
+        self.most, self.longest, self._signs, self._quotes, self._bytes = most, longest, 0, 0, 0
         self._backslash = b""  # the first half of an escape whose second half is in the next piece
 
     def count(self, piece: bytes) -> None:
@@ -177,6 +183,10 @@ class _Values:
         parts = bare.split(b'"')
         self._signs += sum(part.count(sign) for part in parts[self._quotes % 2 :: 2] for sign in (b",", b"[", b"{"))
         self._quotes += len(parts) - 1
+        lengths = [self._bytes + len(parts[0]), *map(len, parts[1:])]
+        self._bytes = lengths[-1]
+        if max(lengths) > self.longest:
+            raise RequestError(f"a text or a number of the body has more than {self.longest:,} bytes: split it")
         # A text has two quotes, and so has a key.
         if self._signs > self.most or self._quotes > 4 * self.most:
             many = f"the body holds more than {self.most:,} values: send several requests with fewer texts"
