@@ -249,7 +249,7 @@ def test_a_body_that_is_too_large_or_too_slow_is_refused(running, saved_model):
 
 def test_a_full_queue_answers_429_and_a_slow_model_504(running, saved_model, monkeypatch):
     address, service = running({"tiny": saved_model}, options=ServeOptions(queue=2, timeout=2))
-    model, free = service.models["tiny"], threading.Event()
+    model, free = service.models["tiny"].encoder, threading.Event()
     vectors = model.vectors
     monkeypatch.setattr(model, "vectors", lambda items: (free.wait(20), vectors(items))[1])
 
@@ -265,7 +265,7 @@ def test_a_full_queue_answers_429_and_a_slow_model_504(running, saved_model, mon
     assert int(refused.headers["retry-after"]) >= 1
     assert refused.json()["error"]["type"] == "rate_limit_error"
     assert httpx.get(f"{address}/ready").status_code == 200
-    assert service.batchers["tiny"].waiting == 0
+    assert service.models["tiny"].batcher.waiting == 0
 
 
 def test_keys_are_wanted_where_there_are_some_and_cors_is_off_unless_named(running, saved_model, address):

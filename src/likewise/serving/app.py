@@ -118,7 +118,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.post("/v1/embeddings", tags=["OpenAI"], summary="Vectors of texts")
     async def embeddings(body: EmbeddingsBody, request: Request) -> Response:
         name = service.model_name(body.model)
-        texts, most = checked_texts(body.input, "input", limits), service.facts[name].dimension
+        texts, most = checked_texts(body.input, "input", limits), service.models[name].facts.dimension
         size = body.dimensions or most
         if size > most:
             raise RequestError(f"dimensions: {size} is more than the {most} of {name}", param="dimensions")

@@ -95,22 +95,21 @@ class Guard:
 
     def _check_host(self, scope: Any) -> None:
         """Refuse a name that is not the service's: a page of the web may have its own name lead here."""
-        for given in (value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"):
-            match = _HOST.fullmatch(given)
+        for host in (value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"):
+            match = _HOST.fullmatch(host)
             if match is None or not (
                 match[2] in self._hosts or "*" in self._hosts or _is_address(match[1] or match[2])
             ):
-                shown = f"the host {given[:100]!r} is not one of this service"
+                shown = f"the host {host[:100]!r} is not one of this service"
                 raise RequestError(f"{shown}: start it with --allowed-host NAME", 421)
 
     def _check_key(self, scope: Any) -> None:
         if not self._keys or scope["path"] in OPEN or scope["method"] == "OPTIONS":
             return
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        scheme, _, key_given = given.partition(b" ")
-        digest = sha256(key_given.strip() if scheme.lower() == b"bearer" else b"").digest()
+        scheme, _, key = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+        digest = sha256(key.strip() if scheme.lower() == b"bearer" else b"").digest()
         # Each is compared, in a time that tells nothing of where they differ.
-        if not sum(hmac.compare_digest(digest, key) for key in self._keys):
+        if not sum(hmac.compare_digest(digest, known) for known in self._keys):
             wanted = "this service wants an API key: send the header 'Authorization: Bearer KEY'"
             raise RequestError(wanted, 401, code="invalid_api_key", www_authenticate="Bearer")
 

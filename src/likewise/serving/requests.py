@@ -54,8 +54,8 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _set_alone(cls, given: Any) -> Any:
-        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
+    def _set_alone(cls, body: Any) -> Any:
+        return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
 
 
 class EmbeddingsBody(Body):
@@ -108,13 +108,13 @@ class RerankBody(Body):
     truncation: bool | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
 
 
-def checked_texts(given: Any, param: str, limits: ServeOptions) -> list[str]:
+def checked_texts(value: Any, param: str, limits: ServeOptions) -> list[str]:
     """Return the texts of a request as a list.
 
     Raises:
         RequestError: there is none, one is empty or too long, there are too many, or they are token ids.
     """
-    texts, most, longest = [given] if isinstance(given, str) else given, limits.max_texts, limits.max_characters
+    texts, most, longest = [value] if isinstance(value, str) else value, limits.max_texts, limits.max_characters
     fault = ""
     if not texts:
         fault = "the list of texts is empty: give 1 or more"

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,6 +68,26 @@ class _Work:
             self._encoding.cancel()
 
 
+@dataclass(frozen=True)
+class ServedModel:
+    """A model of a service, which requests call by its name.
+
+    Attributes:
+        source: the folder or the name that it was loaded from; "" for a model in memory.
+    """
+
+    name: str
+    source: str
+    encoder: TextEncoder
+    facts: Facts
+    batcher: Batcher
+
+    @property
+    def gives_tokens(self) -> bool:
+        """Whether it has vectors of tokens."""
+        return bool(self.facts.tokens) and self.encoder.gives_tokens
+
+
 class Service:
     """Models and indexes by name.
 
@@ -100,40 +121,34 @@ class Service:
         if len(named) < len(indexes):
             raise ServingError("two indexes have the same name: give names, such as first=FOLDER")
         self.indexes = {name: Index(path) for name, path in named.items()}  # broken ones first
-        self.models: dict[str, TextEncoder] = {}
-        self.facts: dict[str, Facts] = {}
-        self.batchers: dict[str, Batcher] = {}
-        self._names: dict[str, str] = {}  # what models were loaded from to their names
-        self._places: dict[str, str] = {}  # what the names of models lead to
-        self._bases: dict[str, str] = {}  # and of those that were made from another one, its name
         self._loop: asyncio.AbstractEventLoop | None = None
         # Of their own: a search waits for its query to be encoded, which may take a thread of the common pool.
         self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "search")
         self._searches, self._work = 0, threading.local()
-        for name, given in models.items():
-            encoder = ModelHandle(given, engine, precision)
-            if isinstance(given, str | os.PathLike):
-                self._names.setdefault(os.fspath(given), name)
-            self._places[name], self._bases[name] = _place(given), _base(given)
-            # By its export, if it has one from an earlier start: torch takes seconds to import.
-            self.facts[name] = encoder.facts
-            told.tell(f"{name}: {encoder.facts.dimension} dimensions")
-            model = encoder.opened(None, SENTENCES, ENDLESS, progress=told)
-            model.vectors(model.items(SENTENCES[:1]))  # the first request is as fast as the others
-            self.models[name], observe = model, self.metrics.batches.labels(name).observe
-            self.batchers[name] = Batcher(model, self.options.queue, self.options.wait / 1000, observe)
-            self.metrics.waiting.labels(name).set_function(partial(getattr, self.batchers[name], "waiting"))
+        self.models = {name: self._opened(name, model, engine, precision, told) for name, model in models.items()}
         for index in self.indexes.values():
             self._model_of(index)
         if self.reranker is not None:
             told.tell(f"{self.reranker_name}: a cross-encoder, for requests to rerank")
             self.reranker.scores(SENTENCES[0], SENTENCES[1:2])  # loaded, and known to run
 
+    def _opened(self, name: str, model: Any, engine: Any, precision: Any, progress: Progress) -> ServedModel:
+        """Open a model, by its export if it has one from an earlier start: torch takes seconds to import."""
+        handle = ModelHandle(model, engine, precision)
+        progress.tell(f"{name}: {handle.facts.dimension} dimensions")
+        encoder = handle.opened(None, SENTENCES, ENDLESS, progress=progress)
+        encoder.vectors(encoder.items(SENTENCES[:1]))  # the first request is as fast as the others
+        observe = self.metrics.batches.labels(name).observe
+        batcher = Batcher(encoder, self.options.queue, self.options.wait / 1000, observe)
+        self.metrics.waiting.labels(name).set_function(lambda: batcher.waiting)
+        source = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
+        return ServedModel(name, source, encoder, handle.facts, batcher)
+
     def _model_of(self, index: Index) -> str:
-        for name, facts in self.facts.items():
-            if facts.fingerprint == index.made_with:
-                index.vectors = partial(self._vectors_for_search, name)
-                index.tokens = partial(self._tokens_for_search, name) if self._gives_tokens(name) else None
+        for name, model in self.models.items():
+            if model.facts.fingerprint == index.made_with:
+                index.vectors = partial(self._vectors_for_search, model)
+                index.tokens = partial(self._tokens_for_search, model) if model.gives_tokens else None
                 return name
         raise ServingError(
             f"{index.path} was made by a model that is not served here{f' ({index.model})' if index.model else ''}: "
@@ -146,7 +161,8 @@ class Service:
         Raises:
             RequestError: there is no such model.
         """
-        name = next(iter(self.models)) if asked is None else self._names.get(asked, asked)
+        by_source = (name for name, model in self.models.items() if model.source == asked)
+        name = next(iter(self.models)) if asked is None else next(by_source, asked)
         if name not in self.models:
             there = f"the model {name!r} is not served here; there are {', '.join(self.models)}"
             raise RequestError(there, 404, param="model", code="model_not_found")
@@ -155,20 +171,28 @@ class Service:
     @property
     def ready(self) -> bool:
         """True if a request would be taken."""
-        return all(batcher.waiting < batcher.limit for batcher in self.batchers.values())
+        return all(model.batcher.waiting < model.batcher.limit for model in self.models.values())
 
-    async def vectors(self, name: str, texts: Sequence[str], side: TextSide | None = None) -> tuple[np.ndarray, int]:
+    async def vectors(self, name: str, texts: Sequence[str]) -> tuple[np.ndarray, int]:
         """Return the vectors (S, D) of S texts by a model, and the number of their tokens."""
-        model = self.models[name]
-        short = sum(map(len, texts)) <= _INLINE
-        items = model.items(texts, side) if short else await run_in_threadpool(model.items, texts, side)
-        vectors = await self.batchers[name].vectors(items)
-        tokens = sum(map(model.tokens, items))
-        if not np.isfinite(vectors).all():
+        return await self._vectors(self.models[name], texts)
+
+    async def _vectors(
+        self, model: ServedModel, texts: Sequence[str], side: TextSide | None = None
+    ) -> tuple[np.ndarray, int]:
+        encoder, short = model.encoder, sum(map(len, texts)) <= _INLINE
+        items = encoder.items(texts, side) if short else await run_in_threadpool(encoder.items, texts, side)
+        vectors = await model.batcher.vectors(items)
+        return self._checked(model, vectors, items)
+
+    def _checked(self, model: ServedModel, numbers: np.ndarray, items: Sequence[Item]) -> tuple[np.ndarray, int]:
+        """Return what a model gave for texts, if it is finite, with the number of their tokens, and count them."""
+        if not np.isfinite(numbers).all():
             raise RequestError("the model's vectors are not finite numbers", 500)
-        self.metrics.texts.labels(name).inc(len(texts))
-        self.metrics.tokens.labels(name).inc(tokens)
-        return vectors, tokens
+        tokens = sum(map(model.encoder.tokens, items))
+        self.metrics.texts.labels(model.name).inc(len(items))
+        self.metrics.tokens.labels(model.name).inc(tokens)
+        return numbers, tokens
 
     async def search(self, asked: SearchBody) -> tuple[str, Hits]:
         """Search an index, and return its name and the hits.
@@ -211,14 +235,12 @@ class Service:
         if asked is not None:
             name = self.model_name(asked)
         else:
-            name = next(filter(self._gives_tokens, self.models), next(iter(self.models)))
-        if not self._gives_tokens(name):
+            able = [name for name, model in self.models.items() if model.gives_tokens]
+            name = next(iter([*able, *self.models]))
+        if not self.models[name].gives_tokens:
             none = f"{name} has no vectors of tokens to compare: start with --reranker and a cross-encoder"
             raise RequestError(none, param="model")
-        return name, *await self._in_thread(partial(self._by_tokens, name, query, texts))
-
-    def _gives_tokens(self, name: str) -> bool:
-        return bool(self.facts[name].tokens) and self.models[name].gives_tokens
+        return name, *await self._in_thread(partial(self._by_tokens, self.models[name], query, texts))
 
     def _by_cross_encoder(
         self, reranker: Reranker, query: str, texts: Sequence[str], work: _Work
@@ -227,12 +249,12 @@ class Service:
         outputs = reranker.scores(query, texts, work.check)
         return 1 / (1 + np.exp(-np.clip(outputs, -500, 500))), reranker.tokens(query, texts)
 
-    def _by_tokens(self, name: str, query: str, texts: Sequence[str], work: _Work) -> tuple[np.ndarray, int]:
+    def _by_tokens(self, served: ServedModel, query: str, texts: Sequence[str], work: _Work) -> tuple[np.ndarray, int]:
         """Score texts by MaxSim; called in a thread of a search.
 
         One batch at a time is given to the model's workers, so that other requests take turns with a long one.
         """
-        model, facts = self.models[name], self.facts[name]
+        model, facts = served.encoder, served.facts
         items = model.items(texts, facts.side("document"))
         (asked,) = model.items([query], facts.side("query"))
 
@@ -245,12 +267,7 @@ class Service:
         scores = np.zeros(len(items))
         for batch in by_budget(np.array([model.tokens(item) for item in items]), model.budget):
             scores[batch] = run([items[i] for i in batch], partial(max_sim, tokens))
-        count = sum(map(model.tokens, items)) + model.tokens(asked)
-        self.metrics.texts.labels(name).inc(len(items) + 1)
-        self.metrics.tokens.labels(name).inc(count)
-        if not np.isfinite(scores).all():
-            raise RequestError("the model's vectors are not finite numbers", 500)
-        return scores, count
+        return self._checked(served, scores, [*items, asked])
 
     def _searched(self) -> None:
         self._searches -= 1
@@ -262,44 +279,43 @@ class Service:
         settings: dict[str, Any] = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
         return index.search(asked.query, asked.k, offset=asked.offset, **settings)
 
-    def _vectors_for_search(self, name: str, texts: Sequence[str]) -> np.ndarray:
+    def _vectors_for_search(self, model: ServedModel, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of queries; called in a thread of a search."""
         assert self._loop is not None
-        coroutine = self.vectors(name, texts, self.facts[name].side("query"))
-        encoding = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        encoding = asyncio.run_coroutine_threadsafe(self._vectors(model, texts, model.facts.side("query")), self._loop)
         self._work.present.encodes(encoding)
         return encoding.result(self.options.timeout)[0]
 
-    def _tokens_for_search(self, name: str, query: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _tokens_for_search(self, model: ServedModel, query: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the vector of a query, and its tokens; called in a thread of a search."""
-        model, side = self.models[name], self.facts[name].side("query")
-        encoding = model.pool.submit(model.read_query, query, side)
+        encoding = model.encoder.pool.submit(model.encoder.read_query, query, model.facts.side("query"))
         self._work.present.encodes(encoding)
         vector, tokens, ids = encoding.result(self.options.timeout)
-        self.metrics.texts.labels(name).inc()
-        self.metrics.tokens.labels(name).inc(len(ids))
+        self._checked(model, vector, [ids])
         return vector, tokens, ids
 
     def about(self) -> dict[str, Any]:
-        """Describe the served model for the page."""
-        return {
-            "reranker": self.reranker_name or None,
-            "models": [
-                {"name": name, "dimension": self.facts[name].dimension, "engine": model.engine, **self._base_of(name)}
-                for name, model in self.models.items()
-            ],
-            "indexes": [
-                {"name": name, "model": self._model_of(index), "passages": index.table.rows}
-                for name, index in self.indexes.items()
-            ],
-        }
+        """Describe the models and the indexes for the page."""
+        models = [
+            {"name": name, "dimension": model.facts.dimension, "engine": model.encoder.engine, **self._base_of(model)}
+            for name, model in self.models.items()
+        ]
+        indexes = [
+            {"name": name, "model": self._model_of(index), "passages": index.table.rows}
+            for name, index in self.indexes.items()
+        ]
+        return {"reranker": self.reranker_name or None, "models": models, "indexes": indexes}
 
-    def _base_of(self, name: str) -> dict[str, str | None]:
+    def _base_of(self, model: ServedModel) -> dict[str, str | None]:
         """Return the base of a model, and the name by which that is served; None for what is not known."""
-        base = self._bases[name]
-        at = _place(base)
-        served = next((other for other, place in self._places.items() if other != name and place == at), None)
-        return {"base": base or None, "base_served": served if base else None}
+        base: str | None = None
+        with suppress(LikewiseError):
+            base = read_record(model.source).get("base") if model.source else None
+        if not base:
+            return {"base": None, "base_served": None}
+        others = (other.name for other in self.models.values() if other is not model)
+        served = (name for name in others if _place(self.models[name].source) == _place(base))
+        return {"base": base, "base_served": next(served, None)}
 
 
 def index_name(folder: str | os.PathLike[str]) -> str:
@@ -311,20 +327,9 @@ def index_name(folder: str | os.PathLike[str]) -> str:
     return Path(folder).absolute().name.removesuffix(".index")
 
 
-def _place(given: Any) -> str:
-    """Resolve the name of a model to its folder; a hub name stays as it is."""
-    if not isinstance(given, str | os.PathLike):
-        return ""
-    name = os.fspath(given)
+def _place(source: str) -> str:
+    """Return the folder that the name of a model leads to; a hub name stays as it is."""
     with suppress(LikewiseError):  # a bundled one that is not installed here
-        name = resolve_model(name)
-    path = Path(name).expanduser()
-    return str(path.resolve()) if path.exists() else name
-
-
-def _base(given: Any) -> str:
-    """Return the name of the model that one was made from, "" if its folder does not say."""
-    if isinstance(given, str | os.PathLike):
-        with suppress(LikewiseError):
-            return str(read_record(Path(given)).get("base") or "")
-    return ""
+        source = resolve_model(source)
+    path = Path(source).expanduser()
+    return str(path.resolve()) if source and path.exists() else source
