@@ -49,7 +49,7 @@ from likewise.inference.engines.engine import EngineError
 from likewise.inference.fidelity import Sample
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.policy import policy_of
-from likewise.runs.provenance import machine
+from likewise.runs.plan import machine
 
 FLAGS = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 PEER = """

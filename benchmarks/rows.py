@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from likewise.runs.provenance import machine, versions
+from likewise.runs.plan import machine, versions
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -28,7 +28,7 @@ from likewise.corpus import prepare
 from likewise.corpus.downloads import data_folder
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
-from likewise.runs.provenance import machine
+from likewise.runs.plan import machine
 from likewise.training.selection import last_checkpoint
 from likewise.training.trainer import LikewiseTrainer, trainer_arguments, use_bf16
 

@@ -27,7 +27,7 @@ from likewise.context.stage_options import FEATURES, DiscriminatorOptions, Index
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
-from likewise.runs.provenance import machine
+from likewise.runs.plan import machine
 from rows import ResultFile
 
 

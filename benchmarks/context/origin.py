@@ -28,7 +28,7 @@ from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions, Select
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task
-from likewise.runs.provenance import machine
+from likewise.runs.plan import machine
 from likewise.runs.whole_files import written_whole
 from rows import ResultFile
 

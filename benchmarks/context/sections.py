@@ -35,7 +35,7 @@ from likewise.corpus.documents import read_documents
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.triplets import Triplet
 from likewise.evaluation.tasks.wiki_sections import TASKS, WikiSectionsTask
-from likewise.runs.provenance import machine
+from likewise.runs.plan import machine
 from likewise.runs.whole_files import read_json, write_json
 from rows import ResultFile
 

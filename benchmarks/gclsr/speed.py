@@ -30,7 +30,7 @@ from likewise.encoder.modules import without_training_head
 from likewise.encoder.word_vectors import is_distilled
 from likewise.inference.encoder import Encoder
 from likewise.recipes import find_recipe
-from likewise.runs.provenance import machine
+from likewise.runs.plan import machine
 
 LIGHT = [
     "paper bundled:glove",

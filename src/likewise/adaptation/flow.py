@@ -28,6 +28,7 @@ from likewise.corpus.passages import Passage, read_passages
 from likewise.encoder.settings import ModelSettings
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
+from likewise.evaluation.data import find_data
 from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
@@ -329,7 +330,7 @@ def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:
         DataError: `data` is given and holds none, or the file is malformed.
     """
     try:
-        return rated_task("sts-b-dev").pairs(data)
+        return rated_task("sts-b-dev").pairs(find_data(data))
     except DataError:
         if data is not None:
             raise

@@ -22,7 +22,7 @@ from likewise.cli.shared_options import (
     with_options,
 )
 from likewise.errors import counted
-from likewise.recipes.training_options import TrainingOptions
+from likewise.recipes.recipe import TrainingOptions
 from likewise.runs.results import check_results, written_result
 
 MeasuringPrecision = Annotated[Optional[str], Option(help="fp32, or bf16 for bfloat16 autocast.")]

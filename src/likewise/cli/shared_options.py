@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 from likewise.cli.groups import JOBS, METHOD, TRAINING
 from likewise.corpus.corpus_options import CorpusOptions
-from likewise.recipes.training_options import AdamWOptions, TrainingOptions
+from likewise.recipes.recipe import AdamWOptions, TrainingOptions
 from likewise.runs.options import OptionError, Options, read_toml, unknown_option
 
 

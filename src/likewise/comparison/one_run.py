@@ -17,7 +17,7 @@ import numpy as np
 from likewise.comparison.methods import Method, Settings
 from likewise.corpus import PreparedCorpus
 from likewise.evaluation.task import Items, TaskResult, plain
-from likewise.recipes.training_options import TrainingOptions
+from likewise.recipes.recipe import TrainingOptions
 from likewise.runs.whole_files import read_json, write_json, written_whole
 
 FINISHED, FAILED = "finished", "failed"
@@ -102,7 +102,7 @@ class RunMaker:
     def _done(self, method: Method, seed: int, items: Path | None) -> dict[str, Any]:
         from likewise.evaluation import evaluate
         from likewise.inference import load
-        from likewise.runs.provenance import machine, versions
+        from likewise.runs.plan import machine, versions
 
         settings, base, out = self.settings, self.settings.base_of(method), self.folder_of(method, seed)
         facts: dict[str, Any] = {}

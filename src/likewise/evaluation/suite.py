@@ -254,7 +254,7 @@ def _average(members: Sequence[str], results: Sequence[TaskResult]) -> float | N
 
 
 def _settings(model: SentenceTransformer, precision: str | None) -> dict[str, object]:
-    from likewise.runs.provenance import versions
+    from likewise.runs.plan import versions
 
     found = versions()
     return {

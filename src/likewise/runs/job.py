@@ -23,8 +23,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 
 from likewise.runs.installation import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
-from likewise.runs.plan import Plan
-from likewise.runs.provenance import machine
+from likewise.runs.plan import Plan, machine
 from likewise.runs.results import check_results, note_results
 from likewise.runs.whole_files import UNFINISHED_FILE, give_usual_mode, is_full_disk, write_json
 

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from likewise.errors import LikewiseError, first_line, require_extra
-from likewise.runs.plan import DECIDING
-from likewise.runs.provenance import versions
+from likewise.runs.plan import DECIDING, versions
 
 HERE = "ray"
 """The cluster of $RAY_ADDRESS; where that is not set, one of this machine alone."""

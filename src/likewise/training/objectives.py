@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.corpus.files import strict_lines
 from likewise.corpus.tables import LabelledDataError, TableRow, read_table
-from likewise.recipes.recipe import WithPresets
-from likewise.recipes.training_options import SharpOptions
+from likewise.recipes.recipe import SharpOptions, WithPresets
 from likewise.runs.options import OptionError, option
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evalua
 from likewise.evaluation.data import find_data, find_file
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
-from likewise.recipes.training_options import TrainingOptions
+from likewise.recipes.recipe import TrainingOptions
 from likewise.runs.options import choices_of
 from likewise.runs.parts import checksum
 
@@ -103,8 +103,9 @@ def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Se
     if options.select_by not in ("auto", _STS_DEV) or _STS_DEV not in choices_of(type(options), "select_by"):
         return None
     try:
+        folder = find_data(data)
         evaluator = sts_b_dev_evaluator(data)
-        files = [find_file(find_data(data), file.path) for file in rated_task(_STS_DEV).files]
+        files = [find_file(folder, file.path) for file in rated_task(_STS_DEV).files]
     except DataError:
         if options.select_by == _STS_DEV or data is not None:
             raise

@@ -34,7 +34,7 @@ from likewise import processor
 from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError
-from likewise.recipes.training_options import TrainingOptions, TrainingPrecision
+from likewise.recipes.recipe import TrainingOptions, TrainingPrecision
 from likewise.runs import processes
 from likewise.runs.job import JobError
 from likewise.runs.options import OptionError

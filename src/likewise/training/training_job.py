@@ -21,7 +21,7 @@ from likewise.encoder.modules import without_training_head
 from likewise.errors import counted, require_extra
 from likewise.inference.load_model import SavedModel, load
 from likewise.losses.encoder_loss import CollapseError
-from likewise.recipes.training_options import TrainingOptions
+from likewise.recipes.recipe import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.duration import WORTH_TELLING, spoken
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
