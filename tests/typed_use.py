@@ -7,6 +7,7 @@ import numpy as np
 import likewise
 from likewise.adaptation import AdaptResult
 from likewise.inference.encoder import Encoder
+from likewise.recipes import ArcCSEOptions
 
 
 def check() -> None:
@@ -21,4 +22,7 @@ def check() -> None:
         assert_type(hit, likewise.Hit)
         assert_type(hit.score, float)
     print(cosines, cosine)
+    likewise.train("arccse", "text.txt", out="runs/arc", preset=ArcCSEOptions(margin=5.0, max_steps=40))
+    ArcCSEOptions(margn=5.0)  # type: ignore[call-arg]
+    ArcCSEOptions(margin="5")  # type: ignore[arg-type]
     likewise.load("runs/mine", engin="onnx")  # type: ignore[call-arg]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from likewise.losses import functional
-from likewise.recipes import OptionError, Recipe, TrainingOptions
+from likewise.recipes import ArcCSEOptions, OptionError, Recipe, TrainingOptions, find_recipe
 
 
 def views(rows):
@@ -62,3 +62,13 @@ def test_a_recipe_without_views_or_loss_is_refused(missing):
     given = {"views": views, "loss": nearness} | {missing: None}
     with pytest.raises(OptionError, match="turned"):
         Recipe("turned", "", "", PRESETS, **given)
+
+
+def test_options_of_ones_own_take_the_place_of_a_preset():
+    arccse, sncse = find_recipe("arccse"), find_recipe("sncse")
+    own = ArcCSEOptions(margin=5.0)
+    assert arccse.options(own) == own
+    assert arccse.options(own, margin=7.0).margin == 7
+    assert [arccse.preset_name(preset) for preset in (None, "paper-base", own)] == ["cpu", "paper-base", "own"]
+    with pytest.raises(OptionError, match=r"SNCSEOptions.*ArcCSEOptions"):
+        sncse.options(own)

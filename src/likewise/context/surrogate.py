@@ -151,7 +151,7 @@ def distill(
     work: str | os.PathLike[str] | None = None,
     base: str | os.PathLike[str] = "bundled:minilm",
     out: str | os.PathLike[str],
-    preset: str | None = None,
+    preset: str | SurrogateOptions | None = None,
     seed: int = 1,
     data: str | os.PathLike[str] | None = None,
     resume: Resume = "auto",
@@ -167,7 +167,7 @@ def distill(
         work: in place of a harvest, the workspace whose profiles are learnt (`preset` "profiles").
         base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling` "own" any saved encoder.
         out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
-        preset: a named set of options; the first by default.
+        preset: a named set of options, the first by default; or a `SurrogateOptions` of your own.
         seed: fixes batches, dropout and the cross-encoder's first weights.
         data: a folder in SentEval's layout, whose STS-B dev may pick the checkpoint.
         resume, overwrite, keep_checkpoints, quiet: as in `likewise.train`.
@@ -201,7 +201,7 @@ def distill(
     training = Training(
         job="context distill",
         name=SURROGATE.name,
-        preset=preset or next(iter(SURROGATE.presets)),
+        preset=SURROGATE.preset_name(preset),
         base=base,
         seed=seed,
         options=chosen,

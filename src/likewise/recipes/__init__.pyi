@@ -1,3 +1,7 @@
+from .arccse import ArcCSEOptions as ArcCSEOptions
+from .exclusion import ExclusionOptions as ExclusionOptions
+from .gclsr import GCLSROptions as GCLSROptions
+from .light import LightOptions as LightOptions
 from .recipe import AdamWOptions as AdamWOptions
 from .recipe import ContrastiveOptions as ContrastiveOptions
 from .recipe import HeadOptions as HeadOptions
@@ -12,6 +16,7 @@ from .recipe import TextCollator as TextCollator
 from .recipe import TrainingOptions as TrainingOptions
 from .recipe import check_encoder as check_encoder
 from .recipe import option as option
+from .sncse import SNCSEOptions as SNCSEOptions
 from .table import RECIPES as RECIPES
 from .table import find_recipe as find_recipe
 from .table import recipe_names as recipe_names

@@ -195,12 +195,17 @@ class WithPresets:
         """The class of its options."""
         return type(next(iter(self.presets.values())))
 
-    def options(self, preset: str | None = None, **changes: Any) -> Any:
-        """Return the options of a preset (the first one by default) with changes.
+    def options(self, preset: str | Options | None = None, **changes: Any) -> Any:
+        """Return the options of a preset (the first one by default), or options of one's own, with changes.
 
         Raises:
-            OptionError: no such preset or option, or values that do not go together.
+            OptionError: no such preset or option, options of another method, or values that do not go together.
         """
+        if isinstance(preset, Options):
+            if not isinstance(preset, self.options_type):
+                wanted, other = self.options_type.__name__, type(preset).__name__
+                raise OptionError(f"preset of {self.name} must be a name or {wanted}(...), not {other}(...)")
+            return preset.updated(**changes)
         if "epochs" in changes and "max_steps" in self.options_type.model_fields:
             # Who asks for passes over the corpus means them, and not a preset's number of updates.
             changes = {"max_steps": 0} | changes
@@ -208,6 +213,10 @@ class WithPresets:
         if preset not in self.presets:
             raise OptionError(f"{self.name} has no preset {preset!r}; there are {', '.join(self.presets)}")
         return self.presets[preset].updated(**changes)
+
+    def preset_name(self, preset: str | Options | None) -> str:
+        """Return the name of a preset for a record: of the first one for None, and "own" for options of one's own."""
+        return "own" if isinstance(preset, Options) else preset or next(iter(self.presets))
 
 
 @dataclass(frozen=True)

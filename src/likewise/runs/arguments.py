@@ -115,8 +115,9 @@ def _check(name: str, value: Any, types: tuple[str, ...], other: Any) -> None:
     if value is None and "None" in types:
         return
     if other is not None:
-        if not isinstance(value, other):
-            raise ArgumentError(f"{name} must be {other.__name__}(...), not {value!r}")
+        if not isinstance(value, other) and not any(_is(value, kind) for kind in types if kind != "None"):
+            also = "".join(f"{_WORDS[kind]} or " for kind in types if kind != "None")
+            raise ArgumentError(f"{name} must be {also}{other.__name__}(...), not {value!r}")
         return
     if "a list" in types:
         if isinstance(value, str | bytes | PathLike) or not hasattr(value, "__iter__"):

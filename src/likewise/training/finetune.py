@@ -22,7 +22,7 @@ from likewise.inference.vectors import dimension
 from likewise.runs.arguments import checked
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
-from likewise.training.objectives import LABEL, find_objective
+from likewise.training.objectives import LABEL, FinetuneOptions, find_objective
 from likewise.training.result import TrainingResult
 from likewise.training.selection import Selection, choose_selection
 from likewise.training.training_job import Training, check_updates, started
@@ -39,7 +39,7 @@ def finetune(
     out: str | os.PathLike[str],
     dev: Files | None = None,
     data: str | os.PathLike[str] | None = None,
-    preset: str | None = None,
+    preset: str | FinetuneOptions | None = None,
     seed: int = 1,
     resume: Resume = "auto",
     overwrite: bool = False,
@@ -58,7 +58,8 @@ def finetune(
         out: the folder that becomes the model: the base's modules with other weights, and no classifier.
         dev: such files that pick the checkpoint, in place of STS-B dev or of held-out rows.
         data: the folder of SentEval's data.
-        preset: a named set of options; the first by default.
+        preset: a named set of options; the first by default. Or options of your own, such as
+            `likewise.training.STSOptions(epochs=2)`, whose names an editor completes.
         seed: fixes batches, dropout, the classifier's first weights, and the rows held out.
         resume, overwrite, keep_checkpoints, quiet: as in `likewise.train`.
         options: options of the objective, over the preset's.
@@ -94,11 +95,13 @@ def finetune(
         add_adapter(encoder, chosen.lora)
     if extra := task.training_only(dimension(encoder)):
         encoder = with_modules(encoder, [*encoder, *extra])
-    arguments = {"base": base, "out": out, "preset": preset, "seed": seed, "data": data, "options": chosen}
+    named = task.preset_name(preset)
+    arguments = {"base": base, "out": out, "seed": seed, "data": data, "options": chosen}
+    arguments |= {} if preset is None or named == "own" else {"preset": named}
     training = Training(
         job=f"finetune {task.name}",
         name=f"finetune-{task.name}",
-        preset=preset or next(iter(task.presets)),
+        preset=named,
         base=base,
         seed=seed,
         options=chosen,

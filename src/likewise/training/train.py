@@ -15,7 +15,7 @@ from likewise.corpus.given import GivenTexts, given_texts
 from likewise.encoder.saved_models import is_sentence_encoder
 from likewise.inference.load_model import base_name
 from likewise.recipes import Recipe, find_recipe
-from likewise.recipes.recipe import Run
+from likewise.recipes.recipe import Run, TrainingOptions
 from likewise.runs import processes
 from likewise.runs.arguments import checked
 from likewise.runs.cache import being_made, found_in_cache
@@ -33,7 +33,7 @@ def train(
     *,
     base: SentenceTransformer | str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str],
-    preset: str | None = None,
+    preset: str | TrainingOptions | None = None,
     seed: int = 1,
     data: str | os.PathLike[str] | None = None,
     corpus_options: CorpusOptions | None = None,
@@ -57,7 +57,8 @@ def train(
             Python also texts: a list, a column, any iterable. Rows are mappings or a DataFrame.
         base: a Hugging Face name, a folder, `bundled:NAME`, or an encoder that is loaded; the recipe's own by default.
         out: the folder that becomes the model.
-        preset: a named set of options of the recipe; its first by default.
+        preset: a named set of options of the recipe; its first by default. Or options of your own, such as
+            `likewise.recipes.ArcCSEOptions(margin=5)`, whose names an editor completes.
         seed: fixes batches, masks, dropout and the training head.
         data: the folder of SentEval's data; STS-B dev in it selects the checkpoint.
         corpus_options: how the corpus is read.
@@ -89,9 +90,11 @@ def train(
     rows = selection.training_rows(sentences.dataset)
     run = Run(method, chosen, base, seed, sentences, rows, selection.evaluator, progress, _train_first)
     read = given.options if given.in_memory else corpus_options
-    arguments = {"base": base, "out": out, "preset": preset, "seed": seed, "data": data, "options": chosen}
+    named = method.preset_name(preset)
+    arguments = {"base": base, "out": out, "seed": seed, "data": data, "options": chosen}
+    arguments |= {} if preset is None or named == "own" else {"preset": named}
     config = {"recipe": method.name, "corpus": given.files, "corpus_options": read, **arguments}
-    training = _ready(run, preset or next(iter(method.presets)), selection, config)
+    training = _ready(run, named, selection, config)
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
