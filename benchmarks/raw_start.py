@@ -34,7 +34,7 @@ from filelock import FileLock
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
 from arms import Arm, dev_score, folder_of, mean_of_seeds, parser_of, run
-from likewise.encoder.build import load_transformer, reads_left_to_right
+from likewise.encoder.build import open_base, reads_left_to_right
 from likewise.recipes import Recipe
 from likewise.recipes.arccse import ARCCSE, SIMCSE
 from likewise.recipes.sncse import SNCSE as SNCSE_RECIPE
@@ -186,10 +186,9 @@ def at_the_last_token(base: str, head: bool, dropout: float | None = None) -> An
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
-    from likewise.encoder.build import load_transformer
     from likewise.encoder.training_modules import TrainingHead
 
-    transformer = load_transformer(base, dropout)
+    transformer, _ = open_base(base, dropout)
     own: Any = transformer.tokenizer
     backend, parts = own.backend_tokenizer, dict(zip(("<before>", "<after>"), PROMPT.split("X"), strict=True))
     ids = {name: backend.encode(text, add_special_tokens=False).ids for name, text in parts.items()}
@@ -298,7 +297,7 @@ def main() -> None:
             if not Path(args.base).exists():
                 make_start(args)
     if not args.arms:
-        args.arms = list(CAUSAL if reads_left_to_right(load_transformer(args.base)) else ARMS)
+        args.arms = list(CAUSAL if reads_left_to_right(open_base(args.base)[0]) else ARMS)
     every = ARMS | OTHERS
     if args.trained:
         every |= {

@@ -25,7 +25,7 @@ from compared.embedding_views import shuffle_positions
 from likewise.adaptation import flow
 from likewise.adaptation.head import HeadTrainingOptions
 from likewise.context import distill
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, load_transformer, reads_left_to_right
+from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, open_base, reads_left_to_right
 from likewise.encoder.location import LoadError
 from likewise.errors import LikewiseError
 from likewise.inference import encode
@@ -186,7 +186,7 @@ def test_it_learns_from_contexts(mpnet, sentences, tmp_path):
 
 
 def test_which_way_a_base_reads_is_seen(llama, raw_mpnet, tiny_base):
-    ways = [reads_left_to_right(load_transformer(base)) for base in (llama, raw_mpnet, str(tiny_base))]
+    ways = [reads_left_to_right(open_base(base)[0]) for base in (llama, raw_mpnet, str(tiny_base))]
     assert ways == [True, False, False]
 
 

@@ -28,7 +28,8 @@ def test_what_is_wrong_is_told_before_a_base_is_loaded(tiny_base, corpus_file, t
     def loaded(*_):
         raise AssertionError("a base was loaded before the input was checked")
 
-    monkeypatch.setattr(likewise.encoder.build, "load_transformer", loaded)
+    for opens in ("open_base", "open_model"):
+        monkeypatch.setattr(likewise.encoder.build, opens, loaded)
     with pytest.raises(OptionError, match="word-average"):
         find_baseline("average")
     with pytest.raises(BaselineError, match="--corpus"):

@@ -1,11 +1,13 @@
+import math
+
+import numpy as np
 import pytest
 import torch
 from transformers import RobertaConfig, RobertaModel
 
 from compared.consert import ConSERTOptions
-from compared.consert_loss import ConSERTLoss
+from compared.consert_loss import ConSERTLoss, nt_xent_symmetric
 from likewise.encoder.build import build_encoder
-from likewise.losses import functional
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def test_no_view_is_the_encoder_as_it_is_and_the_loss_is_nt_xent(encoder, batch)
     loss = ConSERTLoss(encoder, ConSERTOptions(first="none", second="none", temperature=0.1))
     x = plain(encoder, batch)
     assert torch.allclose(loss.view(batch, "none"), x, atol=1e-5)
-    assert torch.allclose(loss([batch]), functional.nt_xent_symmetric(x, x, 0.1), atol=1e-4)
+    assert torch.allclose(loss([batch]), nt_xent_symmetric(x, x, 0.1), atol=1e-4)
 
 
 def test_shuffling_hands_other_positions_to_the_transformer(encoder, batch):
@@ -83,3 +85,14 @@ def test_positions_of_roberta_begin_behind_its_padding(encoder, batch):
     ConSERTLoss(encoder, ConSERTOptions()).view(batch, "shuffle")
     assert seen[0].min() == config.pad_token_id + 1
     assert seen[0].sort(dim=1).values[0].tolist() == list(range(2, 2 + seen[0].shape[1]))
+
+
+def test_symmetric_nt_xent_is_simclr_s_over_both_views():
+    first, second = (torch.randn(4, 6, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    z = np.concatenate([first, second]).astype(float)
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    losses = []
+    for i in range(8):
+        others = sum(math.exp(z[i] @ z[k] / 0.1) for k in range(8) if k != i)
+        losses.append(-math.log(math.exp(z[i] @ z[(i + 4) % 8] / 0.1) / others))
+    assert nt_xent_symmetric(first, second, 0.1).item() == pytest.approx(np.mean(losses), rel=1e-5)

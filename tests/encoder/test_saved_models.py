@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from likewise.encoder import location
-from likewise.encoder.build import build_encoder, load_transformer
+from likewise.encoder.build import build_encoder, open_base
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.saved_models import open_model
 from likewise.inference import load
@@ -28,7 +28,7 @@ def saved(tiny_model, tmp_path):
 
 def refused(name, match):
     """Both ways to open a model refuse it with a message of one line."""
-    for opened in (load, load_transformer):
+    for opened in (load, open_base):
         with pytest.raises(LoadError, match=match) as caught:
             opened(str(name))
         assert "\n" not in str(caught.value)
@@ -200,7 +200,7 @@ def test_only_weights_that_are_missed_are_reported(lost, shown, tiny_base, tmp_p
     weights = load_file(tmp_path / "base" / "model.safetensors")
     weights.pop(lost, None)
     save_file(weights, tmp_path / "base" / "model.safetensors", metadata={"format": "pt"})
-    load_transformer(str(tmp_path / "base"))
+    open_base(str(tmp_path / "base"))
     load(str(tmp_path / "base"))
     assert ("LOAD REPORT" in caplog.text) == shown
 

@@ -230,19 +230,6 @@ def test_the_queue_s_vectors_are_further_negatives():
         F.nt_xent(anchors, positives, 0.0)
 
 
-def test_symmetric_nt_xent_is_simclr_s_over_both_views():
-    first, second = rows(4), rows(4, seed=1)
-    z = np.concatenate([first, second]).astype(float)
-    z /= np.linalg.norm(z, axis=1, keepdims=True)
-    losses = []
-    for i in range(8):
-        others = sum(math.exp(z[i] @ z[k] / 0.1) for k in range(8) if k != i)
-        losses.append(-math.log(math.exp(z[i] @ z[(i + 4) % 8] / 0.1) / others))
-    assert F.nt_xent_symmetric(first, second, 0.1).item() == pytest.approx(np.mean(losses), rel=1e-5)
-    with pytest.raises(ValueError, match="one shape"):
-        F.nt_xent_symmetric(first, second[:3])
-
-
 def test_the_divergence_of_profiles_by_hand():
     sentences, contexts, logits = rows(3), rows(4, seed=1), 2 * rows(3, d=4, seed=2)
     s, c = (np.asarray(some, dtype=float) for some in (sentences, contexts))

@@ -189,7 +189,8 @@ def test_input_that_is_wrong_is_told_before_a_model_is_loaded(corpus_file, tiny_
     def loaded(*_):
         raise AssertionError("a model was loaded before the input was checked")
 
-    monkeypatch.setattr(likewise.encoder.build, "load_transformer", loaded)
+    for opens in ("open_base", "open_model"):
+        monkeypatch.setattr(likewise.encoder.build, opens, loaded)
     with pytest.raises(OptionError, match="learning_rat"):
         train(corpus_file, tiny_base, tmp_path / "a", learning_rat=1)
     with pytest.raises(CorpusError, match=r"missing\.txt"):

@@ -5,6 +5,7 @@ Yan et al. 2021, "ConSERT: A Contrastive Framework for Self-Supervised Sentence 
 
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 from compared.consert import ConSERTOptions, View
 from compared.embedding_views import cut_features, cut_tokens, shuffle_positions
 from likewise.errors import LikewiseError
-from likewise.losses import EncoderLoss, functional
+from likewise.losses import EncoderLoss
+from likewise.losses.functional import cosine_matrix
 
 _RELATIVE = ("relative_attention_num_buckets", "relative_attention")
 """Settings of transformers whose layers look at the distance between two tokens: MPNet's, and DeBERTa's."""
@@ -51,7 +53,7 @@ class ConSERTLoss(EncoderLoss[ConSERTOptions]):
         (sentences,) = columns
         first, second = (self.view(sentences, view) for view in (self.options.first, self.options.second))  # (B, D)
         (all_first, offset), (all_second, _) = self.gathered(first), self.gathered(second)
-        return functional.nt_xent_symmetric(first, second, self.options.temperature, (all_first, all_second), offset)
+        return nt_xent_symmetric(first, second, self.options.temperature, (all_first, all_second), offset)
 
     def view(self, features: dict[str, Any], view: View) -> Tensor:
         """Return the sentence vectors (B, D) of tokens (B, T) in a view."""
@@ -71,6 +73,29 @@ class ConSERTLoss(EncoderLoss[ConSERTOptions]):
             return self.vectors(features)
         finally:
             hook.remove()
+
+
+def nt_xent_symmetric(
+    first: Tensor,
+    second: Tensor,
+    temperature: float = 0.1,
+    everywhere: tuple[Tensor, Tensor] | None = None,
+    offset: int = 0,
+) -> Tensor:
+    """Return NT-Xent over both views of a batch (SimCLR, as in ConSERT, equation 1), the mean over 2B rows.
+
+    Each of the 2B rows has the other view of its sentence as positive and the 2N - 2 rows of the other sentences as
+    negatives.
+
+    Args:
+        first, second: (B, D) each, row i of the same sentence in both.
+        everywhere: both views (N, D) of all processes; row `offset + i` of each is row i here.
+    """
+    columns = torch.cat(everywhere or (first, second))  # (2N, D)
+    cosines = cosine_matrix(torch.cat([first, second]), columns)  # (2B, 2N)
+    rows = torch.arange(len(first), device=first.device) + offset
+    own = torch.cat([rows, rows + len(columns) // 2])  # (2B,)
+    return F.cross_entropy((cosines / temperature).scatter(1, own[:, None], -torch.inf), own.roll(len(first)))
 
 
 def changed(options: ConSERTOptions, view: View, embeddings: Tensor, mask: Tensor) -> Tensor:

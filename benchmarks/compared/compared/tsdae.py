@@ -9,7 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from likewise.corpus.sentences import without_words
 from likewise.encoder.poolings import PoolingMode
+from likewise.errors import LikewiseError
 from likewise.recipes import Reading, Recipe, SharpOptions, TextCollator, option
 
 if TYPE_CHECKING:
@@ -23,10 +27,29 @@ class TSDAEOptions(SharpOptions):
     deletion: float = option(0.6, "Probability that an input word is deleted.", ge=0, le=1)
 
 
+def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
+    """Delete words at random; at least one is left (TSDAE, section 3).
+
+    Args:
+        share: probability that a word goes, from 0 to 1.
+
+    >>> delete_words("the small cat sees a dog", 0.6, np.random.default_rng(2))
+    'cat a dog'
+    """
+    if not 0 <= share <= 1:
+        raise LikewiseError(f"the share of deleted words must be between 0 and 1, not {share}")
+    words = sentence.split()
+    if not words:
+        return sentence
+    kept = rng.random(len(words)) >= share
+    if not kept.any():
+        kept[rng.integers(len(words))] = True
+    return without_words(words, {*np.flatnonzero(~kept).tolist()})
+
+
 def noisy_views(rows: list[dict[str, Any]], deletion: float, seed: int) -> dict[str, list[str]]:
     """Return {'noisy': the sentences with words deleted, 'sentence'}; a deletion is fixed by sentence and seed."""
     from likewise.augment.spans import sentence_rng
-    from likewise.augment.word_edits import delete_words
 
     sentences = [row["sentence"] for row in rows]
     noisy = [delete_words(text, deletion, sentence_rng(text, seed)) for text in sentences]

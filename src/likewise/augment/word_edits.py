@@ -1,38 +1,13 @@
-"""Edits of words: deletion (TSDAE), and easy data augmentation (Wei and Zou 2019)."""
+"""Edits of words: easy data augmentation (Wei and Zou 2019)."""
 
 import random
 from typing import Any
 
-import numpy as np
-
 from likewise.augment.spans import sentence_rng
-from likewise.corpus.sentences import without_words
 from likewise.errors import LikewiseError, require_extra
 
 RATE = 0.1
 """Share of words that an edit touches (alpha of Wei and Zou, their choice for most sizes of corpus)."""
-
-
-def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
-    """Delete words at random; at least one is left (TSDAE, section 3).
-
-    Words are cut at white space, as everywhere in likewise, so that nothing has to be put together again.
-
-    Args:
-        share: probability that a word goes, from 0 to 1.
-
-    >>> delete_words("the small cat sees a dog", 0.6, np.random.default_rng(2))
-    'cat a dog'
-    """
-    if not 0 <= share <= 1:
-        raise LikewiseError(f"the share of deleted words must be between 0 and 1, not {share}")
-    words = sentence.split()
-    if not words:
-        return sentence
-    kept = rng.random(len(words)) >= share
-    if not kept.any():
-        kept[rng.integers(len(words))] = True
-    return without_words(words, {*np.flatnonzero(~kept).tolist()})
 
 
 class WordEditor:

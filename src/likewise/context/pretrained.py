@@ -121,11 +121,6 @@ class CausalScorer:
             advance(len(rows))
         return sums
 
-    def token_logs(self, before: str, text: str) -> np.ndarray:
-        """Return the log probability of each token of a text behind another one: (T,)."""
-        ((_, (logs,)),) = self._batches([before], [text], np.array([[0, 0]]))
-        return logs
-
     def _batches(
         self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray
     ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:

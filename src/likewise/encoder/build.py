@@ -34,15 +34,6 @@ FINAL_STOP: Any = {"type": "Replace", "pattern": {"Regex": r"""(?<=[^\s.?!"'])\s
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 
 
-def load_transformer(base: str, dropout: float | None = None) -> Transformer:
-    """Load the Transformer module of a base.
-
-    Args:
-        dropout: probability for hidden states and attention; None keeps the base's own.
-    """
-    return open_base(base, dropout)[0]
-
-
 def open_base(base: str, dropout: float | None = None) -> tuple[Transformer, ModelSettings]:
     """Load the Transformer module of a base, and read what the base carries besides it.
 

@@ -14,7 +14,6 @@ from torch.nn import functional as F
 
 from likewise.errors import LikewiseError
 
-VectorPair = tuple[Tensor, Tensor]
 SMALLEST_SINE_SQUARED = 1e-6
 """Below this, the sine of the angle of a positive pair is held constant, so that its gradient stays finite: 0.06
 degrees from 0 or 180. Float32 cannot tell the cosine of half that angle from 1."""
@@ -102,26 +101,6 @@ def nt_xent(anchors: Tensor, positives: Tensor, temperature: float = 0.05, offse
     Vectors of earlier batches behind the positives, a queue, are further negatives (ESimCSE, section 3.2).
     """
     return arccon(anchors, positives, margin_degrees=0.0, temperature=temperature, offset=offset)
-
-
-def nt_xent_symmetric(
-    first: Tensor, second: Tensor, temperature: float = 0.1, everywhere: VectorPair | None = None, offset: int = 0
-) -> Tensor:
-    """Return NT-Xent over both views of a batch (SimCLR, as in ConSERT, equation 1), the mean over 2B rows.
-
-    Each of the 2B rows has the other view of its sentence as positive and the 2N - 2 rows of the other sentences as
-    negatives.
-
-    Args:
-        first, second: (B, D) each, row i of the same sentence in both.
-        everywhere: both views (N, D) of all processes; row `offset + i` of each is row i here.
-    """
-    _check_shapes(first, second)
-    _check_temperature(temperature)
-    columns = torch.cat(everywhere or (first, second))  # (2N, D)
-    cosines = cosine_matrix(torch.cat([first, second]), columns)  # (2B, 2N)
-    own = torch.cat([_own(first, offset), _own(second, offset + len(columns) // 2)])  # (2B,)
-    return F.cross_entropy((cosines / temperature).scatter(1, own[:, None], -torch.inf), own.roll(len(first)))
 
 
 def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin: float = 0.0) -> Tensor:

@@ -15,6 +15,7 @@ from .recipe import SharpOptions as SharpOptions
 from .recipe import TextCollator as TextCollator
 from .recipe import TrainingOptions as TrainingOptions
 from .recipe import check_encoder as check_encoder
+from .recipe import distillation_readings as distillation_readings
 from .recipe import option as option
 from .sncse import SNCSEOptions as SNCSEOptions
 from .table import RECIPES as RECIPES

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.encoder.poolings import OwnOrMode
-from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator
-from likewise.recipes.recipe import distillation_readings
+from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator, distillation_readings
 
 
 def _encoder(base: str, options: PairedPromptOptions) -> Any:
