@@ -52,7 +52,7 @@ def lines_of(path):
 def test_pieces_hold_every_line_once_and_in_order(text, small):
     pieces = list_pieces(str(text), CorpusOptions())
     assert len(pieces) == 16
-    windows = [window for piece in pieces for window in piece.windows(CorpusOptions())]
+    windows = [window for piece in pieces for window in piece.windows()]
     assert [line for window in windows for line in window] == lines_of(text)
     assert [piece.start for piece in pieces] == list(range(0, 1000, WINDOW))
     assert sum(piece.rows for piece in pieces) == 1000
@@ -64,7 +64,7 @@ def test_pieces_end_where_the_text_ends(tmp_path, small, count, end):
     path = tmp_path / "text.txt"
     path.write_text("\n".join(map(str, range(count))) + end)
     pieces = list_pieces(str(path), CorpusOptions())
-    windows = [window for piece in pieces for window in piece.windows(CorpusOptions())]
+    windows = [window for piece in pieces for window in piece.windows()]
     assert [line for window in windows for line in window] == list(map(str, range(count)))
     assert [piece.rows for piece in pieces] == [len(window) for window in windows]
 

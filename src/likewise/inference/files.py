@@ -140,7 +140,7 @@ def encode_file(
         ):
             if job.finished:
                 return EncodedFile(job.finished["rows"], job.finished["dimension"])
-            return _to_parts(encoder, opens, pieces, reading, job, number, stop)
+            return _to_parts(encoder, opens, pieces, job, number, stop)
 
 
 def _to_stream(opens: Opens, pieces: Pieces, size: int, progress: Progress) -> EncodedFile:
@@ -150,7 +150,7 @@ def _to_stream(opens: Opens, pieces: Pieces, size: int, progress: Progress) -> E
     form = "[" + ", ".join(["%.9g"] * size) + "]\n"
     with progress.bar("encoding") as bar:
         for piece, total in pieces:
-            texts = list(piece.texts or ())
+            texts = list(piece.texts())
             encoder = encoder or opens(texts, total, progress=progress)
             bar.update(total=total)
             sys.stdout.writelines(form % tuple(row) for row in encoder(texts, bar.advance).tolist())
@@ -163,7 +163,6 @@ def _to_parts(
     model: SentenceTransformer,
     opens: Opens,
     pieces: Pieces,
-    reading: CorpusOptions,
     job: Job,
     workers: int,
     stop: StopRequest,
@@ -171,13 +170,13 @@ def _to_parts(
     """Encode the pieces that are not written yet, here or by the workers of a cluster, and make the result of all."""
     written, progress, before = VectorParts(job, dimension(model)), stop.progress, job.notes.get("engine", "")
     first, total = next(pieces, (None, 0))
-    texts = next(first.windows(reading), [])[: _SAMPLE if workers else None] if first else []
+    texts = next(first.windows(), [])[: _SAMPLE if workers else None] if first else []
     encoder = opens(texts, total, progress=progress, before=before)
     if before not in ("", encoder.engine):
         written.parts.drop(*written.parts.facts)
     job.note(engine=encoder.engine)
     opened = ModelHandle(model).elsewhere(encoder, texts, total) if workers else lambda: encoder
-    write = PartWriter(opened, reading, written.incoming, written.schema, written.known)
+    write = PartWriter(opened, written.incoming, written.schema, written.known)
     if earlier := written.rows:
         progress.tell(f"resuming after {counted(earlier, 'row')}")
     names: set[str] = set()

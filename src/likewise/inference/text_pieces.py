@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,64 +45,23 @@ class Piece:
     Attributes:
         name: of the part.
         path: the file of the texts, or its URL in an object store (s3://, gs://, abfs://), which pyarrow reads.
+        texts: gives the texts; it can be pickled, so that a worker reads them by itself.
         start: the line or row of the first text in its file, from 0.
         rows: how many texts there are; None if nobody has counted them.
-        texts: the texts themselves, of a stream; otherwise they are in the file:
-        begin, size: in so many bytes from there; or
-        group, column: in this group of rows of a Parquet file; or, if nothing is given, in the whole of it.
+        digest: a fingerprint of the texts of a stream; "" if they are in a file, which is known by its state.
     """
 
     name: str
     path: str
+    texts: Callable[[], Iterable[str]]
     start: int = 0
     rows: int | None = None
-    texts: tuple[str, ...] | None = None
-    begin: int = 0
-    size: int | None = None
-    group: int | None = None
-    column: str = ""
+    digest: str = ""
 
-    @property
-    def digest(self) -> str:
-        """A fingerprint of the texts of a stream; "" if they are in a file, which is known by its state."""
-        return digest_of("\n".join(self.texts)).hex() if self.texts is not None else ""
-
-    def windows(self, options: CorpusOptions) -> Iterator[list[str]]:
+    def windows(self) -> Iterator[list[str]]:
         """Yield the texts in windows."""
-        if self.texts is not None:
-            yield list(self.texts)
-            return
         with _readable(self.path):
-            yield from _windows(self._read(options))
-
-    def _read(self, options: CorpusOptions) -> Iterator[str]:
-        if self.group is not None:
-            yield from self._rows_of_group()
-        elif self.size is not None:
-            files, inside = _files(self.path)
-            with files.open_input_file(inside) as file:
-                file.seek(self.begin)
-                lines = io.BytesIO(file.read(self.size)).readlines()
-            yield from _texts(enumerate(lines, self.start + 1), self.path, options)
-        elif "://" not in self.path:
-            yield from lines_of(self.path, options)
-        else:
-            from pyarrow import fs
-
-            with tempfile.TemporaryDirectory(prefix="likewise-") as folder:
-                copy = Path(folder, Path(self.path).name)
-                files, inside = _files(self.path)
-                fs.copy_files(inside, str(copy), files, fs.LocalFileSystem())
-                yield from lines_of(str(copy), options)
-
-    def _rows_of_group(self) -> Iterator[str]:
-        rows = _parquet(self.path).read_row_group(self.group, columns=[self.column]).column(0).to_pylist()
-        for row, text in enumerate(rows, start=self.start + 1):
-            if text is not None and not isinstance(text, str):
-                raise LikewiseError(
-                    f"{self.path}, row {row}: {self.column} is not a text: name the column with --field"
-                )
-            yield text or ""
+            yield from _windows(self.texts())
 
 
 def lines_of(
@@ -147,7 +108,8 @@ def stream_pieces(
         done = position
 
     for number, window in enumerate(_windows(lines_of(path, options, read, tell))):
-        piece = Piece(f"{number:06d}.arrow", path, start, len(window), tuple(window))
+        digest = digest_of("\n".join(window)).hex()
+        piece = Piece(f"{number:06d}.arrow", path, partial(iter, window), start, len(window), digest)
         start += len(window)
         if len(window) < WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS:  # the last one
             total = start
@@ -176,8 +138,11 @@ def list_pieces(source: str, options: CorpusOptions, ending: str = ".parquet") -
 def state_of(pieces: Sequence[Piece]) -> str:
     """Return a fingerprint of the files' names, cuts, sizes and times."""
     stats = [Path(piece.path).stat() if "://" not in piece.path else None for piece in pieces]
-    states = [stat and (stat.st_size, stat.st_mtime_ns) for stat in stats]
-    return digest_of(repr([*zip(pieces, states, strict=True)])).hex()
+    states = [
+        (piece.name, piece.path, piece.start, piece.rows, stat and (stat.st_size, stat.st_mtime_ns))
+        for piece, stat in zip(pieces, stats, strict=True)
+    ]
+    return digest_of(repr(states)).hex()
 
 
 def _windows(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -250,8 +215,16 @@ def _row_groups(path: str, options: CorpusOptions) -> Iterator[Piece]:
     start = 0
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
-        yield Piece("", path, start, rows, group=group, column=column)
+        yield Piece("", path, partial(_texts_of_group, path, group, column, start), start, rows)
         start += rows
+
+
+def _texts_of_group(path: str, group: int, column: str, start: int) -> Iterator[str]:
+    rows = _parquet(path).read_row_group(group, columns=[column]).column(0).to_pylist()
+    for row, text in enumerate(rows, start=start + 1):
+        if text is not None and not isinstance(text, str):
+            raise LikewiseError(f"{path}:{row}: {column} is not a text: name the column with --field")
+        yield text or ""
 
 
 def _ranges(path: str, options: CorpusOptions) -> Iterator[Piece]:
@@ -260,17 +233,35 @@ def _ranges(path: str, options: CorpusOptions) -> Iterator[Piece]:
     with files.open_input_stream(inside) as stream:
         head = b"" if path.endswith(_COMPRESSED) else stream.read(HEAD)
     if not head or named_encoding(options.encoding, head, len(head) < HEAD) != "utf-8":
-        yield Piece("", path)
+        yield Piece("", path, partial(_texts_of_file, path, options))
         return
-    begin = start = size = rows = 0
     with files.open_input_stream(inside) as stream:
-        for line in io.BufferedReader(stream):
-            size, rows = size + len(line), rows + 1
-            if rows == WINDOW:
-                yield Piece("", path, start, rows, begin=begin, size=size)
-                begin, start, size, rows = begin + size, start + rows, 0, 0
-    if rows:
-        yield Piece("", path, start, rows, begin=begin, size=size)
+        lines, begin, start = io.BufferedReader(stream), 0, 0
+        while sizes := [len(line) for line in islice(lines, WINDOW)]:
+            texts = partial(_texts_of_range, path, options, begin, sum(sizes), start)
+            yield Piece("", path, texts, start, len(sizes))
+            begin, start = begin + sum(sizes), start + len(sizes)
+
+
+def _texts_of_range(path: str, options: CorpusOptions, begin: int, size: int, start: int) -> Iterator[str]:
+    files, inside = _files(path)
+    with files.open_input_file(inside) as file:
+        file.seek(begin)
+        lines = io.BytesIO(file.read(size)).readlines()
+    return _texts(enumerate(lines, start + 1), path, options)
+
+
+def _texts_of_file(path: str, options: CorpusOptions) -> Iterator[str]:
+    if "://" not in path:
+        yield from lines_of(path, options)
+        return
+    from pyarrow import fs
+
+    with tempfile.TemporaryDirectory(prefix="likewise-") as folder:
+        copy = str(Path(folder, Path(path).name))
+        files, inside = _files(path)
+        fs.copy_files(inside, copy, files, fs.LocalFileSystem())
+        yield from lines_of(copy, options)
 
 
 @contextmanager

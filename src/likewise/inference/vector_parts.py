@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from likewise.corpus import CorpusOptions
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, require_extra
 from likewise.inference.text_encoder import TextEncoder
@@ -60,14 +59,12 @@ class PartWriter:
 
     Attributes:
         opens: gives the encoder.
-        reading: how the texts of a piece are read.
         folder: of the files, whose names say their format: .arrow, .parquet or .lance.
         schema: their columns, of 'file', 'row', 'sentence' and 'embedding'.
         known: vectors by the digests of their texts, which are not encoded again.
     """
 
     opens: Callable[[], TextEncoder]
-    reading: CorpusOptions
     folder: Path
     schema: pa.Schema
     known: Mapping[bytes, np.ndarray]
@@ -78,7 +75,7 @@ class PartWriter:
 
         rows, encoder = piece.start, self.opens()
         with written_whole(self.folder / piece.name) as path, _writer(piece.name)(str(path), self.schema) as writer:
-            for texts in piece.windows(self.reading):
+            for texts in piece.windows():
                 columns = {"file": [piece.path] * len(texts), "row": range(rows, rows + len(texts)), "sentence": texts}
                 columns["embedding"] = vector_column(self._vectors(encoder, texts, step))
                 batch = [columns[name] for name in self.schema.names]
@@ -143,8 +140,8 @@ class VectorParts:
 
     def learn(self, piece: Piece) -> None:
         """Remember the vectors of a window; those of the oldest texts are forgotten."""
-        if piece.texts is not None:
-            for text, vector in zip(piece.texts, self._matrix(piece.name), strict=True):
+        if piece.digest:
+            for text, vector in zip(piece.texts(), self._matrix(piece.name), strict=True):
                 self.known.setdefault(digest_of(text), vector)
             for key in list(self.known)[: max(0, len(self.known) - _KNOWN)]:
                 del self.known[key]
