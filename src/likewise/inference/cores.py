@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from types import ModuleType
 
 _SETTING = threading.Lock()
 _POOLS: dict[tuple[int, int, bool], ThreadPoolExecutor] = {}
@@ -39,7 +39,7 @@ def one_core_threads(count: int) -> ThreadPoolExecutor:
         return _POOLS[here]
 
 
-def _made(count: int, torch: Any) -> ThreadPoolExecutor:
+def _made(count: int, torch: ModuleType | None) -> ThreadPoolExecutor:
     pool = ThreadPoolExecutor(count, thread_name_prefix="likewise-core")
     if torch is None:
         return pool
@@ -57,7 +57,7 @@ def _made(count: int, torch: Any) -> ThreadPoolExecutor:
     return pool
 
 
-def _torch() -> Any:
+def _torch() -> ModuleType | None:
     """Return torch if it is imported, and not just being imported by another thread."""
     torch = sys.modules.get("torch")
     return torch if hasattr(torch, "get_num_threads") and hasattr(torch, "set_num_threads") else None

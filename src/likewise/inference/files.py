@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
 
 from sentence_transformers import SentenceTransformer
 
@@ -119,12 +118,12 @@ def encode_file(
     choice = EngineChoice(engine or own.engine, precision or own.precision)
     with undisturbed(encoder):
         prompt = default_prompt(encoder)
-        settings: Any = {"side": TextSide(prompt), "normalize": normalize, "batch_size": batch_size}
-        opens: Opens = partial(text_encoder, encoder, choice, **settings)
+        side = TextSide(prompt)
+        opens: Opens = partial(text_encoder, encoder, choice, side=side, normalize=normalize, batch_size=batch_size)
         size = dimension(encoder)
         if out == STREAM:
             return _to_stream(opens, pieces, size, progress)
-        options: dict[str, Any] = {"normalize": normalize, "batch_size": batch_size, "form": form}
+        options: dict[str, object] = {"normalize": normalize, "batch_size": batch_size, "form": form}
         options |= {"engine": choice.engine, "precision": choice.precision, "prompt": prompt}
         options |= {"max_seq_length": encoder.max_seq_length, "truncate_dim": encoder.truncate_dim}
         inputs = {"model": fingerprint(encoder)}

@@ -15,7 +15,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 
 from likewise.encoder.settings import ModelSettings
 from likewise.errors import LikewiseError
-from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineVariant
+from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName, EngineVariant
 from likewise.inference.engines.graph import fingerprint, least_tokens
 from likewise.inference.engines.onnx_engine import WHOLE
 from likewise.inference.engines.store import TOKENIZER
@@ -100,9 +100,11 @@ def export(
     settings = {"format": format, **_settings(encoder)}
     plan = Plan("export", settings, inputs={"model": fingerprint(encoder)} | _tokenizer_of(encoder))
     with open_job(out, plan, overwrite=overwrite) as job:
-        if job.finished is None and format == MODEL2VEC:
+        if job.finished is not None or format is None:
+            pass
+        elif format == "model2vec":
             _write_model2vec(encoder, job.result)
-        elif job.finished is None and format is not None:
+        else:
             try:
                 _write_graph(encoder, format, job)
             except (CannotExport, UnfitModel) as reason:
@@ -111,9 +113,9 @@ def export(
     return [Path(out) / name for name in record["files"]]
 
 
-def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
+def _write_graph(encoder: SentenceTransformer, format: EngineName, job: Job) -> None:
     """Copy a checked export from the cache, where it is made if there is none, and write what a caller must know."""
-    pair: Any = (format, "fp32")
+    pair: EngineVariant = (format, "fp32")
     policy, sample = policy_of(encoder), Sample(encoder, _TEXTS)
     policy.check(pair, sample)
     tokens, made = sample.tokens, policy.store.folder(pair)
@@ -131,7 +133,7 @@ def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
     write_json(job.result / "likewise_export.json", about)
 
 
-def _settings(model: SentenceTransformer) -> dict[str, Any]:
+def _settings(model: SentenceTransformer) -> dict[str, object]:
     """Return the settings that a caller of an export has to obey."""
     settings = ModelSettings.of(model)
     return {

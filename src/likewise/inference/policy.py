@@ -13,9 +13,10 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -447,14 +448,14 @@ def text_encoder(
     if before.count(" ") == 1:
         choice = EngineChoice(*before.split())  # type: ignore[arg-type]
     tell, warn = (progress.tell, progress.tell) if progress else (logger.info, logger.warning)
-    settings: Any = {"side": side, "truncate_dim": model.truncate_dim, "normalize": normalize, "batch_size": batch_size}
+    made = partial(TextEncoder, side=side, truncate_dim=model.truncate_dim, normalize=normalize, batch_size=batch_size)
     total = len(texts) if total is None else total
     model.eval()
     try:
         tokens = fits(model, texts, side.prompt)
     except UnfitModel as reason:
         tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
-        return TextEncoder(WholeTexts(), OwnEncode(model, batch_size), **settings)
+        return made(WholeTexts(), OwnEncode(model, batch_size))
     prompted = [side.prompt + text for text in sample_of(texts)]
     with torch.inference_mode():
         chosen = (
@@ -467,8 +468,8 @@ def text_encoder(
         if progress:
             progress.tell(f"engine: {chosen}")
             _foretell(model, chosen.engine, prompted, total, progress)
-    lower: Any = "bf16" if chosen.engine.precision == "bf16" else "fp32"
-    return TextEncoder(tokens, chosen.engine, for_tokens=lambda: TorchEngine(model, lower), **settings)
+    precision: Literal["fp32", "bf16"] = "bf16" if chosen.engine.precision == "bf16" else "fp32"
+    return made(tokens, chosen.engine, for_tokens=lambda: TorchEngine(model, precision))
 
 
 def _foretell(model: SentenceTransformer, engine: Engine, texts: Sequence[str], total: int, progress: Progress) -> None:
@@ -495,5 +496,5 @@ def precision_of(choice: EngineChoice) -> EnginePrecision:
 
 def settled(model: SentenceTransformer) -> EngineChoice:
     """Return a model's engine for what is compared, chosen or kept: float32 if the model's own is left open."""
-    own: Any = getattr(model, "choice", EngineChoice("torch"))
+    own = getattr(model, "choice", EngineChoice("torch"))
     return EngineChoice(own.engine, precision_of(own))

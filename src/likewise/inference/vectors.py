@@ -9,7 +9,7 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 import torch
@@ -115,7 +115,7 @@ def dimension(model: SentenceTransformer) -> int:
         return int(np.asarray(model.encode(["a"], show_progress_bar=False)).shape[1])
 
 
-def autocast(model: SentenceTransformer, precision: Precision | None) -> AbstractContextManager[Any]:
+def autocast(model: SentenceTransformer, precision: Precision | None) -> AbstractContextManager[object]:
     """Return the context for a precision: bfloat16 autocast for "bf16", otherwise nothing."""
     if precision not in (None, "fp32", "bf16"):
         raise LikewiseError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from likewise.serving.requests import RequestError
 from likewise.serving.serve_options import ServeOptions
@@ -58,7 +59,7 @@ class Guard:
 
     def __init__(
         self,
-        app: Any,
+        app: ASGIApp,
         options: ServeOptions,
         keys: Sequence[str],
         metrics: ServiceMetrics,
@@ -69,14 +70,14 @@ class Guard:
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
         self._keys = [sha256(key.encode()).digest() for key in keys]
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         begun, status = time.monotonic(), 500
 
-        async def sending(message: Any) -> None:
+        async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -93,7 +94,7 @@ class Guard:
             self.metrics.requests.labels(path, str(status)).inc()
             self.metrics.seconds.labels(path).observe(time.monotonic() - begun)
 
-    def _check_host(self, scope: Any) -> None:
+    def _check_host(self, scope: Scope) -> None:
         """Refuse a name that is not the service's: a page of the web may have its own name lead here."""
         for host in (value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"):
             match = _HOST.fullmatch(host)
@@ -103,7 +104,7 @@ class Guard:
                 shown = f"the host {host[:100]!r} is not one of this service"
                 raise RequestError(f"{shown}: start it with --allowed-host NAME", 421)
 
-    def _check_key(self, scope: Any) -> None:
+    def _check_key(self, scope: Scope) -> None:
         if not self._keys or scope["path"] in OPEN or scope["method"] == "OPTIONS":
             return
         scheme, _, key = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
@@ -113,7 +114,7 @@ class Guard:
             wanted = "this service wants an API key: send the header 'Authorization: Bearer KEY'"
             raise RequestError(wanted, 401, code="invalid_api_key", www_authenticate="Bearer")
 
-    async def _with_body(self, scope: Any, receive: Any) -> Any:
+    async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
         """Read the body, and return what gives it to the application, and tells it later if the client has left."""
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return receive
@@ -140,9 +141,9 @@ class Guard:
         except TimeoutError:
             late = f"the body did not arrive within {self.options.body_timeout:g} s"
             raise RequestError(late, 408, connection="close") from None
-        messages = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+        messages: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
-        async def replay() -> Any:
+        async def replay() -> Message:
             return messages.pop() if messages else await receive()
 
         return replay

@@ -18,7 +18,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from likewise.corpus.bundled import resolve_model
 from likewise.errors import LikewiseError
-from likewise.inference.engines.engine import ENDLESS
+from likewise.inference.engines.engine import ENDLESS, EngineName, EnginePrecision
 from likewise.inference.handle import Facts, ModelHandle
 from likewise.inference.text_encoder import Item, TextEncoder
 from likewise.inference.tokens import SENTENCES, TextSide, by_budget
@@ -108,8 +108,8 @@ class Service:
         models: dict[str, Any],
         indexes: Sequence[Path] | Mapping[str, Path] = (),
         options: ServeOptions | None = None,
-        engine: Any = "auto",
-        precision: Any = "fp32",
+        engine: EngineName = "auto",
+        precision: EnginePrecision = "fp32",
         progress: Progress | None = None,
         reranker: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -132,7 +132,9 @@ class Service:
             told.tell(f"{self.reranker_name}: a cross-encoder, for requests to rerank")
             self.reranker.scores(SENTENCES[0], SENTENCES[1:2])  # loaded, and known to run
 
-    def _opened(self, name: str, model: Any, engine: Any, precision: Any, progress: Progress) -> ServedModel:
+    def _opened(
+        self, name: str, model: Any, engine: EngineName, precision: EnginePrecision, progress: Progress
+    ) -> ServedModel:
         """Open a model, by its export if it has one from an earlier start: torch takes seconds to import."""
         handle = ModelHandle(model, engine, precision)
         progress.tell(f"{name}: {handle.facts.dimension} dimensions")

@@ -4,6 +4,8 @@ Not through optimum-intel, which sentence-transformers' own OpenVINO backend use
 below 5.6, and its graph ends before the pooling.
 """
 
+from __future__ import annotations
+
 import io
 import os
 import sys
@@ -12,7 +14,8 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -24,12 +27,15 @@ from likewise.errors import require_extra
 from likewise.inference.engines.engine import INPUTS, TOKENS, Call, Engine, EnginePrecision
 from likewise.inference.engines.graph import example, tracing
 
+if TYPE_CHECKING:
+    import openvino
+
 FILE = "model.xml"
 _ONE_CORE = 64
 """Cells of a batch up to which one core is as fast as several, which wait for each other in every layer."""
 
 
-def _openvino() -> Any:
+def _openvino() -> ModuleType:
     require_extra("openvino", "The engine openvino", "openvino")
     # openvino and nncf report each import and export to Intel over the network, unless this package is missing.
     sys.modules.setdefault("openvino_telemetry", cast(Any, None))
@@ -39,7 +45,7 @@ def _openvino() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _core() -> Any:
+def _core() -> openvino.Core:
     """Return the one core of this process.
 
     Each core puts a signal stack of its own in place, and frees it when it goes: after two of them the next signal,
@@ -97,7 +103,7 @@ class OpenVINOEngine(Engine):
         self.precision = precision
         self.at_least = at_least
         self._model = _core().read_model(folder / FILE)
-        self._compiled: dict[tuple[int, int, int], Any] = {}
+        self._compiled: dict[tuple[int, int, int], openvino.CompiledModel] = {}
         self._own = threading.local()  # a request serves one thread at a time
         self._compiles = threading.Lock()
 
@@ -119,7 +125,7 @@ class OpenVINOEngine(Engine):
 
         return call
 
-    def _request(self, streams: int, threads: int) -> Any:
+    def _request(self, streams: int, threads: int) -> openvino.InferRequest:
         """Return this thread's request to the model compiled for a number of batches at a time and of threads."""
         key = (os.getpid(), streams, threads)  # the threads of another process did not come along with a fork
         requests = self._own.__dict__.setdefault("requests", {})
