@@ -2,7 +2,7 @@
 
     python benchmarks/papers_queue.py --list
     nice python benchmarks/papers_queue.py --tables sncse-margin arccse-parts --out runs/papers
-    python benchmarks/papers_queue.py --device cuda --updates 15600
+    python benchmarks/papers_queue.py --tables whole-raw whole --device cuda --workers 15 --sentences 400000
 
 Each run is a process of its own. It trains one arm with one seed, scores the seven STS tasks and writes one row into
 `benchmarks/results/papers-TABLE.jsonl`; a row that is there is not run again, and a training that was stopped goes on
@@ -13,19 +13,26 @@ checkpoint, so that the differences of two arms can be paired by seed.
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import os
+import random
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from likewise.corpus.downloads import data_folder
+from likewise.runs.whole_files import write_text
 from rows import ResultFile
 
-STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
+MEASURES = ("outside_margins", "triplets_out_of_order")
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,25 @@ def _sncse(start: str, **more: Any) -> dict[str, Arm]:
     }
 
 
+def _whole(start: str) -> dict[str, Arm]:
+    """The papers' length, a million sentences drawn: 15,600 updates of 64, or 3,900 of 256 at the mask of a prompt."""
+    raw = start == "raw"
+    tokens = ARCCSE | {"max_steps": 15_600, "eval_steps": 1_300, "triplet_limit": 0, "head": True}
+    tokens["pooling"] = "cls" if raw else "own"
+    mask = SNCSE | {"max_steps": 3_900, "eval_steps": 325, "batch_size": 256, "head": raw}
+    prompted = "raw" if raw else "mask"
+    return {
+        "SimCSE": Arm("simcse", {name: value for name, value in tokens.items() if name != "triplet_limit"}, start),
+        "ArcCSE": Arm("arccse", tokens, start),
+        "ArcCSE without triplets": Arm("arccse", tokens | {"triplet_weight": 0.0}, start),
+        "InfoNCE at the mask": Arm("sncse", mask | {"negation": "none"}, prompted),
+        "SNCSE": Arm("sncse", mask, prompted),
+    }
+
+
 TABLES: dict[str, dict[str, Arm]] = {
+    "whole-raw": _whole("raw"),
+    "whole": _whole("base"),
     # Length and rate, one seed, by STS-B dev.
     "sncse-length": {
         f"{steps} updates at {rate:g}": Arm(
@@ -83,9 +108,12 @@ TABLES: dict[str, dict[str, Arm]] = {
     "sncse-margin-raw": _sncse("raw", learning_rate=1e-4, head=True),
     "arccse-length": {
         f"{steps} updates at {rate:g}": Arm(
-            "arccse", ARCCSE | {"max_steps": steps, "learning_rate": rate, "eval_steps": steps // 5}, "base", (1,)
+            "arccse",
+            ARCCSE | {"max_steps": steps, "learning_rate": rate, "eval_steps": max(60, steps // 5)},
+            "base",
+            seeds,
         )
-        for steps, rate in ((300, 1e-4), (300, 3e-5), (500, 3e-5))
+        for steps, rate, seeds in ((120, 3e-5, (1, 2, 3)), (300, 1e-4, (1,)), (300, 3e-5, (1,)), (500, 3e-5, (1,)))
     },
     "arccse-parts": {
         "SimCSE": Arm("simcse", ARCCSE),
@@ -107,7 +135,25 @@ TABLES: dict[str, dict[str, Arm]] = {
 
 def results_of(table: str) -> ResultFile:
     """Return the result file of a table."""
-    return ResultFile(f"papers-{table}", command=f"python benchmarks/papers_queue.py --tables {table}")
+    given = [part for part in sys.argv[1:] if part not in TABLES and part != "--tables"]
+    hidden = given.index("--run") if "--run" in given else len(given)
+    command = ["python", "benchmarks/papers_queue.py", "--tables", table, *given[:hidden]]
+    return ResultFile(f"papers-{table}", command=" ".join(command))
+
+
+def sentences_of(articles: Path, most: int, out: Path) -> None:
+    """Write sentences of 5 to 100 words of all articles, each once, shuffled by a fixed seed, one a line."""
+    from nupunkt import sent_tokenize
+
+    seen: dict[str, None] = {}
+    with gzip.open(articles, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            for section in json.loads(line)["sections"]:
+                texts = (" ".join(text.split()) for part in section["paragraphs"] for text in sent_tokenize(part))
+                seen |= dict.fromkeys(text for text in texts if 5 <= len(text.split()) <= 100)
+    sentences = list(seen)
+    random.Random(1).shuffle(sentences)
+    write_text(out, "".join(f"{sentence}\n" for sentence in sentences[:most]))
 
 
 def slug(name: str) -> str:
@@ -127,6 +173,8 @@ def start_of(arm: Arm, args: argparse.Namespace) -> str | None:
         return str(args.raw)
     if arm.start == "mask":
         folder = args.out / "mask"
+        if folder.exists():  # as another run left it
+            return str(folder)
         likewise.train("mask-distillation", args.corpus, base=args.base, out=folder, seed=1, data=args.data)
         return str(folder)
     return args.base if arm.start == "base" else None
@@ -138,9 +186,11 @@ def one_run(args: argparse.Namespace) -> None:
 
     table, name = args.run
     arm = TABLES[table][name]
-    options = arm.options | ({"max_steps": args.updates, "eval_steps": args.updates // 20} if args.updates else {})
+    options = arm.options
+    if args.updates:
+        updates = args.updates * 64 // options.get("batch_size", 64)
+        options = options | {"max_steps": updates, "eval_steps": max(1, updates // 12)}
     folder = args.out / table / f"{slug(name)}-{args.seed}"
-    started = time.process_time()
     result = likewise.train(
         arm.recipe,
         args.corpus,
@@ -151,7 +201,6 @@ def one_run(args: argparse.Namespace) -> None:
         quiet=True,
         **options,
     )
-    seconds = round(time.process_time() - started)
     model = likewise.load(folder, precision="fp32")
     shared = {"arm": name, "seed": args.seed}
     about = {"base": args.base, "start": arm.start, "recipe": arm.recipe, "options": options}
@@ -162,7 +211,7 @@ def one_run(args: argparse.Namespace) -> None:
             "set": "sts-b-dev",
             "score": best["score"],
             "step": best["step"],
-            "processor_seconds": seconds,
+            "seconds": result.record["seconds"],
             **about,
         }
     ]
@@ -170,7 +219,21 @@ def one_run(args: argparse.Namespace) -> None:
         report = likewise.evaluate(model, "sts", data=args.data, without_overlap=without)
         scores = {score.name: score.score for score in report.results} | {"average": report.average}
         measured += [{**shared, "set": f"{task}{suffix}", "score": score} for task, score in scores.items()]
-    results_of(table).add(*measured)
+    if arm.recipe == "sncse":
+        negation = likewise.evaluate(model, "semantoneg", data=args.data)
+        measured.append({**shared, "set": "semantoneg", "score": negation.results[0].score})
+    results_of(table).add(*measured, *({**shared, **row} for row in measures_of(folder)))
+
+
+def measures_of(folder: Path) -> list[dict[str, Any]]:
+    """Return what a loss notes and does not minimise, in percent: the mean over a training, its first and last value."""
+    lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    noted = {name: [row[name] for row in map(json.loads, lines) if name in row] for name in MEASURES}
+    return [
+        {"set": name, "score": 100 * float(np.mean(values)), "first": 100 * values[0], "last": 100 * values[-1]}
+        for name, values in noted.items()
+        if values
+    ]
 
 
 def compare(table: str, first: str, second: str) -> str:
@@ -189,17 +252,20 @@ def compare(table: str, first: str, second: str) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    data = Path(os.environ.get("LIKEWISE_DATA", "../shared/data"))
+    data = data_folder()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES), metavar="TABLE")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--base", default="bundled:minilm")
     parser.add_argument("--corpus", default=data / "wikipedia/sentences-250k.txt.gz")
+    parser.add_argument("--sentences", type=int, default=0, help="in place of --corpus, so many of all articles")
     parser.add_argument("--data", default=data / "senteval")
     parser.add_argument("--raw", type=Path, default=Path("runs/raw-start/start"), help="the raw start of raw_start.py")
     parser.add_argument("--out", type=Path, default=Path("runs/papers"), help="the folder of the models")
     parser.add_argument("--updates", type=int, default=0, help="for every arm, over its own number")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    parser.add_argument("--workers", type=int, default=1, help="runs at a time; on a processor, one")
+    parser.add_argument("--minutes", type=float, default=0, help="stop what runs after so long; 0: no limit")
     parser.add_argument("--list", action="store_true", help="print what is done and what is to do, and stop")
     parser.add_argument(
         "--compare",
@@ -214,8 +280,13 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     args = parser().parse_args()
+    args.stop_at = time.monotonic() + 60 * args.minutes if args.minutes else None
     if args.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if args.sentences:
+        args.corpus = args.out / f"sentences-{args.sentences}.txt"
+        if not args.corpus.exists():
+            sentences_of(data_folder() / "wikipedia/articles.jsonl.gz", args.sentences, args.corpus)
     if args.run:
         one_run(args)
         return
@@ -229,20 +300,33 @@ def main() -> None:
         for name, arm in TABLES[table].items()
         if seed in arm.seeds
     ]
-    for table, name, seed in waiting:
-        results = results_of(table)
-        done = results.has(arm=name, seed=seed)
+    for table, name, seed in list(waiting):
+        done = results_of(table).has(arm=name, seed=seed, set="average")
         if args.list or done:
             print(f"{'done' if done else 'to do':6} {table}: {name}, seed {seed}", flush=True)
-            continue
-        log = args.out / "logs" / f"{table}-{slug(name)}-{seed}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a") as file:
-            command = [sys.executable, *sys.argv, "--run", table, name, "--seed", str(seed)]
-            code = subprocess.run(command, stdout=file, stderr=file, check=False).returncode
-        average = results.rows(arm=name, seed=seed, set="average")
-        said = f"average {average[-1]['score']:.2f}" if code == 0 else f"failed ({code}): see {log}"
-        print(f"{time.strftime('%H:%M:%S')} {table}: {name}, seed {seed}: {said}", flush=True)
+            waiting.remove((table, name, seed))
+    with ThreadPoolExecutor(args.workers) as pool:
+        list(pool.map(partial(run_alone, args), waiting))
+
+
+def run_alone(args: argparse.Namespace, wanted: tuple[str, str, int]) -> None:
+    """Run an arm with a seed in a process of its own, and print its average."""
+    table, name, seed = wanted
+    left = args.stop_at - time.monotonic() if args.stop_at else None
+    if left is not None and left <= 0:
+        return
+    log = args.out / "logs" / f"{table}-{slug(name)}-{seed}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        command = [sys.executable, *sys.argv, "--run", table, name, "--seed", str(seed)]
+        try:
+            code = subprocess.run(command, stdout=file, stderr=file, check=False, timeout=left).returncode
+        except subprocess.TimeoutExpired:
+            print(f"{time.strftime('%H:%M:%S')} {table}: {name}, seed {seed}: stopped by --minutes", flush=True)
+            return
+    average = results_of(table).rows(arm=name, seed=seed, set="average")
+    said = f"average {average[-1]['score']:.2f}" if code == 0 else f"failed ({code}): see {log}"
+    print(f"{time.strftime('%H:%M:%S')} {table}: {name}, seed {seed}: {said}", flush=True)
 
 
 if __name__ == "__main__":
