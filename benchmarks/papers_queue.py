@@ -226,7 +226,7 @@ def one_run(args: argparse.Namespace) -> None:
 
 
 def measures_of(folder: Path) -> list[dict[str, Any]]:
-    """Return what a loss notes and does not minimise, in percent: the mean over a training, its first and last value."""
+    """Return what a loss notes and does not minimise, in percent: mean over a training, first and last value."""
     lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
     noted = {name: [row[name] for row in map(json.loads, lines) if name in row] for name in MEASURES}
     return [
