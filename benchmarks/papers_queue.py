@@ -127,7 +127,7 @@ TABLES: dict[str, dict[str, Arm]] = {
         f"{view}, rate x{rate}": Arm(
             "gclsr", {"augmentation": view, "learning_rate": 0.03 * rate, "max_steps": 100, "eval_steps": 25}, "", (1,)
         )
-        for view in ("partial", "full", "edits")
+        for view in ("partial", "authors", "full", "edits")
         for rate in (1, 20, 100)
     },
 }
@@ -175,7 +175,9 @@ def start_of(arm: Arm, args: argparse.Namespace) -> str | None:
         folder = args.out / "mask"
         if folder.exists():  # as another run left it
             return str(folder)
-        likewise.train("mask-distillation", args.corpus, base=args.base, out=folder, seed=1, data=args.data)
+        from likewise.recipes.mask_distillation import MASK_DISTILLATION
+
+        likewise.train(MASK_DISTILLATION, args.corpus, base=args.base, out=folder, seed=1, data=args.data)
         return str(folder)
     return args.base if arm.start == "base" else None
 
@@ -211,6 +213,7 @@ def one_run(args: argparse.Namespace) -> None:
             "set": "sts-b-dev",
             "score": best["score"],
             "step": best["step"],
+            "before": result.record["before"]["sts_dev_spearman"],
             "seconds": result.record["seconds"],
             **about,
         }

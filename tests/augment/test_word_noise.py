@@ -114,3 +114,41 @@ def test_contradictions_are_refused():
     with pytest.raises(ValueError, match="mask"):
         add_word_noise(torch.zeros(2, 3, 4), torch.ones(2, 2))
     assert WordNoise(**{"kinds": [1.0, 0.0, 0.0, 0.0]}) == WordNoise(kinds=(1.0, 0.0, 0.0, 0.0))
+
+
+def drawn(words, kind, **options):
+    """Return words (K, D) with the authors' noise of one kind on each of them."""
+    kinds = tuple(float(kind == number) for number in range(4))
+    noise = WordNoise(share=1.0, kinds=kinds, authors=True, **options)
+    mask = torch.ones(1, len(words), dtype=torch.long)
+    return add_word_noise(words[None], mask, noise, torch.Generator().manual_seed(3))[0].numpy()
+
+
+def test_the_authors_white_noise_is_6_to_11_whole_decibels_below_the_word():
+    words = torch.randn(40, 20_000, generator=torch.Generator().manual_seed(1))
+    noise = drawn(words, 0) - words.numpy()
+    decibels = 10 * np.log10(np.square(words.numpy()).mean(axis=1) / np.square(noise).mean(axis=1))
+    assert np.abs(decibels - decibels.round()).max() < 0.15
+    assert set(decibels.round()) <= {6, 7, 8, 9, 10, 11} and len(set(decibels.round())) > 3
+
+
+@pytest.mark.parametrize(("dimension", "fewest", "most"), [(300, 15, 19), (50, 2, 3), (3, 1, 1)])
+def test_the_authors_zeros_are_15_to_19_of_300(dimension, fewest, most):
+    words = torch.ones(200, dimension)
+    zeros = (drawn(words, 1) == 0).sum(axis=1)
+    assert (zeros.min(), zeros.max()) == (fewest, most)
+
+
+def test_the_authors_fourier_loses_the_mean_of_a_word(words):
+    flat = words.reshape(-1, words.shape[-1])
+    expected = flat.numpy() - flat.numpy().mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(drawn(flat, 2), expected, atol=1e-5)
+
+
+def test_the_authors_background_lies_between_the_words_own_bounds():
+    words = torch.randn(50, 2_000, generator=torch.Generator().manual_seed(1)) + 3
+    noise = drawn(words, 3) - words.numpy()
+    lowest, highest = words.numpy().min(axis=1), 0.8 * words.numpy().max(axis=1)
+    scale = (noise.max(axis=1) - noise.min(axis=1)) / (highest - lowest)
+    assert 0 < scale.min() and scale.max() <= 0.01 + 1e-4
+    np.testing.assert_allclose(noise.mean(axis=1), scale * (lowest + highest) / 2, atol=2e-3)

@@ -20,6 +20,9 @@ class WordNoise(Options):
         (0.05, 0.1), "Fraction of a word's dimensions that is set to zero: lowest and highest, drawn for each word."
     )
     background: float = option(0.1, "The background noise is uniform from 0 to this (equation 5).", ge=0)
+    authors: bool = option(
+        False, "Add the four kinds as the authors' code does; `decibels`, `zero_rates` and `background` are not read."
+    )
 
     def _check(self) -> None:
         if min(self.kinds) < 0 or abs(sum(self.kinds) - 1) > 1e-6:

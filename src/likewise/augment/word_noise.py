@@ -58,6 +58,36 @@ def background_noise(vectors: Tensor, most: float = 0.1, generator: Generator | 
     return vectors + most * torch.rand(vectors.shape, generator=generator, device=vectors.device)
 
 
+def authors_white_noise(vectors: Tensor, generator: Generator | None = None) -> Tensor:
+    """Add the white noise of the authors' code, (K, D) to (K, D): 6 to 11 whole decibels below the word."""
+    whole = torch.randint(6, 12, (len(vectors), 1), generator=generator, device=vectors.device)
+    scale = (vectors.square().mean(dim=-1, keepdim=True) * 10 ** (-whole / 10)).sqrt()
+    return vectors + scale * torch.randn(vectors.shape, generator=generator, device=vectors.device)
+
+
+def authors_zeros(vectors: Tensor, generator: Generator | None = None) -> Tensor:
+    """Set 15 to 19 of 300 numbers to zero, and as many in proportion where D is not 300, (K, D) to (K, D)."""
+    count, dimension = vectors.shape
+    wanted = torch.randint(15, 20, (count, 1), generator=generator, device=vectors.device)
+    zeros = (wanted * dimension / 300).round().clamp(min=1)  # (K, 1)
+    order = torch.rand(vectors.shape, generator=generator, device=vectors.device).argsort(dim=-1).argsort(dim=-1)
+    return vectors * (order >= zeros)
+
+
+def authors_fourier(vectors: Tensor) -> Tensor:
+    """Return the Fourier round trip of a word less the mean of its numbers, (K, D) to (K, D): that mean is lost."""
+    return fourier_round_trip(vectors - vectors.mean(dim=-1, keepdim=True))
+
+
+def authors_background(vectors: Tensor, generator: Generator | None = None) -> Tensor:
+    """Add uniform(min w, 0.8 max w), drawn for each number, times uniform(0, 0.01), drawn for each word, (K, D)."""
+    if not len(vectors):
+        return vectors
+    lowest, highest = vectors.amin(dim=-1, keepdim=True), 0.8 * vectors.amax(dim=-1, keepdim=True)
+    noise = lowest + (highest - lowest) * torch.rand(vectors.shape, generator=generator, device=vectors.device)
+    return vectors + noise * _for_each_word(vectors, (0.0, 0.01), generator)
+
+
 def add_word_noise(
     vectors: Tensor, mask: Tensor, noise: WordNoise | None = None, generator: Generator | None = None
 ) -> Tensor:
@@ -84,6 +114,13 @@ def add_word_noise(
         fourier_round_trip,
         lambda words: background_noise(words, noise.background, generator),
     )
+    if noise.authors:
+        apply = (
+            lambda words: authors_white_noise(words, generator),
+            lambda words: authors_zeros(words, generator),
+            authors_fourier,
+            lambda words: authors_background(words, generator),
+        )
     for kind, disturb in enumerate(apply):
         chosen = disturbed & (kinds == kind)  # (B, T), K of them true
         out[chosen] = disturb(vectors[chosen])

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from likewise.losses import EncoderLoss
 
+NOISES = ("partial", "full", "authors")
+"""The augmentations that are made on the word vectors, inside the network."""
 _PATIENCE = 10
 """Collapsed batches one after the other that end the run."""
 
@@ -54,7 +56,7 @@ class GCLSROptions(TrainingOptions):
     trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
     unknown_drawn: float = option(
         0.0,
-        "Draw the vector of an unknown word anew in training, from -x to x (the authors' code: 0.01); "
+        "Draw the vector of an unknown word anew in training, from -x to x (the authors' code: 0.1); "
         "0 takes the mean vector, as the saved model does.",
         ge=0,
     )
@@ -67,10 +69,10 @@ class GCLSROptions(TrainingOptions):
     collapse_below: float = option(
         0.01, "Stop the run if the spread of the outputs falls below this (collapse); 0 never stops.", ge=0
     )
-    augmentation: Literal["partial", "full", "none", "edits", "paraphrases"] = option(
+    augmentation: Literal["partial", "full", "authors", "none", "edits", "paraphrases"] = option(
         "partial",
-        "Second view of a sentence: with noise on some words (partial) or all (full), the sentence itself (none), with "
-        "word edits (EDA), or a paraphrase.",
+        "Second view of a sentence: with noise on some words (partial), on all (full) or on some as in the authors' "
+        "code, the sentence itself (none), with word edits (EDA), or a paraphrase.",
     )
     paraphrases: str = option("", "File with 'sentence TAB paraphrase' on each line, for augmentation=paraphrases.")
     edits: Literal["all", "no-synonyms"] = option(
@@ -111,7 +113,8 @@ class GCLSROptions(TrainingOptions):
     def noise(self) -> WordNoise:
         """The settings of the noise for the encoder."""
         kinds = (self.noise_white, self.noise_zeros, self.noise_fourier, self.noise_background)
-        return WordNoise(share=1.0 if self.augmentation == "full" else self.noise_share, kinds=kinds)
+        share = 1.0 if self.augmentation == "full" else self.noise_share
+        return WordNoise(share=share, kinds=kinds, authors=self.augmentation == "authors")
 
 
 def sampled(run: Run) -> Run:
@@ -168,7 +171,7 @@ def build_network(base: str, options: GCLSROptions, sentences: Any = None) -> Se
     modules: list[Any] = [
         words,
         *([DrawnUnknownWords(options.unknown_drawn)] if options.unknown_drawn else []),
-        *([NoisyWords(options.noise.to_dict())] if options.augmentation in ("partial", "full") else []),
+        *([NoisyWords(options.noise.to_dict())] if options.augmentation in NOISES else []),
         *([TrainingAttention()] if options.attention else []),
         cnn,
         Projector(cnn.get_embedding_dimension(), options.projection),
