@@ -30,7 +30,7 @@ import numpy as np
 
 from likewise.corpus.downloads import data_folder
 from likewise.runs.whole_files import write_text
-from rows import ResultFile
+from rows import ResultFile, difference
 
 MEASURES = ("outside_margins", "triplets_out_of_order")
 
@@ -239,21 +239,6 @@ def measures_of(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def compare(table: str, first: str, second: str) -> str:
-    """Return the mean of the differences of two arms' averages, paired by seed, with Student's 95% interval."""
-    from scipy.stats import t
-
-    found = {arm: results_of(table).rows(arm=arm, set="average") for arm in (first, second)}
-    scores = {arm: {row["seed"]: row["score"] for row in rows} for arm, rows in found.items()}
-    seeds = sorted(scores[first].keys() & scores[second].keys())
-    gaps = np.array([scores[second][seed] - scores[first][seed] for seed in seeds])
-    said = f"{second} - {first}: {gaps.mean():+.2f}" if len(gaps) else f"{second} - {first}: no seed in common"
-    if len(gaps) < 2:
-        return said
-    half = t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
-    return f"{said} ({gaps.mean() - half:+.2f} to {gaps.mean() + half:+.2f}), seeds {', '.join(map(str, seeds))}"
-
-
 def parser() -> argparse.ArgumentParser:
     data = data_folder()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -294,7 +279,9 @@ def main() -> None:
         one_run(args)
         return
     if args.compare:
-        print(compare(args.tables[0], *args.compare))
+        first, second = args.compare
+        gap = difference(results_of(args.tables[0]).rows(), second, first)
+        print(f"{second} - {first}: {gap}, seeds {', '.join(map(str, gap.seeds))}")
         return
     waiting = [
         (table, name, seed)

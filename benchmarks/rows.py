@@ -19,13 +19,18 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
+import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from scipy.stats import t
 
 from likewise.runs.plan import machine, versions
 
@@ -91,6 +96,49 @@ class ResultFile:
             if not isinstance(row, dict) or (number == 1 and "table" not in row):
                 raise ValueError(f"{self.path}:{number}: no result file: it does not begin with a header")
             yield row
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two arms, paired by seed, in the unit of their scores.
+
+    Attributes:
+        seeds: those that both arms have, ascending.
+        gaps: the difference of each of them.
+    """
+
+    seeds: tuple[int, ...]
+    gaps: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.gaps)
+
+    @property
+    def half(self) -> float:
+        """Half the width of Student's 95% interval of the mean; infinite for one seed."""
+        count = len(self.gaps)
+        return float(t.ppf(0.975, count - 1)) * statistics.stdev(self.gaps) / count**0.5 if count > 1 else math.inf
+
+    def __str__(self) -> str:
+        low, high = self.mean - self.half, self.mean + self.half
+        return f"{self.mean:+.2f}" + (f" ({low:+.2f} to {high:+.2f})" if len(self.gaps) > 1 else "")
+
+
+def difference(rows: Iterable[Mapping[str, Any]], arm: str, other: str, set: str = "average") -> Difference:
+    """Return by how much an arm scores above another on a set, for the seeds that both have.
+
+    Raises:
+        LookupError: they have no seed in common.
+    """
+    scores: dict[str, dict[int, float]] = {arm: {}, other: {}}
+    for row in rows:
+        if row.get("arm") in scores and row.get("set") == set:
+            scores[row["arm"]][row["seed"]] = row["score"]
+    seeds = tuple(sorted(scores[arm].keys() & scores[other].keys()))
+    if not seeds:
+        raise LookupError(f"{arm} and {other} have no seed in common on {set}")
+    return Difference(seeds, tuple(scores[arm][seed] - scores[other][seed] for seed in seeds))
 
 
 def _has(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

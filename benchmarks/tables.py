@@ -22,7 +22,7 @@ from jinja2 import Environment, StrictUndefined
 
 from claims import Claim
 from likewise.runs.whole_files import write_text
-from rows import ResultFile
+from rows import ResultFile, difference
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -86,10 +86,13 @@ def seeds(table: str, arm: str, set: str = "average") -> str:
 
 def differences(table: str, arm: str, other: str, set: str = "average") -> str:
     """Return the mean difference of two arms, and that of each seed in brackets."""
-    one, two = ({r["seed"]: r["score"] for r in rows_of(table) if r.get("arm") == a and r.get("set") == set}
-                for a in (arm, other))  # fmt: skip
-    found = [one[seed] - two[seed] for seed in sorted(one.keys() & two.keys())]
-    return f"{statistics.fmean(found):+.2f} ({', '.join(f'{value:+.2f}' for value in found)})"
+    gap = difference(rows_of(table), arm, other, set)
+    return f"{gap.mean:+.2f} ({', '.join(f'{value:+.2f}' for value in gap.gaps)})"
+
+
+def interval(table: str, arm: str, other: str, set: str = "average") -> str:
+    """Return the mean difference of two arms with its 95% interval over the seeds."""
+    return str(difference(rows_of(table), arm, other, set))
 
 
 def claim(name: str, processor: str) -> Claim:
@@ -109,7 +112,7 @@ def times(name: str, processor: str, digits: int = 2) -> str:
 def rendered(template: str | None = None) -> dict[str, str]:
     """Return every table of the template by its name."""
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
-    known = (mean, spread, of_arms, percent, gain, seeds, differences, claim, times)
+    known = (mean, spread, of_arms, percent, gain, seeds, differences, interval, claim, times)
     environment.globals |= {function.__name__: function for function in known}
     text = environment.from_string(template or (HERE / "tables.md.j2").read_text(encoding="utf-8")).render()
     return dict(BLOCK.findall(text))
