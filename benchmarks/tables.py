@@ -95,6 +95,17 @@ def interval(table: str, arm: str, other: str, set: str = "average") -> str:
     return str(difference(rows_of(table), arm, other, set))
 
 
+def updates(table: str, arm: str) -> str:
+    """Return the number of updates of an arm's training."""
+    options, *_ = values(table, arm, field="options")
+    return f"{options['max_steps']:,}"  # type: ignore[call-overload]
+
+
+def paper(figure: str) -> str:
+    """Return a figure that a paper prints, which no result file of ours can hold."""
+    return figure
+
+
 def claim(name: str, processor: str) -> Claim:
     """Return a claim of speed on a kind of processor."""
     names = ("name", "unit", "peer", "ours", "kind")
@@ -112,7 +123,7 @@ def times(name: str, processor: str, digits: int = 2) -> str:
 def rendered(template: str | None = None) -> dict[str, str]:
     """Return every table of the template by its name."""
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
-    known = (mean, spread, of_arms, percent, gain, seeds, differences, interval, claim, times)
+    known = (mean, spread, of_arms, percent, gain, seeds, differences, interval, updates, paper, claim, times)
     environment.globals |= {function.__name__: function for function in known}
     text = environment.from_string(template or (HERE / "tables.md.j2").read_text(encoding="utf-8")).render()
     return dict(BLOCK.findall(text))

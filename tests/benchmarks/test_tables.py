@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from scipy.stats import ttest_1samp
 
 ROOT = Path(__file__).parents[2]
 RESULTS = sorted((ROOT / "benchmarks/results").glob("*.jsonl"))
@@ -62,6 +63,18 @@ def test_means_and_spreads_are_those_of_the_seeds(tables, monkeypatch):
     assert tables.spread("any", "b", bold=True) == "**69.00**"
     assert tables.seeds("any", "a") == "1, 2"
     assert tables.differences("any", "a", "b") == "+1.00 (+1.00)"
+
+
+def test_the_interval_of_a_difference_is_students_over_the_seeds_of_both(script):
+    rows_script = script(ROOT / "benchmarks/rows.py")
+    scores = {"a": {1: 70.0, 2: 72.5, 3: 71.0, 4: 99.0}, "b": {3: 70.0, 2: 71.0, 1: 69.5}}
+    rows = [{"arm": arm, "seed": s, "set": "x", "score": v} for arm, own in scores.items() for s, v in own.items()]
+    gap = rows_script.difference(rows, "a", "b", "x")
+    oracle = ttest_1samp([0.5, 1.5, 1.0], 0).confidence_interval(0.95)
+    assert gap.seeds == (1, 2, 3)
+    assert (gap.mean - gap.half, gap.mean + gap.half) == pytest.approx((oracle.low, oracle.high))
+    with pytest.raises(LookupError):
+        rows_script.difference(rows, "a", "b", "another set")
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
