@@ -87,7 +87,7 @@ def seven(args: argparse.Namespace) -> list[dict[str, object]]:
     print("| --- | --- | ---: |" + " ---: |" * (len(SEVEN) + 1))
     rows = []
     for names in (("cosine",), ("cosine", "words"), ("cosine", "fit"), ENCODER):
-        weights, spearman = choose_signed(dev, gold, names)
+        weights, spearman = choose_signed(dev * np.isin(FEATURES, names), gold)
         scores = [correlations(found @ weights, rated)[0] for found, rated in sets.values()]
         cells = " | ".join(f"{score:.2f}" for score in [spearman, *scores, float(np.mean(scores))])
         print(f"| {' + '.join(names)} | {', '.join(f'{w:g}' for w in weights[:3])} | {cells} |", flush=True)
@@ -105,7 +105,7 @@ def table(
     test, rated = features(args, strategy, contexts, TEST, args.test)
     rows = []
     for name, names in arms.items():
-        weights, spearman = choose_signed(dev, gold, names)
+        weights, spearman = choose_signed(dev * np.isin(FEATURES, names), gold)
         score = correlations(test @ weights, rated)[0]
         shown = ", ".join(f"{n} {w:g}" for n, w in zip(FEATURES, weights, strict=True) if w)
         print(f"| {strategy}, {contexts} | {name} | {spearman:.2f} | {score:.2f} | {shown} |", flush=True)

@@ -346,26 +346,21 @@ def even(features: np.ndarray, wanted: Sequence[bool]) -> tuple[float, ...]:
     return tuple(float(f"{value:.5g}") for value in weights)
 
 
-def choose_signed(
-    features: np.ndarray, gold: np.ndarray, allowed: Sequence[str] = FEATURES
-) -> tuple[tuple[float, ...], float]:
+def choose_signed(features: np.ndarray, gold: np.ndarray) -> tuple[tuple[float, ...], float]:
     """Choose signed weights under which the weighted sum of features agrees best with ratings, by `choose_weights`.
 
-    Features are put on one scale, and the first allowed one has weight 1.
+    Features are put on one scale, and the first one that differs between the pairs has weight 1.
 
     Args:
-        features: (P, 7), in the order of `FEATURES`.
+        features: (P, 7), in the order of `FEATURES`; one that is 0 throughout gets no weight.
         gold: (P,).
-        allowed: names of the features that may have a weight.
 
     Returns:
         The seven weights, of the features as they are, and Spearman's correlation times 100.
     """
     check_rated(features, gold)
-    if unknown := set(allowed) - set(FEATURES):
-        raise ContextError(f"there is no term {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
     spread = features.std(axis=0)
-    usable = [i for i, name in enumerate(FEATURES) if name in allowed and spread[i] > 1e-9]
+    usable = np.flatnonzero(spread > 1e-9).tolist()
     if not usable:
         raise ContextError("none of the terms differs between the rated pairs")
     scale = np.where(spread > 1e-9, spread, 1)

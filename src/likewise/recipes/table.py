@@ -30,4 +30,4 @@ def recipe_summaries() -> dict[str, tuple[str, str]]:
 
 def find_recipe(recipe: str | Recipe) -> Recipe:
     """Return the recipe of a name, with precedence for this library's; a `Recipe` is returned unchanged."""
-    return recipe if isinstance(recipe, Recipe) else _ALL.find(recipe)
+    return recipe if isinstance(recipe, Recipe) else RECIPES.get(recipe) or _ALL.find(recipe)

@@ -5,8 +5,8 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -277,7 +277,12 @@ class Training:
             Stopped: it was interrupted; the same command resumes it.
         """
         check_finite(self.model, self.dataset, f"the base {self.base}")
-        with self._job(out, resume, overwrite) as job:
+        with ExitStack() as stack:  # the others get the job to read from
+
+            def opened() -> Job:
+                return stack.enter_context(open_job(out, self.plan(out), resume=resume, overwrite=overwrite))
+
+            job = processes.by_first(opened)
             if job.thrown_away:
                 progress.tell(job.thrown_away)
             if job.finished is None:
@@ -291,21 +296,6 @@ class Training:
                 progress.tell(job.already)
             assert job.finished is not None
             return TrainingResult(job.target, job.finished)
-
-    @contextmanager
-    def _job(self, out: str | os.PathLike[str], resume: Resume, overwrite: bool) -> Iterator[Job]:
-        """Open the job in the first process; the others get it to read from."""
-        plan = processes.by_first(lambda: self.plan(out))
-        job = Job(Path(out), plan, "folder")
-        with ExitStack() as opened:
-
-            def opening() -> dict[str, Any] | None:
-                nonlocal job
-                job = opened.enter_context(open_job(out, plan, resume=resume, overwrite=overwrite))
-                return job.finished
-
-            job.finished = processes.by_first(opening)
-            yield job
 
     def plan(self, out: str | os.PathLike[str]) -> Plan:
         """Return the plan: everything that determines the result."""
