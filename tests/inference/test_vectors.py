@@ -1,7 +1,9 @@
 import bz2
 import gzip
 import io
+import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -76,6 +78,16 @@ def test_standard_input_and_no_lines(tiny_model, tmp_path, monkeypatch):
     (tmp_path / "empty.txt").write_text("")
     assert encode_file(tiny_model, tmp_path / "empty.txt", tmp_path / "e.npy", quiet=True) == (0, 32)
     assert np.load(tmp_path / "e.npy").shape == (0, 32)
+
+
+def test_a_long_pipe_is_read_to_its_end(tiny_model, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("the cat\nthe dog\n" * 5000,))
+    writer.start()
+    assert encode_file(tiny_model, tmp_path / "pipe", tmp_path / "v.npy", quiet=True) == (10_000, 32)
+    writer.join()
+    rows = np.load(tmp_path / "v.npy")
+    assert (rows[2:] == rows[:-2]).all()
 
 
 def test_a_failure_leaves_nothing_new(tiny_model, tmp_path):

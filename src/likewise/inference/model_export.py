@@ -100,15 +100,11 @@ def export(
     settings = {"format": format, **_settings(encoder)}
     plan = Plan("export", settings, inputs={"model": fingerprint(encoder)} | _tokenizer_of(encoder))
     with open_job(out, plan, overwrite=overwrite) as job:
-        if job.finished is not None or format is None:
-            pass
-        elif format == "model2vec":
-            _write_model2vec(encoder, job.result)
-        else:
-            try:
+        if job.finished is None:
+            if format == "model2vec":
+                _write_model2vec(encoder, job.result)
+            elif format is not None:
                 _write_graph(encoder, format, job)
-            except (CannotExport, UnfitModel) as reason:
-                raise CannotExport(f"The model cannot be exported: {reason}.") from None
         record = job.finished or job.finish()
     return [Path(out) / name for name in record["files"]]
 
@@ -116,8 +112,12 @@ def export(
 def _write_graph(encoder: SentenceTransformer, format: EngineName, job: Job) -> None:
     """Copy a checked export from the cache, where it is made if there is none, and write what a caller must know."""
     pair: EngineVariant = (format, "fp32")
-    policy, sample = policy_of(encoder), Sample(encoder, _TEXTS)
-    policy.check(pair, sample)
+    policy = policy_of(encoder)
+    try:
+        sample = Sample(encoder, _TEXTS)
+        policy.check(pair, sample)
+    except (CannotExport, UnfitModel) as reason:
+        raise CannotExport(f"The model cannot be exported: {reason}.") from None
     tokens, made = sample.tokens, policy.store.folder(pair)
     assert made is not None
     shutil.copytree(made, job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json", WHOLE))

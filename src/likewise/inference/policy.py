@@ -331,14 +331,14 @@ class Policy:
             CannotExport: it does not take the model, or its vectors are not near enough.
         """
         try:
-            if pair[1] == "fp32" and (fidelity := self.check(pair, sample)):
-                return fidelity
-            fidelity = sample.fidelity(self._opened(pair, sample))
-            self.store.keep(pair, fidelity)
-            return fidelity
+            fidelity = self.check(pair, sample) if pair[1] == "fp32" else None
+            if fidelity is None:
+                fidelity = sample.fidelity(self._opened(pair, sample))
+                self.store.keep(pair, fidelity)
         except CannotExport as reason:
             self.store.keep(pair, str(reason))
             raise
+        return fidelity
 
     def check(
         self,

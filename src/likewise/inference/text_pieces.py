@@ -107,7 +107,8 @@ def stream_pieces(
         nonlocal done
         done = position
 
-    for number, window in enumerate(_windows(lines_of(path, options, read, tell))):
+    lines = lines_of(path, options, read if size else None, tell)  # a pipe has no position
+    for number, window in enumerate(_windows(lines)):
         digest = digest_of("\n".join(window)).hex()
         piece = Piece(f"{number:06d}.arrow", path, partial(iter, window), start, len(window), digest)
         start += len(window)

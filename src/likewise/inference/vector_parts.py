@@ -125,7 +125,7 @@ class VectorParts:
 
     def has(self, piece: Piece) -> bool:
         """Return whether a piece was written, with the same texts."""
-        return piece.name in self.parts and self.parts.facts[piece.name]["texts"] == piece.digest
+        return piece.name in self.parts and self.parts.facts[piece.name].get("texts") == piece.digest
 
     def take(self, piece: Piece, rows: int) -> None:
         """Take the part that was written for a piece."""
