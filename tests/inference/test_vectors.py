@@ -118,6 +118,9 @@ def test_similarity(tiny_model, sentences):
     assert similarity([first, second], model=tiny_model) == pytest.approx(
         np.array([[1.0, expected], [expected, 1.0]]), abs=1e-5
     )
+    assert similarity(tiny_model, first, second) == pytest.approx(expected, abs=1e-5)
+    with pytest.raises(TypeError):
+        similarity(first, second)
     assert similarity(sentences[:3], sentences[3:5], model=tiny_model).shape == (3, 2)
 
 

@@ -175,11 +175,114 @@ def test_each_setting_is_kept_or_refused_by_name(outcomes, forms, verbs):
     if len(forms) == 5:
         table = [["setting", *verbs], ["---"] * (len(verbs) + 1)]
         table += [[s, *(known.get((s, v), cells[s, v]) for v in verbs)] for s in SETTINGS]
-        text = "\n".join(f"| {' | '.join(row)} |" for row in table)
-        if os.environ.get("LIKEWISE_WRITE_TABLES"):
-            start, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table: settings -->\n")
-            PAGE.write_text(f"{start}<!-- table: settings -->\n{text}\n<!-- end -->{rest.partition('<!-- end -->')[2]}")
-        assert text in PAGE.read_text(encoding="utf-8")
+        written_on_the_page("settings", table)
+
+
+def cosines(first, second):
+    first, second = (np.asarray(v, dtype=np.float64) for v in (first, second))
+    return (first / np.linalg.norm(first, axis=1, keepdims=True)) @ (
+        second / np.linalg.norm(second, axis=1, keepdims=True)
+    ).T
+
+
+@pytest.fixture(scope="module")
+def uses(sentences, rows, tmp_path_factory):
+    """The verbs that use a model: from its folder to what they give, and what sentence-transformers gives."""
+    root, texts = tmp_path_factory.mktemp("used"), sentences[:12]
+    (root / "lines.txt").write_text("".join(f"{text}\n" for text in texts))
+
+    def loads(folder):
+        model, wanted = likewise.load(folder, device="cpu", precision="fp32"), plain(folder)
+        methods = ("encode", "encode_query", "encode_document")
+        return tuple(np.stack([getattr(one, name)(texts) for name in methods]) for one in (model, wanted))
+
+    def encodes(folder):
+        out = root / f"{folder.name}.npy"
+        likewise.encode_file(folder, root / "lines.txt", out, precision="fp32", quiet=True)
+        return np.load(out), plain(folder).encode(texts)
+
+    def searches(folder):
+        made = likewise.index(texts, model=folder, out=root / f"{folder.name}.index", precision="fp32", quiet=True)
+        hits, wanted = made.search(texts[3], 12, mode="vectors"), plain(folder)
+        sides = wanted.encode_query([texts[3]]), wanted.encode_document([hit.text for hit in hits])
+        assert len(hits) > 8
+        return np.array([hit.similarity for hit in hits]), cosines(*sides)[0]
+
+    def serves(folder):
+        from starlette.testclient import TestClient
+
+        from likewise.serving.app import create_app
+        from likewise.serving.service import Service
+
+        with TestClient(create_app(Service({"m": folder}, engine="torch")), base_url="http://localhost") as client:
+            answer = client.post("/v1/embeddings", json={"model": "m", "input": texts})
+        assert answer.status_code == 200, answer.text
+        wanted = plain(folder).encode(texts)  # OpenAI's vectors have length 1
+        return [row["embedding"] for row in answer.json()["data"]], wanted / np.linalg.norm(wanted, axis=1)[:, None]
+
+    def evaluates(folder):
+        from scipy.stats import spearmanr
+
+        rated = [json.loads(line) for line in (rows / "sts.jsonl").read_text().splitlines()]
+        report = likewise.evaluate(folder, f"pairs:{rows / 'sts.jsonl'}", precision="fp32", quiet=True)
+        sides = (plain(folder).encode([row[name] for row in rated]) for name in ("sentence1", "sentence2"))
+        return report.results[0].score, 100 * spearmanr(np.diag(cosines(*sides)), [r["score"] for r in rated]).statistic
+
+    def exports(folder):
+        pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
+        out = root / f"{folder.name}.onnx"
+        likewise.export(folder, "onnx", out, quiet=True)
+        about, wanted = json.loads((out / "likewise_export.json").read_text()), ModelSettings.of(plain(folder))
+        kept = {name: prompt for name, prompt in about["prompts"].items() if prompt}
+        own = {name: prompt for name, prompt in wanted.prompts.items() if prompt}
+        assert (kept, about["truncate_dim"]) == (own, wanted.truncate_dim), about
+        return 1, 1
+
+    return {
+        "load": loads,
+        "encode": encodes,
+        "index, search": searches,
+        "serve": serves,
+        "evaluate": evaluates,
+        "export onnx": exports,
+    }
+
+
+def test_each_use_obeys_what_a_model_carries_or_refuses_it(forms, uses):
+    carried = {
+        "all": ("prompts, the default among them", "truncate_dim", "similarity", "side of truncation"),
+        "unpooled": ("a prompt that the pooling leaves out",),
+        "routes": ("routes (Router)",),
+        "adapter": ("adapters (LoRA)",),
+    }
+    table = [["setting", *uses], ["---"] * (len(uses) + 1)]
+    for form, settings in carried.items():
+        if form not in forms:
+            continue
+        cells = []
+        for use in uses.values():
+            try:
+                found, wanted = use(forms[form])
+            except LikewiseError as error:
+                refusal = str(error)
+            else:
+                np.testing.assert_allclose(found, wanted, atol=1e-4, err_msg=f"{form}: {use.__name__}")
+                refusal = ""
+            named = {"all": "prompt", "unpooled": "prompt", "routes": "route", "adapter": "adapter"}[form]
+            assert not refusal or named in refusal, (form, use.__name__)
+            cells.append("refused" if refusal else "obeyed")
+        table += [[setting, *cells] for setting in settings]
+    if len(forms) == 5:
+        written_on_the_page("uses", table)
+
+
+def written_on_the_page(name, rows):
+    """Assert that a table stands on the page; write it there first if that is asked for."""
+    text, mark = "\n".join(f"| {' | '.join(row)} |" for row in rows), f"<!-- table: {name} -->\n"
+    if os.environ.get("LIKEWISE_WRITE_TABLES"):
+        start, _, rest = PAGE.read_text(encoding="utf-8").partition(mark)
+        PAGE.write_text(f"{start}{mark}{text}\n<!-- end -->{rest.partition('<!-- end -->')[2]}")
+    assert text in PAGE.read_text(encoding="utf-8")
 
 
 def test_adapt_refuses_what_it_cannot_obey_before_the_corpus_is_read(forms, tmp_path):

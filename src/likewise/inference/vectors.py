@@ -9,7 +9,7 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -68,7 +68,7 @@ def encode(
 
 @overload
 def similarity(  # type: ignore[overload-overlap]
-    texts: str, others: str, *, model: SentenceTransformer | str | os.PathLike[str]
+    texts: str, others: str, /, *, model: SentenceTransformer | str | os.PathLike[str]
 ) -> float: ...
 
 
@@ -76,28 +76,47 @@ def similarity(  # type: ignore[overload-overlap]
 def similarity(
     texts: str | Sequence[str],
     others: str | Sequence[str] | None = None,
+    /,
     *,
     model: SentenceTransformer | str | os.PathLike[str],
 ) -> np.ndarray: ...
 
 
+@overload
+def similarity(model: SentenceTransformer | str | os.PathLike[str], texts: str, others: str, /) -> float: ...
+
+
+@overload
 def similarity(
-    texts: str | Sequence[str],
-    others: str | Sequence[str] | None = None,
-    *,
-    model: SentenceTransformer | str | os.PathLike[str],
-) -> np.ndarray | float:
+    model: SentenceTransformer | str | os.PathLike[str], texts: str | Sequence[str], others: str | Sequence[str], /
+) -> np.ndarray: ...
+
+
+def similarity(*given: Any, model: SentenceTransformer | str | os.PathLike[str] | None = None) -> np.ndarray | float:
     """Return the cosines of texts with others, whichever similarity the model card names.
+
+    The model comes first, as on the command line, or by its name: `similarity(model, "It is open.", "It is shut.")` and
+    `similarity("It is open.", "It is shut.", model=model)` are the same.
 
     Args:
         texts: S texts (a list, an array, a column), or one.
-        others: O texts, or one; None compares the texts with each other.
+        others: O texts, or one; where `model` is named they may be left out, and the texts are compared with each
+            other.
         model: the encoder, or what `likewise.load` takes.
 
     Returns:
         (S, O) float64, each between -1 and 1; of one text and one other, a float. Cosines of different models are not
         comparable: compare the order in which each ranks the same texts.
+
+    Raises:
+        LoadError: the model cannot be loaded.
+        TypeError: there is no model, or there are too many texts.
     """
+    if model is None and len(given) == 3:
+        model, *given = given  # type: ignore[assignment]
+    if model is None or not 1 <= len(given) <= 2:
+        raise TypeError("similarity takes a model and two texts, or lists of texts: similarity(model, texts, others)")
+    texts, others = given if len(given) == 2 else (given[0], None)
     encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
     rows = [texts] if isinstance(texts, str) else list(texts)
     columns = [others] if isinstance(others, str) else list(() if others is None else others)
