@@ -1,12 +1,18 @@
-"""The examples of docs/guides/libraries.md run as they stand, where their libraries are installed."""
+"""Other libraries: the examples of docs/guides/libraries.md as they stand, and folders of ours in their hands.
 
+A library that is not installed is skipped.
+"""
+
+import json
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import likewise
 from likewise.searching import Index
 
 PAGE = Path(__file__).parents[1] / "docs/guides/libraries.md"
@@ -60,3 +66,43 @@ def test_the_retriever_for_haystack_gives_what_search_gives_and_is_saved_with_it
         assert [document.content for document in found] == [hit.text for hit in hits]
         assert [document.score for document in found] == pytest.approx([hit.score for hit in hits])
         assert [document.meta["source"] for document in found] == [hit.place for hit in hits]
+
+
+@pytest.fixture(scope="module", params=["arccse", "sncse"])
+def trained(request, tiny_base, sentences, tmp_path_factory):
+    """The folder of an encoder that was trained for two updates."""
+    options = {"max_steps": 2, "batch_size": 8, "select_by": "last", "precision": "fp32", "quiet": True}
+    options |= {"negation": "none"} if request.param == "sncse" else {}
+    out = tmp_path_factory.mktemp("trained") / request.param
+    likewise.train(request.param, sentences[:40], base=tiny_base, out=out, **options)
+    return out
+
+
+def test_langchain_loads_a_trained_folder(trained, sentences):
+    library = pytest.importorskip("langchain_huggingface", reason="langchain-huggingface is not installed")
+    embeddings = library.HuggingFaceEmbeddings(model_name=str(trained), model_kwargs={"device": "cpu"})
+    wanted = likewise.load(trained, device="cpu", precision="fp32").encode(sentences[:3])
+    np.testing.assert_allclose(embeddings.embed_documents(sentences[:3]), wanted, atol=1e-5)
+    np.testing.assert_allclose(embeddings.embed_query(sentences[0]), wanted[0], atol=1e-5)
+
+
+def test_haystack_loads_a_trained_folder(trained, sentences):
+    name = "haystack_integrations.components.embedders.sentence_transformers"
+    library = pytest.importorskip(name, reason="sentence-transformers-haystack is not installed")
+    device = pytest.importorskip("haystack.utils").ComponentDevice.from_str("cpu")
+    embedder = library.SentenceTransformersTextEmbedder(model=str(trained), device=device, progress_bar=False)
+    embedder.warm_up()
+    wanted = likewise.load(trained, device="cpu", precision="fp32").encode(sentences[0])
+    np.testing.assert_allclose(embedder.run(sentences[0])["embedding"], wanted, atol=1e-5)
+
+
+def test_a_trained_folder_has_what_an_embedding_server_reads(trained):
+    """Text-embeddings-inference reads no Python: it wants these files, and each module's type from modules.json."""
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", "modules.json"):
+        assert (trained / name).is_file(), name
+    modules = json.loads((trained / "modules.json").read_text(encoding="utf-8"))
+    assert modules[0]["type"].endswith(".Transformer")
+    for module in modules[1:]:
+        assert (trained / module["path"] / "config.json").is_file()
+        assert module["type"].startswith("sentence_transformers."), "no code of ours"
+    assert json.loads((trained / "config.json").read_text())["architectures"]
