@@ -20,6 +20,7 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -41,10 +42,12 @@ BOILERPLATE = {
     "read them at leisure and tell me what you think. I am in the office until Friday. With kind regards. "
     "End of quote. ",
 }
-Way = Callable[[list[tuple[str, str]], float], list[bool]]
+Pairs = list[tuple[str, str]]
+Taken = Callable[[float], list[bool]]
+"""From a threshold to whether each pair is taken as one of duplicates."""
 
 
-def written() -> tuple[list[tuple[str, str]], list[bool], list[str]]:
+def written() -> tuple[Pairs, list[bool], list[str]]:
     """Return the pairs, whether they say the same, and their kinds."""
     with PAIRS.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -54,14 +57,14 @@ def written() -> tuple[list[tuple[str, str]], list[bool], list[str]]:
     return pairs, [row["same"] == "1" for row in rows], [row["kind"] for row in rows]
 
 
-def mrpc() -> tuple[list[tuple[str, str]], list[bool], list[str]]:
+def mrpc() -> tuple[Pairs, list[bool], list[str]]:
     """Return the test pairs of MRPC: paraphrases or not, by people."""
     lines = (DATA / "senteval/MRPC/msr_paraphrase_test.txt").read_text(encoding="utf-8-sig").splitlines()[1:]
     rows = [line.split("\t") for line in lines]
     return [(row[3], row[4]) for row in rows], [row[0] == "1" for row in rows], ["MRPC"] * len(rows)
 
 
-def banking() -> tuple[list[tuple[str, str]], list[bool], list[str]]:
+def banking() -> tuple[Pairs, list[bool], list[str]]:
     """Return messages of bank customers, each with its nearest one of another intent: none of them is a duplicate."""
     lines = (DATA / "domain/banking/classes-test.tsv").read_text(encoding="utf-8").splitlines()
     random.Random(1).shuffle(lines)
@@ -74,51 +77,46 @@ def banking() -> tuple[list[tuple[str, str]], list[bool], list[str]]:
     return pairs, [False] * len(pairs), ["banking"] * len(pairs)
 
 
-def ways() -> dict[str, Way]:
-    """Return what finds duplicates: from pairs and a threshold to whether each is taken as one."""
+def ways() -> dict[str, Callable[[Pairs], Taken]]:
+    """Return what finds duplicates: from pairs to a function that takes them by a threshold."""
     encoder = likewise.load(MODEL, precision="fp32")
 
-    def by_likewise(pairs: list[tuple[str, str]], level: float) -> list[bool]:
-        cosines = _cosines(encoder, pairs)
-        # As `likewise.duplicates` does it, pair by pair: other pairs must not answer for one.
-        look = SecondLook(
-            [text for pair in pairs for text in pair],
-            lambda texts: encoder.encode(list(texts), normalize_embeddings=True),
-            level,
-            0.3,
-        )
-        return [cosine >= level and not look.reason(*pair) for cosine, pair in zip(cosines, pairs, strict=True)]
+    @cache
+    def vectors(texts: tuple[str, ...]) -> np.ndarray:
+        return encoder.encode(list(texts), normalize_embeddings=True)
 
-    def by_mining(pairs: list[tuple[str, str]], level: float) -> list[bool]:
+    def cosines(pairs: Pairs) -> np.ndarray:
+        found = vectors(tuple(text for pair in pairs for text in pair))
+        return (found[::2] * found[1::2]).sum(axis=1)
+
+    def by_likewise(pairs: Pairs) -> Taken:
+        texts = [text for pair in pairs for text in pair]
+
+        def taken(level: float) -> list[bool]:
+            # As `likewise.duplicates` does it, pair by pair: other pairs must not answer for one.
+            look = SecondLook(texts, lambda some: vectors(tuple(some)), level, 0.3)
+            return [
+                bool(cosine >= level and not look.reason(*pair))
+                for cosine, pair in zip(cosines(pairs), pairs, strict=True)
+            ]
+
+        return taken
+
+    def by_mining(pairs: Pairs) -> Taken:
         import torch
         from sentence_transformers.util import paraphrase_mining_embeddings
 
-        taken = []
-        for first, second in zip(*_vectors(encoder, pairs), strict=True):
-            ((score, *_),) = paraphrase_mining_embeddings(torch.tensor(np.stack([first, second])))[:1]
-            taken.append(score >= level)
-        return taken
+        found = vectors(tuple(text for pair in pairs for text in pair))
+        scores = [paraphrase_mining_embeddings(torch.tensor(both))[0][0] for both in np.split(found, len(pairs))]
+        return lambda level: [score >= level for score in scores]
 
-    def by_semhash(pairs: list[tuple[str, str]], level: float) -> list[bool]:
+    def by_semhash(pairs: Pairs) -> Taken:
         from semhash import SemHash
 
-        return [
-            len(SemHash.from_records(list(pair), model=encoder).self_deduplicate(threshold=level).selected) < 2
-            for pair in pairs
-        ]
+        hashes = [SemHash.from_records(list(pair), model=encoder) for pair in pairs]
+        return lambda level: [len(one.self_deduplicate(threshold=level).selected) < 2 for one in hashes]
 
     return {"likewise": by_likewise, "paraphrase mining": by_mining, "semhash": by_semhash}
-
-
-def _vectors(encoder: object, pairs: list[tuple[str, str]]) -> tuple[np.ndarray, np.ndarray]:
-    texts = [text for pair in pairs for text in pair]
-    vectors = encoder.encode(texts, normalize_embeddings=True)  # type: ignore[attr-defined]
-    return vectors[::2], vectors[1::2]
-
-
-def _cosines(encoder: object, pairs: list[tuple[str, str]]) -> np.ndarray:
-    first, second = _vectors(encoder, pairs)
-    return (first * second).sum(axis=1)
 
 
 def main() -> None:
@@ -131,8 +129,9 @@ def main() -> None:
         for way, find in ways().items():
             if name != "written" and way == "semhash":
                 continue  # one index a pair: on thousands of pairs too slow, and its cosines are those of mining
+            decided = find(pairs)
             for level in LEVELS:
-                taken = find(pairs, level)
+                taken = decided(level)
                 counted: dict[str, int] = defaultdict(int)
                 for kind, one in zip(kinds, taken, strict=True):
                     counted[kind] += int(one)

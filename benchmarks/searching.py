@@ -5,15 +5,22 @@
 The base, BM25 and their sum after each is standardised (the free hybrid) rank whole documents exhaustively, as in
 domains.py. The others search an index of passages by default options, and a document counts by its best passage. The
 interval of a gain over the free hybrid is of 10,000 samples of the queries with replacement (a paired bootstrap,
-95 %). `security` is the CWE list as in security.py; half of its reports, by their hashes, are its dev part. Rows are
-rows of the result file, and what is there is not done again; indexes and vectors are kept in --work and --vectors.
+95 %). `security` is the CWE list as in security.py; half of its reports, by their hashes, are its dev part. `articles`
+are 400 articles of Wikipedia of 700 to 3,000 words, without their titles and headings: a query is a sentence that was
+taken out, or a heading that no other of them has, and finds its article; a quarter of them have queries of the dev
+part, another one those of the test part. `sections` are their sections of 60 words or more, and the same queries find
+their section. Rows are rows of the result file, and what is there is not done again; indexes and vectors are kept in
+--work and --vectors.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
@@ -29,13 +36,15 @@ from likewise.choice.trial import gain_interval
 from likewise.corpus.bundled import resolve_model
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.corpus.weaknesses import read_weaknesses
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.whole_files import write_text
 from rows import ResultFile
 
-JUDGED = ("aviation", "exclusion", "regulation", "security")
+JUDGED = ("aviation", "exclusion", "regulation", "security", "articles", "sections")
+ARTICLES, WORDS, LEAST, SENTENCE = 400, range(700, 3001), 60, range(8, 31)
 
 
 class Judged(NamedTuple):
@@ -47,9 +56,16 @@ class Judged(NamedTuple):
 
 
 def collection(data: Path, name: str, part: str) -> Judged:
-    if name != "security":
-        found = task_of(data, name, part).load()
-        return Judged(found.documents, found.queries, found.grades)
+    if name == "security":
+        return reported(part)
+    if name in ("articles", "sections"):
+        return long_documents(data.parent / "wikipedia" / "articles.jsonl.gz", name, part)
+    judged = task_of(data, name, part).load()
+    return Judged(judged.documents, judged.queries, judged.grades)
+
+
+def reported(part: str) -> Judged:
+    """Return weaknesses, and the reports of half of them that name one."""
     weaknesses = read_weaknesses()
     grades: dict[str, dict[str, int]] = {}
     for one in weaknesses:
@@ -58,6 +74,51 @@ def collection(data: Path, name: str, part: str) -> Judged:
                 grades.setdefault(report, {})[one.id] = 1
     documents = {one.id: " ".join([one.name, *one.described]) for one in weaknesses}
     return Judged(documents, {report: report for report in grades}, grades)
+
+
+def long_documents(path: Path, name: str, part: str) -> Judged:
+    """Return articles, or their sections, with queries that were taken out of those of a part."""
+    articles = long_articles(path)
+    headings = Counter(section["heading"] for article in articles for section in article["sections"])
+    draw, judged = random.Random(1), Judged({}, {}, {})
+    for number, article in enumerate(articles):
+        texts = []
+        for place, section in enumerate(article["sections"]):
+            text, taken = without_one(" ".join(section["paragraphs"]), draw)
+            document = f"{article['id']}#{place}" if name == "sections" else article["id"]
+            texts.append(text)
+            if len(text.split()) < LEAST:
+                continue
+            if name == "sections":
+                judged.documents[document] = text
+            if number % 4 == ("dev", "test").index(part):
+                own = [section["heading"]] if section["heading"] and headings[section["heading"]] == 1 else []
+                for query in [*taken, *own]:
+                    judged.queries[query] = query
+                    judged.grades[query] = {document: 1}
+        if name == "articles":
+            judged.documents[article["id"]] = "\n\n".join(texts)
+    return judged
+
+
+def long_articles(path: Path) -> list[dict[str, Any]]:
+    """Return long articles, evenly spaced among all that are as long."""
+    found = []
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for article in map(json.loads, file):
+            if sum(len(text.split()) for one in article["sections"] for text in one["paragraphs"]) in WORDS:
+                found.append(article)
+    return found[:: max(1, len(found) // ARTICLES)][:ARTICLES]
+
+
+def without_one(text: str, draw: random.Random) -> tuple[str, list[str]]:
+    """Return a text without a sentence of 8 to 30 words, and the sentence; none if it has two sentences or fewer."""
+    spans = sentence_spans(text)
+    fit = [place for place, (start, end) in enumerate(spans) if len(text[start:end].split()) in SENTENCE]
+    if len(spans) < 3 or not fit:
+        return text, []
+    start, end = spans[draw.choice(fit)]
+    return text[:start] + text[end:], [text[start:end].strip()]
 
 
 Found = dict[str, dict[str, float]]
@@ -149,6 +210,7 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
         "likewise, without tokens": lambda: by_index(judged, reader(), pipeline=WITHOUT_TOKENS),
         "likewise, without neighbours": lambda: by_index(judged, reader(), pipeline={"neighbours": 0}),
+        "likewise, without documents": lambda: by_index(judged, reader(), pipeline={"documents": 0}),
         OURS: lambda: by_index(judged, reader()),
     }
 

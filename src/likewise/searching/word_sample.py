@@ -49,11 +49,13 @@ class WordSample:
     """The words of some passages of an index.
 
     Attributes:
-        table: these passages, in the order of their positions.
+        table: these passages.
+        rows: (O,) their row ids in it, ascending.
         positions: (O,) their positions in the geometry.
     """
 
     table: Table
+    rows: np.ndarray
     positions: np.ndarray
 
     @classmethod
@@ -68,9 +70,10 @@ class WordSample:
         if len(rows) <= SCANNED:
             return
         sample = Table.create(folder, _NAME, 1)
-        texts = table.searched(rows[_places(len(rows))])
-        passages = [("", "", True, IndexedPassage(text, 0)) for text in texts]
-        sample.add(passages, [""] * len(texts), [(np.zeros(1, dtype=np.float32), b"")] * len(texts))
+        places = np.unique(np.linspace(0, len(rows) - 1, num=min(SIZE, len(rows))).astype(np.int64))
+        passages = [("", "", True, IndexedPassage(text, 0)) for text in table.searched(rows[places])]
+        keys = [f"{place:016x}" for place in places.tolist()]
+        sample.add(passages, keys, [(np.zeros(1, dtype=np.float32), b"")] * len(passages))
         sample.index_words(language)
 
     @classmethod
@@ -82,7 +85,9 @@ class WordSample:
         """
         if count <= SCANNED or not (folder / f"{_NAME}.lance").is_dir():
             return None
-        return cls(Table(folder, _NAME), _places(count))
+        table = Table(folder, _NAME)
+        rows, keys = table.keys()
+        return cls(table, rows, keys.astype(np.int64))
 
     def others(self, text: str, best: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the BM25 scores (O,) of the passages of the sample that are not among the best ones.
@@ -94,10 +99,5 @@ class WordSample:
         """
         found, values = self.table.by_words(text, len(self.positions))
         all_values = np.zeros(len(self.positions))
-        all_values[found.astype(np.int64)] = values
+        all_values[np.searchsorted(self.rows, found)] = values
         return np.minimum(all_values[~np.isin(self.positions, best)], scores[-1])
-
-
-def _places(count: int) -> np.ndarray:
-    """Return the positions (O,) of a sample of so many passages, evenly spaced."""
-    return np.unique(np.linspace(0, count - 1, num=min(SIZE, count)).astype(np.int64))
