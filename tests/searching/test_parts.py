@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from likewise.runs.options import OptionError
-from likewise.searching import Index, Pipeline, SearchError, index, parts, word_sample
+from likewise.searching import Index, Part, Pipeline, SearchError, index, parts, word_sample
 
 QUERY = "the famous captain of a zebra"
 
@@ -101,7 +101,7 @@ def test_the_sample_is_that_of_the_last_update(large):
     before = made.search(QUERY, 1)[0].scores["words"]
     made.add([f"the famous captain of a zebra, number {i}" for i in range(100)])
     opened = made._opened
-    assert opened.sample.positions.max() == len(opened.geometry.rows) - 1 == 399
+    assert opened.store.sample.positions.max() == len(opened.store.geometry.rows) - 1 == 399
     assert made.search(QUERY, 1)[0].scores["words"] < 0.8 * before  # what many have says less
 
 
@@ -178,3 +178,36 @@ def test_an_index_of_documents_of_one_passage_has_no_such_part(sentences, word_m
     assert "documents" not in made.search(QUERY, 3, pipeline={"documents": 0.5})[0].scores
     made.add([" ".join(sentences[30:70]) * 5])
     assert made.search(QUERY, 3, pipeline={"documents": 0.5})[0].scores["documents"] != 0
+
+
+class Short(Part):
+    """Short passages first."""
+
+    name = "short"
+    weight = 0.5
+
+    def score(self, query, candidates):
+        return [-self.weight * len(passage["text"]) for passage in self.passages(candidates)]
+
+
+def test_a_part_from_outside_adds_to_the_scores(many, reader):
+    plain = {hit.text: hit.score for hit in reader.search(QUERY, 300)}
+    hits = Index(many, parts=[Short]).search(QUERY, 20)
+    assert [hit.scores["short"] for hit in hits] == [-0.5 * len(hit.text) for hit in hits]
+    assert {hit.text: hit.score - hit.scores["short"] for hit in hits} == pytest.approx(
+        {hit.text: plain[hit.text] for hit in hits}, abs=1e-5
+    )
+    assert len({len(hit.text) for hit in hits}) > 1
+    assert "short 0.5" in Index(many, parts=[Short]).settings["similarity"]
+
+
+@pytest.mark.parametrize("name", ["words", "first"])
+def test_two_parts_of_one_name_are_refused(many, name):
+    with pytest.raises(SearchError, match=f"cannot be called '{name}'"):
+        Index(many, parts=[type("Other", (Part,), {"name": name})])
+
+
+def test_a_part_that_scores_other_passages_is_named(many):
+    broken = type("Broken", (Short,), {"name": "broken", "score": lambda self, query, candidates: [1.0]})
+    with pytest.raises(SearchError, match="part 'broken' of the search gives 1 score for"):
+        Index(many, parts=[broken]).search(QUERY)

@@ -4,25 +4,28 @@ What is compared is a passage's score in a query of all passages: z = (score - m
 Both kinds of hits are scored by both kinds of scores, so that the ranking is that of an exhaustive search wherever the
 hits of vectors and of words hold the answer.
 
-A new part is a class with a `score`, in `PARTS`, and its weight in `Pipeline` (`retrieval/pipeline.py`).
+A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`retrieval/pipeline.py`), or, with a
+weight of its own, given to an `Index`.
 
 Letters of the shapes: S passages, K nearest passages, D embedding, Q tokens of the query, P a token's vector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from likewise.errors import counted
 from likewise.retrieval.fusion import EQUAL, spread, token_gains
 from likewise.retrieval.pipeline import Pipeline
 from likewise.searching.geometry import Geometry
 from likewise.searching.maxsim import TokenCodec
-from likewise.searching.table import Table
+from likewise.searching.table import SearchError, Table
 from likewise.searching.word_sample import READ, SCANNED, WordSample, moments
 
 _AS_LONG = 1.0
@@ -68,6 +71,20 @@ class Candidates(NamedTuple):
     before: Callable[[np.ndarray], np.ndarray]
 
 
+class Store(NamedTuple):
+    """What an index holds of its passages.
+
+    Attributes:
+        codec: the form of the tokens that are stored; None if there are none.
+        sample: of the words of a large index.
+    """
+
+    table: Table
+    geometry: Geometry
+    codec: TokenCodec | None = None
+    sample: WordSample | None = None
+
+
 class Lookup:
     """The cosines and BM25 scores of one query, looked up for passages as they are needed, and their moments.
 
@@ -77,14 +94,8 @@ class Lookup:
         of_words, of_vectors: mean and deviation of the BM25 scores, and of the cosines, of all passages.
     """
 
-    def __init__(
-        self,
-        table: Table,
-        geometry: Geometry,
-        asked: Asked,
-        by_words: bool = True,
-        sample: WordSample | None = None,
-    ) -> None:
+    def __init__(self, store: Store, asked: Asked, by_words: bool = True) -> None:
+        table, geometry, self.codec, sample = store
         self.table, self.geometry, self.asked = table, geometry, asked
         text, self._read = asked.text if by_words else "", READ if sample else SCANNED
         ids, self.scores = table.by_words(text, self._read)
@@ -145,18 +156,26 @@ class Lookup:
 
 
 class Part:
-    """A part of the search of one query; its weight is the option of the pipeline that has its name.
+    """A part of the search of one query.
 
     Attributes:
         name: of the part, in the pipeline and in the scores of a hit.
+        weight: the option of the pipeline that has its name, or else that of the class; 0 switches it off.
         lookup: of the query.
+        geometry: of the index.
+        pipeline: the options of the search.
     """
 
     name: ClassVar[str]
+    weight: float = 0.0
 
-    def __init__(self, lookup: Lookup, pipeline: Pipeline, codec: TokenCodec | None = None) -> None:
-        self.lookup, self.geometry, self.pipeline, self.codec = lookup, lookup.geometry, pipeline, codec
-        self.weight: float = getattr(pipeline, self.name)
+    def __init__(self, lookup: Lookup, pipeline: Pipeline) -> None:
+        self.lookup, self.geometry, self.pipeline = lookup, lookup.geometry, pipeline
+        self.weight = getattr(pipeline, self.name, self.weight)
+
+    def passages(self, candidates: Candidates) -> list[dict[str, Any]]:
+        """Return the candidates: `id`, `file`, `line`, `title`, `text`, and in `metadata` the fields of their rows."""
+        return self.lookup.table.passages(self.geometry.rows[candidates.positions])
 
     @property
     def is_used(self) -> bool:
@@ -166,7 +185,7 @@ class Part:
     def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
         """Look up what is needed for passages, given by their positions (S,), the best by the parts before first."""
 
-    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+    def score(self, query: Asked, candidates: Candidates) -> ArrayLike:
         """Return what the part adds to the scores (S,) of candidates."""
         raise NotImplementedError
 
@@ -208,11 +227,11 @@ class TokenFit(Part):
     @property
     def is_used(self) -> bool:
         """True if the tokens of passages are stored, and those of the query are there."""
-        return self.codec is not None and self.lookup.asked.tokens is not None and bool(self.weight)
+        return self.lookup.codec is not None and self.lookup.asked.tokens is not None and bool(self.weight)
 
     def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
         """Compare the tokens of the first passages with those of the query."""
-        query, weights, codec = self.lookup.asked.tokens, self.lookup.asked.weights, self.codec
+        query, weights, codec = self.lookup.asked.tokens, self.lookup.asked.weights, self.lookup.codec
         assert query is not None
         assert weights is not None
         assert codec is not None
@@ -315,39 +334,43 @@ class _Scores:
 
     def each(self, positions: np.ndarray, count: int | None = None) -> dict[str, np.ndarray]:
         """Return what each part gives passages, (S,)."""
-        return {
-            part.name: part.score(self.lookup.asked, Candidates(positions, self.before(number)))
-            for number, part in enumerate(self.parts[:count])
-        }
+        gained: dict[str, np.ndarray] = {}
+        for number, part in enumerate(self.parts[:count]):
+            gained[part.name] = np.asarray(part.score(self.lookup.asked, Candidates(positions, self.before(number))))
+            if (shape := gained[part.name].shape) != positions.shape:
+                scores = counted(shape[0], "score") if shape else "one number"
+                raise SearchError(
+                    f"the part {part.name!r} of the search gives {scores} for {counted(len(positions), 'passage')}: "
+                    "return one for each candidate, in their order"
+                )
+        return gained
 
 
 def ranked(
-    table: Table,
-    geometry: Geometry,
+    store: Store,
     pipeline: Pipeline,
     asked: Asked,
     count: int,
     where: str | None,
     excluded: Asked | None = None,
-    codec: TokenCodec | None = None,
-    sample: WordSample | None = None,
+    more: Sequence[type[Part]] = (),
 ) -> Ranking:
     """Rank the passages of an index.
 
     Args:
         asked: what is searched for.
-        excluded: what is not wanted: `pipeline.excluded` times a passage's score for it is taken off, after the
-            neighbours have contributed, so that they cannot bring the passage back.
         count: passages that are wanted; more are ranked.
         where: as in `likewise.search`.
-        codec: of the tokens that are stored.
-        sample: of the words of a large index.
+        excluded: what is not wanted: `pipeline.excluded` times a passage's score for it is taken off, after the
+            neighbours have contributed, so that they cannot bring the passage back.
+        more: parts of others, which add to the scores after those of `PARTS`.
     """
-    lookup = Lookup(table, geometry, asked, bool(pipeline.words), sample)
-    scores = _Scores(lookup, [part(lookup, pipeline, codec) for part in PARTS])
+    table, geometry = store.table, store.geometry
+    lookup = Lookup(store, asked, bool(pipeline.words))
+    scores = _Scores(lookup, [part(lookup, pipeline) for part in (*PARTS, *more)])
     barred = None
     if excluded:
-        unwanted = Lookup(table, geometry, excluded, bool(pipeline.words), sample)
+        unwanted = Lookup(store, excluded, bool(pipeline.words))
         barred = _Scores(unwanted, [Vectors(unwanted, pipeline), Words(unwanted, pipeline)]).before()
 
     def off(positions: np.ndarray) -> np.ndarray:

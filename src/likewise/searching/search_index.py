@@ -36,7 +36,7 @@ from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit, Hits, document_of, place_of
 from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
-from likewise.searching.parts import PARTS, Asked, Ranking, ranked
+from likewise.searching.parts import PARTS, Asked, Part, Ranking, Store, ranked
 from likewise.searching.passages import passage_text
 from likewise.searching.reranker import Reranker, in_range
 from likewise.searching.table import SHOWN, DamageError, SearchError, Table, damage
@@ -90,10 +90,7 @@ class _Opened:
     state: Any
     folder: Path
     record: dict[str, Any]
-    table: Table
-    geometry: Geometry
-    codec: TokenCodec | None
-    sample: WordSample | None
+    store: Store
 
     @classmethod
     def open(cls, path: Path) -> _Opened:
@@ -103,7 +100,8 @@ class _Opened:
         table = Table(folder, record["table"], record["version"])
         beside = folder / record["geometry"]
         codec, geometry = _codec(beside) if table.has_tokens else None, Geometry.open(beside)
-        return cls(state, folder, record, table, geometry, codec, WordSample.open(beside, len(geometry.rows)))
+        sample = WordSample.open(beside, len(geometry.rows))
+        return cls(state, folder, record, Store(table, geometry, codec, sample))
 
     @property
     def made_with(self) -> str:
@@ -119,7 +117,7 @@ class _Opened:
     def pipeline(self) -> Pipeline:
         """The parts of its search and their weights."""
         steps = Pipeline(**self.record["pipeline"])
-        return steps if self.codec is not None else steps.updated(tokens=0)
+        return steps if self.store.codec is not None else steps.updated(tokens=0)
 
     def named(self, id: str | None) -> str | int | None:
         """Return an id as it was given: as a whole number if all are."""
@@ -144,9 +142,10 @@ class Index:
         vectors: gives the vectors (S, D) of S queries, in place of a model.
         tokens: gives what `TextEncoder.read_query` does, in place of a model; if `vectors` is given and this is not,
             tokens are not compared.
+        parts: further parts of its hybrid search, classes of `likewise.searching.Part`.
 
     Raises:
-        SearchError: there is no such index, or it is damaged.
+        SearchError: there is no such index, or it is damaged; or two parts have the same name.
         MissingExtraError: LanceDB is not installed.
     """
 
@@ -157,8 +156,12 @@ class Index:
         *,
         vectors: Callable[[Sequence[str]], np.ndarray] | None = None,
         tokens: Callable[[str], tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None,
+        parts: Sequence[type[Part]] = (),
     ) -> None:
-        self.path, self.vectors, self.tokens = Path(path), vectors, tokens
+        self.path, self.vectors, self.tokens, self.parts = Path(path), vectors, tokens, parts
+        names = [*Pipeline.model_fields, *(part.name for part in parts)]
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise SearchError(f"a part of the search cannot be called {twice!r}: another part or option is")
         self._model = model
         self._now: _Opened | None = None
         self._encoder: TextEncoder | None = None
@@ -174,7 +177,7 @@ class Index:
 
     def __iter__(self) -> Iterator[str | int]:
         opened = self._opened
-        return (one for id in opened.table.ids() if (one := opened.named(id)) is not None)
+        return (one for id in opened.store.table.ids() if (one := opened.named(id)) is not None)
 
     def __repr__(self) -> str:
         named = f", made with {self.model}" if self.model else ""
@@ -265,7 +268,7 @@ class Index:
     @property
     def table(self) -> Table:
         """The table, as it was when the index was finished the last time."""
-        return self._opened.table
+        return self._opened.store.table
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors (S, D) of queries."""
@@ -275,11 +278,12 @@ class Index:
 
     def _asked(self, opened: _Opened, query: str, steps: Pipeline, words: str) -> Asked:
         """Return a query with its vector, and with its tokens if they are to be compared."""
-        if opened.codec is None or not steps.tokens or (self.tokens is None and self.vectors is not None):
+        codec = opened.store.codec
+        if codec is None or not steps.tokens or (self.tokens is None and self.vectors is not None):
             return Asked(words, self._encode([query])[0])
         read = self.tokens or self._encoder_of(opened, tokens=True).read_query
         vector, tokens, ids = read(query)
-        return Asked(words, vector, opened.codec.projected(tokens), opened.codec.weights_of(ids))
+        return Asked(words, vector, codec.projected(tokens), codec.weights_of(ids))
 
     def _encoder_of(self, opened: _Opened, tokens: bool = False) -> TextEncoder:
         """Return the encoder of queries, one that gives the vectors of tokens if these are needed."""
@@ -372,7 +376,7 @@ class Index:
         steps: Pipeline,
     ) -> Hits:
         """Search one state of the index."""
-        table = opened.table
+        table = opened.store.table
         conditions = [f"({table.condition(normalize('NFC', where))})"] if where else []
         if not typed.text.strip() or not table.rows:
             return Hits()
@@ -443,7 +447,8 @@ class Index:
     @property
     def settings(self) -> dict[str, str]:
         """The weights of its search, as a report shows them."""
-        parts, weights = (*(part.name for part in PARTS), "excluded"), self.pipeline.to_dict()
+        parts = (*(part.name for part in PARTS), "excluded", *(part.name for part in self.parts))
+        weights = self.pipeline.to_dict() | {part.name: part.weight for part in self.parts}
         return {
             "similarity": ", ".join(f"{part} {weights[part]:g}" for part in parts if weights[part]),
             "precision": f"an index made with {self.model}" if self.model else "an index",
@@ -461,24 +466,27 @@ class Index:
         excluded: Asked | None,
     ) -> Ranking:
         """Return the best passages, `count` or more if there are as many."""
+        table, geometry, *_ = opened.store
         if asked is None:
-            ids, scores = opened.table.by_words(words, count, where)
+            ids, scores = table.by_words(words, count, where)
             return Ranking(ids, scores, scores, scores)
         if mode == "vectors":
-            ids, scores = opened.table.nearest(asked.vector, count, where)
+            ids, scores = table.nearest(asked.vector, count, where)
             return Ranking(ids, scores, scores, scores)
-        if steps.neighbours and steps.nearest > (stored := opened.geometry.near.shape[1]):
+        if steps.neighbours and steps.nearest > (stored := geometry.near.shape[1]):
             raise SearchError(
                 f"{self.path} holds the {stored} nearest passages of each one, and not {steps.nearest}: give a "
                 "smaller nearest"
             )
-        return ranked(opened.table, opened.geometry, steps, asked, count, where, excluded, opened.codec, opened.sample)
+        return ranked(opened.store, steps, asked, count, where, excluded, self.parts)
 
     def _reranked(self, opened: _Opened, found: Ranking, query: str, steps: Pipeline) -> Ranking:
         """Return a ranking with the first passages in a cross-encoder's order; what is excluded stays taken off."""
         if self._reranker is None or self._reranker.name != steps.reranker:
             self._reranker = Reranker(steps.reranker)
-        texts = [passage_text(row["title"], row["text"]) for row in opened.table.passages(found.ids[: steps.reranked])]
+        texts = [
+            passage_text(row["title"], row["text"]) for row in opened.store.table.passages(found.ids[: steps.reranked])
+        ]
         if len(texts) < 2:
             return found
         outputs = self._reranker.scores(query, texts)
