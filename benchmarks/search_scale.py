@@ -186,9 +186,9 @@ def real(path: Path, work: Path | None) -> dict[str, Any]:
 def stored_and_made(path: Path, queries: int = 30) -> dict[str, float]:
     """The milliseconds of comparing tokens, stored and made at the time of the query: its own texts ask."""
     opened = likewise.Index(path)
-    encoder, codec = encoder_of(path, None).opened("document", tokens=True), opened._opened.store.codec
+    encoder, codec = encoder_of(path, None).opened("document", tokens=True), opened._opened.stored.codec
     assert codec is not None
-    rows, took = opened._opened.store.geometry.rows, {"stored": [], "made": []}
+    rows, took = opened._opened.stored.geometry.rows, {"stored": [], "made": []}
     draw = np.random.default_rng(0)
     for turn in range(queries + 3):
         first = np.sort(draw.choice(rows, 60, replace=False))

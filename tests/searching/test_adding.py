@@ -48,8 +48,8 @@ def made(rows, saved_model, tmp_path):
 def held(index):
     """The passages of an index by id: text, vector, and the cosines of the nearest others."""
     rows = index.table._select(["id", "text", "vector"], with_ids=True).to_pylist()
-    place = {int(row): i for i, row in enumerate(index._opened.store.geometry.rows)}
-    near = index._opened.store.geometry.similarity
+    place = {int(row): i for i, row in enumerate(index._opened.stored.geometry.rows)}
+    near = index._opened.stored.geometry.similarity
     return {row["id"]: (row["text"], row["vector"], near[place[row["_rowid"]]]) for row in rows}
 
 
@@ -109,8 +109,10 @@ def test_adding_and_deleting_leave_the_index_that_is_made_at_once(rows, saved_mo
     same(index, at_once)
     assert [hit.id for hit in index.search(sentences[50], k=1)] == ["r3"]
     assert index.search("the", k=50, where="id = 'r5'") == []
-    weights = index._opened.store.codec.weights if index._opened.store.codec else np.zeros(0)
-    np.testing.assert_allclose(weights, at_once._opened.store.codec.weights if at_once._opened.store.codec else weights)
+    weights = index._opened.stored.codec.weights if index._opened.stored.codec else np.zeros(0)
+    np.testing.assert_allclose(
+        weights, at_once._opened.stored.codec.weights if at_once._opened.stored.codec else weights
+    )
     again = likewise.index(wanted, out=tmp_path / "a.index", quiet=True)
     assert (again.encoded, again.added, again.removed) == (0, 0, 0)
 

@@ -8,7 +8,7 @@ from likewise.searching.index_update import index
 
 def opened(folder):
     reader = Index(folder)
-    return reader.table, reader._opened.store.geometry
+    return reader.table, reader._opened.stored.geometry
 
 
 def by_text(folder):

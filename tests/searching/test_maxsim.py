@@ -110,7 +110,7 @@ def stored(folder) -> dict[str, bytes]:
 
 def check_stored(folder, model, sentences) -> None:
     """Assert that the tokens of all passages are stored, and that they are those of the model."""
-    encoder, codec, there = SentenceTransformer(str(model)), Index(folder)._opened.store.codec, stored(folder)
+    encoder, codec, there = SentenceTransformer(str(model)), Index(folder)._opened.stored.codec, stored(folder)
     assert set(there) == set(sentences)
     for text in list(there)[::7]:
         wanted = encoder.encode(text, output_value="token_embeddings").cpu().numpy()
@@ -130,7 +130,7 @@ def test_scores_with_tokens_are_those_of_all_parts_by_hand(reader, mean_model):
     before = {hit.text: hit for hit in reader.search(QUERY, 120, pipeline={**steps, "tokens": 0})}
     hits = reader.search(QUERY, 120, pipeline=steps)
     first = [hit.text for hit in list(before.values())[:30]]
-    model, codec, there = SentenceTransformer(str(mean_model)), reader._opened.store.codec, stored(reader.path)
+    model, codec, there = SentenceTransformer(str(mean_model)), reader._opened.stored.codec, stored(reader.path)
     ids = np.array(model.tokenizer(QUERY)["input_ids"])[1:]  # all but [CLS], with which every text begins
     query = codec.projected(model.encode(QUERY, output_value="token_embeddings").cpu().numpy()[1:])
     weights = token_weights([np.array(model.tokenizer(text)["input_ids"]) for text in there])[ids]
@@ -152,7 +152,7 @@ def test_neighbours_share_what_tokens_have_given(reader):
     alone = {hit.text: hit.score for hit in reader.search(QUERY, 120, pipeline={"neighbours": 0})}
     rows, _ = reader.table.keys()
     texts = [row["text"] for row in reader.table.passages(rows)]
-    near = reader._opened.store.geometry.near
+    near = reader._opened.stored.geometry.near
     for hit in reader.search(QUERY, 20, pipeline={"neighbours": 0.3}):
         around = [alone[texts[i]] for i in near[texts.index(hit.text), :3]]
         assert hit.score == pytest.approx(0.7 * alone[hit.text] + 0.3 * np.mean(around), abs=1e-4)
@@ -170,11 +170,11 @@ def test_an_update_keeps_the_tokens_true(mean_model, sentences, tmp_path, monkey
     source, out = tmp_path / "lines.txt", tmp_path / "a.index"
     source.write_text("\n".join(sentences[:40]) + "\n")
     index(source, model=mean_model, out=out, quiet=True)
-    before = Index(out)._opened.store.codec
+    before = Index(out)._opened.stored.codec
     source.write_text("\n".join(sentences[30:60]) + "\n")
     assert index(source, out=out, quiet=True).encoded == 20
     check_stored(out, mean_model, sentences[30:60])
-    after = Index(out)._opened.store.codec
+    after = Index(out)._opened.stored.codec
     np.testing.assert_array_equal(after.directions, before.directions)  # or what was stored could not be read any more
     assert after.weights.tolist() != before.weights.tolist(), "the weights are those of the passages that are there"
     (tmp_path / "more.txt").write_text("\n".join(sentences[:3]) + "\n")

@@ -101,7 +101,7 @@ def test_the_sample_is_that_of_the_last_update(large):
     before = made.search(QUERY, 1)[0].scores["words"]
     made.add([f"the famous captain of a zebra, number {i}" for i in range(100)])
     opened = made._opened
-    assert opened.store.sample.positions.max() == len(opened.store.geometry.rows) - 1 == 399
+    assert opened.stored.sample.positions.max() == len(opened.stored.geometry.rows) - 1 == 399
     assert made.search(QUERY, 1)[0].scores["words"] < 0.8 * before  # what many have says less
 
 

@@ -58,7 +58,7 @@ def test_old_tables_are_kept_for_readers_and_removed_later(mine, notes, saved_mo
     reader = Index(mine)
     again(mine, notes, saved_model, overwrite=True)
     assert len(list(mine.glob("*.lance"))) == 2
-    assert len(reader._opened.store.table.passages(reader._opened.store.table.keys()[0])) == 2, (
+    assert len(reader._opened.stored.table.passages(reader._opened.stored.table.keys()[0])) == 2, (
         "the reader's own table is still there"
     )
     monkeypatch.setattr("likewise.searching.index_update.GRACE", -1.0)

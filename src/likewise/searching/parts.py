@@ -71,7 +71,7 @@ class Candidates(NamedTuple):
     before: Callable[[np.ndarray], np.ndarray]
 
 
-class Store(NamedTuple):
+class Stored(NamedTuple):
     """What an index holds of its passages.
 
     Attributes:
@@ -94,8 +94,8 @@ class Lookup:
         of_words, of_vectors: mean and deviation of the BM25 scores, and of the cosines, of all passages.
     """
 
-    def __init__(self, store: Store, asked: Asked, by_words: bool = True) -> None:
-        table, geometry, self.codec, sample = store
+    def __init__(self, stored: Stored, asked: Asked, by_words: bool = True) -> None:
+        table, geometry, self.codec, sample = stored
         self.table, self.geometry, self.asked = table, geometry, asked
         text, self._read = asked.text if by_words else "", READ if sample else SCANNED
         ids, self.scores = table.by_words(text, self._read)
@@ -347,7 +347,7 @@ class _Scores:
 
 
 def ranked(
-    store: Store,
+    stored: Stored,
     pipeline: Pipeline,
     asked: Asked,
     count: int,
@@ -365,12 +365,12 @@ def ranked(
             neighbours have contributed, so that they cannot bring the passage back.
         more: parts of others, which add to the scores after those of `PARTS`.
     """
-    table, geometry = store.table, store.geometry
-    lookup = Lookup(store, asked, bool(pipeline.words))
+    table, geometry = stored.table, stored.geometry
+    lookup = Lookup(stored, asked, bool(pipeline.words))
     scores = _Scores(lookup, [part(lookup, pipeline) for part in (*PARTS, *more)])
     barred = None
     if excluded:
-        unwanted = Lookup(store, excluded, bool(pipeline.words))
+        unwanted = Lookup(stored, excluded, bool(pipeline.words))
         barred = _Scores(unwanted, [Vectors(unwanted, pipeline), Words(unwanted, pipeline)]).before()
 
     def off(positions: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit, Hits, document_of, place_of
 from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
-from likewise.searching.parts import PARTS, Asked, Part, Ranking, Store, ranked
+from likewise.searching.parts import PARTS, Asked, Part, Ranking, Stored, ranked
 from likewise.searching.passages import passage_text
 from likewise.searching.reranker import Reranker, in_range
 from likewise.searching.table import SHOWN, DamageError, SearchError, Table, damage
@@ -85,12 +85,13 @@ class _Opened:
     Attributes:
         state: what tells it from others.
         folder: where it is, behind any link.
+        stored: its passages.
     """
 
     state: Any
     folder: Path
     record: dict[str, Any]
-    store: Store
+    stored: Stored
 
     @classmethod
     def open(cls, path: Path) -> _Opened:
@@ -101,7 +102,7 @@ class _Opened:
         beside = folder / record["geometry"]
         codec, geometry = _codec(beside) if table.has_tokens else None, Geometry.open(beside)
         sample = WordSample.open(beside, len(geometry.rows))
-        return cls(state, folder, record, Store(table, geometry, codec, sample))
+        return cls(state, folder, record, Stored(table, geometry, codec, sample))
 
     @property
     def made_with(self) -> str:
@@ -117,7 +118,7 @@ class _Opened:
     def pipeline(self) -> Pipeline:
         """The parts of its search and their weights."""
         steps = Pipeline(**self.record["pipeline"])
-        return steps if self.store.codec is not None else steps.updated(tokens=0)
+        return steps if self.stored.codec is not None else steps.updated(tokens=0)
 
     def named(self, id: str | None) -> str | int | None:
         """Return an id as it was given: as a whole number if all are."""
@@ -177,7 +178,7 @@ class Index:
 
     def __iter__(self) -> Iterator[str | int]:
         opened = self._opened
-        return (one for id in opened.store.table.ids() if (one := opened.named(id)) is not None)
+        return (one for id in opened.stored.table.ids() if (one := opened.named(id)) is not None)
 
     def __repr__(self) -> str:
         named = f", made with {self.model}" if self.model else ""
@@ -268,7 +269,7 @@ class Index:
     @property
     def table(self) -> Table:
         """The table, as it was when the index was finished the last time."""
-        return self._opened.store.table
+        return self._opened.stored.table
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors (S, D) of queries."""
@@ -278,7 +279,7 @@ class Index:
 
     def _asked(self, opened: _Opened, query: str, steps: Pipeline, words: str) -> Asked:
         """Return a query with its vector, and with its tokens if they are to be compared."""
-        codec = opened.store.codec
+        codec = opened.stored.codec
         if codec is None or not steps.tokens or (self.tokens is None and self.vectors is not None):
             return Asked(words, self._encode([query])[0])
         read = self.tokens or self._encoder_of(opened, tokens=True).read_query
@@ -376,7 +377,7 @@ class Index:
         steps: Pipeline,
     ) -> Hits:
         """Search one state of the index."""
-        table = opened.store.table
+        table = opened.stored.table
         conditions = [f"({table.condition(normalize('NFC', where))})"] if where else []
         if not typed.text.strip() or not table.rows:
             return Hits()
@@ -466,26 +467,26 @@ class Index:
         excluded: Asked | None,
     ) -> Ranking:
         """Return the best passages, `count` or more if there are as many."""
-        table, geometry, *_ = opened.store
+        table, geometry, *_ = opened.stored
         if asked is None:
             ids, scores = table.by_words(words, count, where)
             return Ranking(ids, scores, scores, scores)
         if mode == "vectors":
             ids, scores = table.nearest(asked.vector, count, where)
             return Ranking(ids, scores, scores, scores)
-        if steps.neighbours and steps.nearest > (stored := geometry.near.shape[1]):
+        if steps.neighbours and steps.nearest > (known := geometry.near.shape[1]):
             raise SearchError(
-                f"{self.path} holds the {stored} nearest passages of each one, and not {steps.nearest}: give a "
+                f"{self.path} holds the {known} nearest passages of each one, and not {steps.nearest}: give a "
                 "smaller nearest"
             )
-        return ranked(opened.store, steps, asked, count, where, excluded, self.parts)
+        return ranked(opened.stored, steps, asked, count, where, excluded, self.parts)
 
     def _reranked(self, opened: _Opened, found: Ranking, query: str, steps: Pipeline) -> Ranking:
         """Return a ranking with the first passages in a cross-encoder's order; what is excluded stays taken off."""
         if self._reranker is None or self._reranker.name != steps.reranker:
             self._reranker = Reranker(steps.reranker)
         texts = [
-            passage_text(row["title"], row["text"]) for row in opened.store.table.passages(found.ids[: steps.reranked])
+            passage_text(row["title"], row["text"]) for row in opened.stored.table.passages(found.ids[: steps.reranked])
         ]
         if len(texts) < 2:
             return found
