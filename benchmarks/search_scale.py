@@ -84,7 +84,7 @@ class Passages:
             yield rows, vectors / np.linalg.norm(vectors, axis=1, keepdims=True), packed
 
     def _windows(self) -> Iterator[tuple[str, str]]:
-        step = WORDS // -(-self.count // 250_000)  # 15 million words have 250,000 windows that do not overlap
+        step = WORDS // -(-self.count // 200_000)  # the articles have 200,000 windows that do not overlap
         with gzip.open(ARTICLES, "rt", encoding="utf-8") as file:
             for article in map(json.loads, file):
                 paragraphs = (text for section in article["sections"] for text in section["paragraphs"])

@@ -13,6 +13,7 @@ Letters of the shapes: S passages, K nearest passages, D embedding, Q tokens of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -88,27 +89,46 @@ class Stored(NamedTuple):
 class Lookup:
     """The cosines and BM25 scores of one query, looked up for passages as they are needed, and their moments.
 
+    Args:
+        together: runs a search by words while the vectors are searched.
+        by_words: False takes every BM25 score as 0.
+
     Attributes:
-        holding: (S,) positions of the passages with the highest BM25 scores, the best first.
-        scores: (S,) these scores.
-        of_words, of_vectors: mean and deviation of the BM25 scores, and of the cosines, of all passages.
+        of_vectors: mean and deviation of the cosines of all passages.
     """
 
-    def __init__(self, stored: Stored, asked: Asked, by_words: bool = True) -> None:
-        table, geometry, self.codec, sample = stored
-        self.table, self.geometry, self.asked = table, geometry, asked
-        text, self._read = asked.text if by_words else "", READ if sample else SCANNED
-        ids, self.scores = table.by_words(text, self._read)
-        self.holding = geometry.positions(ids)
-        self._by_place = np.argsort(self.holding)
-        total = len(geometry.rows)
-        others = sample.others(text, self.holding, self.scores) if sample and len(ids) == READ else np.zeros(1)
-        self.of_words = moments(self.scores, others, total)
-        mean, deviation = geometry.moments(asked.vector)
+    def __init__(self, stored: Stored, asked: Asked, together: Executor, by_words: bool = True) -> None:
+        self.table, self.geometry, self.codec, self._sample = stored
+        self.asked, self._together = asked, together
+        self._read = READ if self._sample else SCANNED
+        self._best = together.submit(self._search_words, asked.text if by_words else "")
+        mean, deviation = self.geometry.moments(asked.vector)
         self.of_vectors = mean, deviation if deviation > EQUAL else 1.0
         self._known = np.zeros(0, dtype=np.int64)  # positions, ascending
         self._raw = np.zeros((2, 0))  # cosines and BM25 scores of these
         self._cosines: dict[int, float] = {}
+
+    def _search_words(self, text: str) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
+        ids, scores = self.table.by_words(text, self._read)
+        holding, others = self.geometry.positions(ids), np.zeros(1)
+        if self._sample and len(ids) == self._read:
+            others = self._sample.others(text, holding, scores)
+        return holding, scores, moments(scores, others, len(self.geometry.rows))
+
+    @property
+    def holding(self) -> np.ndarray:
+        """Positions (S,) of the passages with the highest BM25 scores, the best first."""
+        return self._best.result()[0]
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Their BM25 scores (S,)."""
+        return self._best.result()[1]
+
+    @property
+    def of_words(self) -> tuple[float, float]:
+        """Mean and deviation of the BM25 scores of all passages."""
+        return self._best.result()[2]
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
@@ -127,32 +147,37 @@ class Lookup:
         """Return cosines and BM25 scores, (2, S), of passages."""
         missing = np.setdiff1d(positions, self._known)
         if len(missing):
-            found = np.stack([self._similarities(missing), self._bm25(missing)])
+            words = self._together.submit(self._bm25, missing)
+            new = np.stack([self._similarities(missing), words.result()])
             known = np.concatenate([self._known, missing])
             order = np.argsort(known)
-            self._known, self._raw = known[order], np.hstack([self._raw, found])[:, order]
+            self._known, self._raw = known[order], np.hstack([self._raw, new])[:, order]
         return self._raw[:, np.searchsorted(self._known, positions)]
 
     def _similarities(self, positions: np.ndarray) -> np.ndarray:
-        found = np.array([self._cosines.get(one, np.nan) for one in positions.tolist()])
-        absent = np.isnan(found)
+        cosines = np.array([self._cosines.get(position, np.nan) for position in positions.tolist()])
+        absent = np.isnan(cosines)
         if absent.any():
-            found[absent] = self.table.vectors_of(self.geometry.rows[positions[absent]]) @ self.asked.vector
-        return found
+            cosines[absent] = self.table.vectors_of(self.geometry.rows[positions[absent]]) @ self.asked.vector
+        return cosines
 
     def _bm25(self, positions: np.ndarray) -> np.ndarray:
-        found = np.zeros(len(positions))
-        if not len(self.holding):
-            return found
-        place = np.searchsorted(self.holding, positions, sorter=self._by_place).clip(max=len(self.holding) - 1)
+        bm25, holding = np.zeros(len(positions)), self.holding
+        if not len(holding):
+            return bm25
+        place = np.searchsorted(holding, positions, sorter=self._by_place).clip(max=len(holding) - 1)
         place = self._by_place[place]
-        there = self.holding[place] == positions
-        found[there] = self.scores[place[there]]
-        if len(self.holding) == self._read and not there.all():
+        there = holding[place] == positions
+        bm25[there] = self.scores[place[there]]
+        if len(holding) == self._read and not there.all():
             rest = np.flatnonzero(~there)
             ids, scores = self.table.by_words(self.asked.text, len(rest), among=self.geometry.rows[positions[rest]])
-            found[rest[np.searchsorted(positions[rest], self.geometry.positions(ids))]] = scores
-        return found
+            bm25[rest[np.searchsorted(positions[rest], self.geometry.positions(ids))]] = scores
+        return bm25
+
+    @cached_property
+    def _by_place(self) -> np.ndarray:
+        return np.argsort(self.holding)
 
 
 class Part:
@@ -320,6 +345,7 @@ class _Scores:
 
     def __init__(self, lookup: Lookup, parts: list[Part]) -> None:
         self.lookup, self.parts = lookup, [part for part in parts if part.is_used]
+        self.pipeline = parts[0].pipeline
 
     def before(self, count: int | None = None) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that gives the sum of the first parts, or of all, (S,) for positions (S,)."""
@@ -365,41 +391,46 @@ def ranked(
             neighbours have contributed, so that they cannot bring the passage back.
         more: parts of others, which add to the scores after those of `PARTS`.
     """
-    table, geometry = stored.table, stored.geometry
-    lookup = Lookup(stored, asked, bool(pipeline.words))
-    scores = _Scores(lookup, [part(lookup, pipeline) for part in (*PARTS, *more)])
+    with ThreadPoolExecutor(2) as together:
+        lookup = Lookup(stored, asked, together, bool(pipeline.words))
+        unwanted = Lookup(stored, excluded, together, bool(pipeline.words)) if excluded else None
+        scores = _Scores(lookup, [part(lookup, pipeline) for part in (*PARTS, *more)])
+        return _ranked(lookup, scores, unwanted, max(count, pipeline.depth), where)
+
+
+def _ranked(lookup: Lookup, scores: _Scores, unwanted: Lookup | None, depth: int, where: str | None) -> Ranking:
+    """Rank the best passages by vectors and the best by words, and those that their neighbours bring in."""
+    pipeline, table, geometry = scores.pipeline, lookup.table, lookup.geometry
     barred = None
-    if excluded:
-        unwanted = Lookup(stored, excluded, bool(pipeline.words))
+    if unwanted:
         barred = _Scores(unwanted, [Vectors(unwanted, pipeline), Words(unwanted, pipeline)]).before()
 
     def off(positions: np.ndarray) -> np.ndarray:
         return pipeline.excluded * barred(positions) if barred else np.zeros(len(positions))
 
-    depth = max(count, pipeline.depth)
     nearest = lookup.nearest(depth, where) if pipeline.vectors else np.zeros(0, dtype=np.int64)
     best_words = lookup.best_words(depth, where) if pipeline.words else np.zeros(0, dtype=np.int64)
-    found = np.union1d(nearest, best_words)  # (S,)
-    if not len(found):
-        return Ranking(found, np.zeros(0), np.zeros(0), np.zeros(0))
+    passages = np.union1d(nearest, best_words)  # (S,)
+    if not len(passages):
+        return Ranking(passages, np.zeros(0), np.zeros(0), np.zeros(0))
     neighbours = next((part for part in scores.parts if isinstance(part, Neighbours)), None)
     if neighbours:
-        neighbours.prepare(found, scores.before(0))
+        neighbours.prepare(passages, scores.before(0))
     for number, part in enumerate(scores.parts):
         if part is not neighbours and type(part).prepare is not Part.prepare:
             before = scores.before(number)
-            part.prepare(found[np.argsort(off(found) - before(found), kind="stable")], before)
+            part.prepare(passages[np.argsort(off(passages) - before(passages), kind="stable")], before)
     scores.parts = [part for part in scores.parts if part.is_used]  # tokens may not be worth comparing
     if neighbours:
-        best = found[np.argsort(off(found) - scores.before()(found), kind="stable")[:depth]]
-        taken = np.setdiff1d(neighbours.near(best), found)
+        best = passages[np.argsort(off(passages) - scores.before()(passages), kind="stable")[:depth]]
+        taken = np.setdiff1d(neighbours.near(best), passages)
         if where:
             taken = geometry.positions(table.allowed(geometry.rows[taken], where))
         neighbours.prepare(taken, scores.before(0))
-        found = np.concatenate([found, taken])
-    parts = scores.each(found) | ({"excluded": -off(found)} if barred else {})
+        passages = np.concatenate([passages, taken])
+    parts = scores.each(passages) | ({"excluded": -off(passages)} if barred else {})
     final = np.sum(list(parts.values()), axis=0)
-    order = np.lexsort((geometry.rows[found], -final))
-    similarity, words = lookup.raw(found)
-    kept = {name: values[order] for name, values in parts.items()}
-    return Ranking(geometry.rows[found][order], final[order], similarity[order], words[order], kept)
+    order = np.lexsort((geometry.rows[passages], -final))
+    similarity, words = lookup.raw(passages)
+    ordered = {name: values[order] for name, values in parts.items()}
+    return Ranking(geometry.rows[passages][order], final[order], similarity[order], words[order], ordered)

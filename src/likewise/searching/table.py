@@ -195,16 +195,16 @@ class Table:
     def sources(self) -> dict[str, tuple[str, int, bool]]:
         """Return, for each source that is a file, its path, how many passages it has, and whether they are all."""
         rows = self._select(["source", "file", "last"], "file != ''").group_by(["source", "file"])
-        found = rows.aggregate([("last", "count"), ("last", "max")]).to_pylist()
-        return {row["source"]: (row["file"], row["last_count"], row["last_max"]) for row in found}
+        files = rows.aggregate([("last", "count"), ("last", "max")]).to_pylist()
+        return {row["source"]: (row["file"], row["last_count"], row["last_max"]) for row in files}
 
     def known(self, keys: Sequence[str]) -> dict[str, Encoded]:
         """Return the vectors, (D,) each, and the tokens of those texts that are in the table, by key."""
         kept = ["tokens"] if self.has_tokens else []
-        found = self._select(["key", "vector", *kept], f"key IN ({_quoted(keys)})")
-        tokens = found["tokens"].to_pylist() if kept else [b""] * len(found)
-        rows = zip(matrix_of(found["vector"]), tokens, strict=True)
-        return dict(zip(found["key"].to_pylist(), rows, strict=True))
+        rows = self._select(["key", "vector", *kept], f"key IN ({_quoted(keys)})")
+        tokens = rows["tokens"].to_pylist() if kept else [b""] * len(rows)
+        encoded = zip(matrix_of(rows["vector"]), tokens, strict=True)
+        return dict(zip(rows["key"].to_pylist(), encoded, strict=True))
 
     def add(
         self,
@@ -236,16 +236,16 @@ class Table:
 
     def remove_ids(self, ids: Sequence[str]) -> int:
         """Remove the rows of ids, and return how many there were. A file that loses one will be read anew."""
-        found: set[str] = set()
+        removed: set[str] = set()
         for start in range(0, len(ids), _LISTED_AT_ONCE):
             among = f"id IN ({_texts(ids[start : start + _LISTED_AT_ONCE])})"
             rows = self._select(["id", "source", "file"], among)
-            found |= set(rows["id"].to_pylist())
+            removed |= set(rows["id"].to_pylist())
             self._table.delete(among)
             of_files = {row["source"] for row in rows.to_pylist() if row["file"]}
             for source in sorted(of_files):
                 self.rename(source, uuid4().hex)  # is that of no file, and so the file is read again
-        return len(found)
+        return len(removed)
 
     def present(self, ids: Sequence[str]) -> list[str]:
         """Return those of some ids that are in the table."""
@@ -261,18 +261,18 @@ class Table:
 
     def others(self, ids: Sequence[str], sources: Sequence[str]) -> list[str]:
         """Return the sources of ids, without some sources: what was known by these ids before."""
-        found = self._select(["source"], f"id IN ({_texts(ids)}) AND source NOT IN ({_quoted(sources)})")
-        return list(dict.fromkeys(found["source"].to_pylist()))
+        rows = self._select(["source"], f"id IN ({_texts(ids)}) AND source NOT IN ({_quoted(sources)})")
+        return list(dict.fromkeys(rows["source"].to_pylist()))
 
     def all_but(self, wanted: np.ndarray) -> list[str]:
         """Return the sources that are not wanted, by the first 16 hex digits of each as whole numbers, ascending."""
         query = self._table.search().select(["source"]).limit(None)
-        found: dict[str, None] = {}
+        unwanted: dict[str, None] = {}
         for batch in query.to_batches(1 << 16):
             sources = batch["source"].to_pylist()
-            numbers = np.array([number_of(one) for one in sources], dtype=np.uint64)
-            found |= dict.fromkeys(sources[i] for i in np.flatnonzero(~np.isin(numbers, wanted)).tolist())
-        return list(found)
+            numbers = np.array([number_of(source) for source in sources], dtype=np.uint64)
+            unwanted |= dict.fromkeys(sources[i] for i in np.flatnonzero(~np.isin(numbers, wanted)).tolist())
+        return list(unwanted)
 
     def sources_of_texts(self) -> list[str]:
         """Return the sources of texts and rows that were given themselves."""
@@ -280,18 +280,17 @@ class Table:
 
     def next_id(self) -> int:
         """Return the whole number after the largest id that is one."""
-        return max((int(one) for one in self.ids() if one.isdecimal() and len(one) < 19), default=-1) + 1
+        return max((int(id) for id in self.ids() if id.isdecimal() and len(id) < 19), default=-1) + 1
 
     def texts_given(self) -> int:
         """Return the number of texts and rows that were given themselves, and not in a file."""
         import pyarrow.compute as pc
 
-        found: int = pc.count_distinct(self._select(["source"], "file = ''")["source"]).as_py()
-        return found
+        return int(pc.count_distinct(self._select(["source"], "file = ''")["source"]).as_py())
 
     def ids(self) -> list[str]:
         """Return all ids, each once, in the order of the table."""
-        return [one for one in dict.fromkeys(self._select(["id"])["id"].to_pylist()) if one is not None]
+        return [id for id in dict.fromkeys(self._select(["id"])["id"].to_pylist()) if id is not None]
 
     def index_words(self, language: str) -> None:
         """Index the words of passages with their titles, if there is no such index.
@@ -335,7 +334,7 @@ class Table:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _indexes(self) -> set[str]:
-        return {one.name for one in self._table.list_indices()}
+        return {index.name for index in self._table.list_indices()}
 
     def sample(self, count: int) -> np.ndarray:
         """Return the vectors (S, D) of up to `count` passages, evenly spaced."""
@@ -344,9 +343,8 @@ class Table:
 
     def searched(self, ids: np.ndarray) -> list[str]:
         """Return the words of the passages of row ids (S,), ascending, as they are looked for."""
-        found = self._table.take_row_ids(ids.tolist()).select(["searched"]).with_row_id().to_arrow()
-        rows = found["searched"].to_pylist()
-        return [rows[place] for place in _places(_ids(found), ids)]
+        texts: list[str] = self._taken(ids, ["searched"])["searched"].to_pylist()
+        return texts
 
     def texts(self, count: int) -> list[str]:
         """Return the texts, as the model reads them, of up to `count` passages, evenly spaced."""
@@ -356,8 +354,8 @@ class Table:
 
     def keys(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the row ids (S,) of all passages, ascending, and the hashes (S,) of their texts, as whole numbers."""
-        found = self._select(["key"], with_ids=True)
-        ids, keys = _ids(found), found["key"].to_pylist()
+        rows = self._select(["key"], with_ids=True)
+        ids, keys = _ids(rows), rows["key"].to_pylist()
         order = np.argsort(ids)
         return ids[order], np.array([int(key[:16], 16) for key in keys], dtype=np.uint64)[order]
 
@@ -383,15 +381,15 @@ class Table:
         self, vector: np.ndarray, count: int, where: str | None = None, exact: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the row ids (S,) of the nearest passages, the nearest first, and their cosines (S,)."""
-        found = self._filtered(self._nearest(vector, count, exact), where)
-        return _ids(found), 1.0 - found["_distance"].to_numpy()
+        return _with_cosines(self._filtered(self._nearest(vector, count, exact), where))
 
     def nearest_of(self, vectors: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the row ids (S,) and cosines (S,) of the nearest passages of each vector, (Q, D)."""
-        found = self._nearest(list(vectors), count).to_arrow()
+        rows = self._nearest(list(vectors), count).to_arrow()
+        ids, cosines = _with_cosines(rows)
         if len(vectors) == 1:
-            return [(_ids(found), 1.0 - found["_distance"].to_numpy())]
-        query, ids, cosines = found["query_index"].to_numpy(), _ids(found), 1.0 - found["_distance"].to_numpy()
+            return [(ids, cosines)]
+        query = rows["query_index"].to_numpy()
         order = np.lexsort((-cosines, query))
         ends = np.searchsorted(query[order], np.arange(1, len(vectors)))
         return list(zip(np.split(ids[order], ends), np.split(cosines[order], ends), strict=True))
@@ -416,8 +414,8 @@ class Table:
             return np.zeros(0, dtype=np.uint64), np.zeros(0)
         query = self._words(text).limit(count).select(["_score"])
         limits = [f"({where})"] * bool(where) + ([f"_rowid IN ({_listed(among)})"] if among is not None else [])
-        found = self._filtered(query.with_row_id(True), " AND ".join(limits) or None, where)
-        ids, scores = _ids(found), found["_score"].to_numpy()
+        rows = self._filtered(query.with_row_id(True), " AND ".join(limits) or None, where)
+        ids, scores = _ids(rows), rows["_score"].to_numpy()
         order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
         return ids[order], scores[order]
 
@@ -433,27 +431,29 @@ class Table:
         """Return the vectors (S, D) of row ids (S,)."""
         if not len(ids):
             return np.zeros((0, self.dimension), dtype=np.float32)
-        found = self._table.take_row_ids(ids.tolist()).select(["vector"]).with_row_id().to_arrow()
-        return matrix_of(found["vector"])[_places(_ids(found), ids)]
+        return matrix_of(self._taken(ids, ["vector"])["vector"])
 
     def tokens_of(self, ids: np.ndarray) -> list[bytes]:
         """Return the tokens of row ids (S,), as they are stored."""
-        found = self._table.take_row_ids(ids.tolist()).select(["tokens"]).with_row_id().to_arrow()
-        rows = found["tokens"].to_pylist()
-        return [rows[place] for place in _places(_ids(found), ids)]
+        tokens: list[bytes] = self._taken(ids, ["tokens"])["tokens"].to_pylist()
+        return tokens
 
     def passages(self, ids: np.ndarray) -> list[dict[str, Any]]:
         """Return the columns that are shown of the passages of row ids (S,), in their order."""
         if not len(ids):
             return []
         names = {column.name: (field, column.kind) for field, column in self._columns.items()}
-        found = self._table.take_row_ids(ids.tolist()).select([*SHOWN, "id", *names]).with_row_id().to_arrow()
-        rows = [
+        return [
             {name: row[name] for name in (*SHOWN, "id")}
             | {"metadata": {field: shown_value(row[name], kind) for name, (field, kind) in names.items()}}
-            for row in found.to_pylist()
+            for row in self._taken(ids, [*SHOWN, "id", *names]).to_pylist()
         ]
-        return [rows[place] for place in _places(_ids(found), ids)]
+
+    def _taken(self, ids: np.ndarray, columns: list[str]) -> Any:
+        """Return columns of the passages of row ids (S,), in their order."""
+        rows = self._table.take_row_ids(ids.tolist()).select(columns).with_row_id().to_arrow()
+        order = np.argsort(own := _ids(rows))
+        return rows.take(order[np.searchsorted(own, ids, sorter=order)])
 
     def allowed(self, ids: np.ndarray, where: str) -> np.ndarray:
         """Return those of some row ids (S,) whose passages meet a condition."""
@@ -505,21 +505,19 @@ def _id(value: str | int | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _ids(found: Any) -> np.ndarray:
-    ids: np.ndarray = found["_rowid"].to_numpy()
+def _ids(rows: Any) -> np.ndarray:
+    ids: np.ndarray = rows["_rowid"].to_numpy()
     return ids
+
+
+def _with_cosines(rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    return _ids(rows), 1.0 - rows["_distance"].to_numpy()
 
 
 def _rows(column: Any) -> np.ndarray:
     """Return an array of vectors as (S, D)."""
     flat: np.ndarray = column.flatten().to_numpy()
     return flat.reshape(-1, column.type.list_size)
-
-
-def _places(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return where the wanted ids (S,) are among those found, which have an order of their own."""
-    order = np.argsort(found)
-    return order[np.searchsorted(found, wanted, sorter=order)]
 
 
 def _listed(ids: np.ndarray) -> str:
