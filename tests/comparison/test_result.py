@@ -10,11 +10,10 @@ from likewise.comparison.comparison_page import (
     making,
     markdown,
     notes,
-    open_folder,
     scores_table,
     verdict,
 )
-from likewise.comparison.methods import ComparisonError, parse_methods
+from likewise.comparison.methods import parse_methods
 from likewise.comparison.one_run import idle_parts, keep_items, kept_items, updates_a_second
 from likewise.comparison.result import Comparison
 from likewise.evaluation.score_table import markdown_table
@@ -26,7 +25,6 @@ SETTINGS = {
     "sentences": 1000,
     "tasks": ["sts-b", "sick-r", "sts12"],
     "steps": 40,
-    "minutes": None,
     "preset": None,
     "shared": {},
 }
@@ -142,14 +140,6 @@ def test_how_a_row_was_made():
     assert cells == ("arccse margin=0", "bundled:minilm", "cpu", "margin 0", "40", "64", "20, 40", "11.50", "–", "–")
 
 
-def test_a_folder_is_made_or_refused(tmp_path):
-    assert open_folder(tmp_path / "a" / "b").is_dir()
-    assert open_folder(tmp_path / "a").is_dir()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ComparisonError, match="cannot be made a folder"):
-        open_folder(tmp_path / "file")
-
-
 def test_a_cell_cannot_break_the_table():
     lines = markdown_table(("Text", "N"), [("a | b\nc", "1")]).splitlines()
     assert lines[2] == "| a \\| b c |   1 |"
@@ -217,19 +207,16 @@ def test_a_part_of_the_loss_that_was_always_0_is_idle():
 
 
 def test_what_scores_are_statistics_of_comes_back(tmp_path):
-    rated = Items(np.array([0.5, 0.25]), np.array([1.0, 3.0]), ranked=False)
     results = [
         TaskResult("a", "A", "spearman", 1.0, 2, items=Items(np.array([0.5, 0.25]), np.array([1.0, 3.0]))),
-        TaskResult("b", "B", "pearson", 1.0, 2, items=rated),
         TaskResult("c", "C", "accuracy", 1.0, 2, items=Items(np.array([1.0, 0.0]))),
         TaskResult("d", "D", "f1", 1.0, 2),
     ]
     keep_items(tmp_path / "items.npz", tuple(results))
     found = kept_items(tmp_path / "items.npz")
-    assert set(found) == {"a", "b", "c"}
-    for result_ in results[:3]:
+    assert set(found) == {"a", "c"}
+    for result_ in results[:2]:
         again = found[result_.name]
         assert again.values.tolist() == result_.items.values.tolist()
         assert (again.gold is None) == (result_.items.gold is None)
-        assert again.ranked == result_.items.ranked
     assert kept_items(tmp_path / "none.npz") == {}

@@ -12,7 +12,6 @@ from likewise.comparison.analyses import (
     analyze_similarity,
     draw_sentences,
     partners,
-    write_similarity,
 )
 from likewise.comparison.methods import ComparisonError
 
@@ -30,16 +29,13 @@ def of(found, label, kind):
     return next(one for one in found.distributions if (one.label, one.kind) == (label, kind))
 
 
-def test_histogram_peak_and_quantiles_beside_counting():
+def test_peak_and_quantiles_beside_counting():
     cosines = [-0.99, 0.301, 0.305, 0.319, 0.33, 0.91, 1.0 + 1e-9]
-    found = made("model", OTHER, cosines)
-    counts, _ = found.histogram()
-    assert counts.sum() == 7
-    for i, count in enumerate(counts):
-        low = -1 + 0.02 * i
-        assert count == sum(low <= x < low + 0.02 or (i == 99 and x >= 1) for x in cosines)
-    assert found.peak == pytest.approx(0.31)
-    assert found.to_dict()["quantiles"]["0.5"] == 0.319
+    distribution = made("model", OTHER, cosines)
+    bins = [sum(low <= x < low + 0.02 for x in cosines) for low in np.arange(-50, 50) / 50]
+    assert distribution.peak == pytest.approx(-1 + 0.02 * np.argmax(bins) + 0.01) == pytest.approx(0.31)
+    assert made("model", OTHER, [1.0 + 1e-9]).peak == pytest.approx(0.99)
+    assert distribution.to_dict()["quantiles"]["0.5"] == 0.319
 
 
 def test_files_say_the_same(tmp_path):
@@ -48,8 +44,8 @@ def test_files_say_the_same(tmp_path):
     both = report(
         *(made(label, kind, rng.uniform(0, 1, 5)) for label in ("before", "after") for kind in (NEGATION, OTHER))
     )
-    written = write_similarity(both, tmp_path / "new")
-    assert [path.name for path in written] == [f"similarity.{kind}" for kind in ("json", "md", "tsv", "png")]
+    written = both.write(tmp_path / "new")
+    assert [path.name for path in written] == [f"similarity.{kind}" for kind in ("json", "md", "png")]
     content = json.loads(written[0].read_text())
     assert content["left_out"] == {"no finite verb": 2}
     first = content["distributions"][0]
@@ -57,13 +53,10 @@ def test_files_say_the_same(tmp_path):
     assert first["mean"] == pytest.approx(both.distributions[0].cosines.mean())
     row = next(line for line in written[1].read_text().splitlines() if line.startswith("| before | its"))
     assert f"{first['mean']:.3f}" in row
-    lines = [line.split("\t") for line in written[2].read_text().splitlines()]
-    assert lines[0][3:] == [
-        f"{label}: {kind}" for label in ("before", "after") for kind in ("its negation", "another sentence")
-    ]
-    assert lines[1][0] == "sentence 0"
-    assert float(lines[3][4]) == pytest.approx(both.distributions[1].cosines[2], abs=1e-6)
-    assert written[3].read_bytes().startswith(b"\x89PNG")
+    row = content["sentences"][2]
+    assert (row["sentence"], row["negation"]) == ("sentence\t2", "sentence\t2")
+    assert row["before: another sentence"] == pytest.approx(both.distributions[1].cosines[2], abs=1e-6)
+    assert written[2].read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_model_before_and_after(tiny_model, tmp_path):

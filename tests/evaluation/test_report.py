@@ -23,10 +23,9 @@ def report():
         69.0,
     )
     flat = PairResult("sts13", "STS13", "spearman", float("nan"), 5, float("nan"), float("nan"))
-    news = PairResult("news", "News", "pearson", 60.0, 9, 50.0, 60.0)
     probe = TaskResult("mr", "MR", "accuracy", 81.0, 100)
     missing = (MissingTask("sts14", "STS14", "there is no file X"),)
-    return EvaluationReport("m", (pair, flat, news, probe), missing, {"sts": None}, {"precision": "float32"}, 1.5)
+    return EvaluationReport("m", (pair, flat, probe), missing, {"sts": None}, {"precision": "float32"}, 1.5)
 
 
 def test_table(report):
@@ -48,7 +47,6 @@ def test_table(report):
     assert "Average of sts: - (a task is missing or undefined)" in text
     assert "Missing: STS14, there is no file X" in text
     assert "Undefined: STS13" in text
-    assert "News is scored by its Pearson correlation" in text
 
 
 def test_json(report, tmp_path):

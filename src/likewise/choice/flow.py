@@ -90,23 +90,23 @@ def choose(
         adapt: also adapt each base to the text, as `likewise adapt` does, without what was taken out of it.
         reranker: a cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is measured with it
             too, for the order of the first passages.
-        queries: further queries, each with the id of its passage: pairs, or a JSONL file with the fields query and
-            passage. The id of a passage is the field _id of its row, or its file and line, "notes.md:12"; of a
-            text in a list, its place from 0. Or the language model that writes some: the address of a server that
-            speaks OpenAI's protocol, "http://localhost:11434/v1", to which the passages are then sent;
-            "bundled:smollm2"; or a folder or hub name of a causal model. Those are kept by which one of the bases, with
-            BM25 added, finds the passage among the first 10, and which do not copy it.
+        queries: JSONL with the fields query and passage: further queries, each with the id of its passage (the field
+            _id of its row, or its file and line, notes.md:12). Or what writes some: the address of a server that speaks
+            OpenAI's protocol, such as http://localhost:11434/v1, to which the passages are then sent; bundled:smollm2;
+            or a folder or hub name of a causal model. Of these are kept those by which one of the bases, with BM25
+            added, finds the passage among the first 10, and which do not copy it. In Python also pairs of a query and
+            an id; the id of a text in a list is its place from 0.
         queries_model: the name of the model on that server; it may be left out if the server has only one.
-        queries_for: passages that queries are written for, at most.
-        judgements: your own judgements: a line for each with the query's id, the document's, and a grade, with tabs.
-            A document is called by the field _id of its row, or by its file.
+        queries_for: the most passages that queries are written for.
+        judgements: your own judgements: a line for each with the query's id, the document's id and a grade, with tabs
+            between them. A document is called by the field _id of its row, or by its file.
         queries_file: the queries that were judged: JSONL with the fields _id and text.
         out: the folder for the page and the indexes; without one nothing is kept.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         language: the language of the text, for the stems of words.
         passages: the most passages that are searched; of a longer text, parts are drawn at random.
-        minutes: how long each adaptation may take, about.
-        seed: fixes what is drawn.
+        minutes: about how many minutes each adaptation may take.
+        seed: fixes the queries and passages that are drawn.
         resume, overwrite, quiet: as in `likewise.index`.
 
     Returns:
@@ -118,7 +118,7 @@ def choose(
         Stopped: it was interrupted; the same call resumes it.
     """
     progress = Progress(quiet)
-    names = [os.fspath(one) if isinstance(one, str | os.PathLike) else _name(one) for one in bases]
+    names = [os.fspath(base) if isinstance(base, str | os.PathLike) else _name(base) for base in bases]
     if not names or len(set(names)) < len(names):
         raise ChoiceError("give one base or more, and each of them once, for example --base bundled:minilm")
     if bool(judgements) != bool(queries_file):
@@ -127,10 +127,10 @@ def choose(
         target = Path(out or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "choice")
         check_target(target)
         judged = _judged(judgements, queries_file)
-        given = given_texts(texts, corpus_options)
-        named, listings = files_of(given, target)
+        source = given_texts(texts, corpus_options)
+        named, listings = files_of(source, target)
         files = [*named, *(path for listing in listings for path in listing.files)]
-        splitting = Splitting(WORDS, given.options)
+        splitting = Splitting(WORDS, source.options)
         excerpts, total = sampled(files, splitting, passages, seed)
         encoders = {name: ModelHandle(name) for name in names}
         if writes(queries):
@@ -144,9 +144,9 @@ def choose(
                 f"{len(held.queries)} queries can be taken out of {counted(len(excerpts), 'passage')}, and {LEAST} are "
                 "needed to compare anything: give more text, passages of several sentences or titles, or --queries"
             )
-        inputs = {"text": digest_of("\n".join(f"{one.id}\t{one.searched}" for one in excerpts)).hex()}
-        inputs |= {name: one.facts.fingerprint for name, one in encoders.items()}
-        inputs |= {"queries": digest_of("\n".join(one.text for one in held.queries)).hex()}
+        inputs = {"text": digest_of("\n".join(f"{excerpt.id}\t{excerpt.searched}" for excerpt in excerpts)).hex()}
+        inputs |= {name: encoder.facts.fingerprint for name, encoder in encoders.items()}
+        inputs |= {"queries": digest_of("\n".join(query.text for query in held.queries)).hex()}
         inputs |= {os.fspath(path): checksum(Path(path)) for path in (judgements, queries_file) if path}
         options = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
         options |= {"minutes": minutes} if adapt else {}
@@ -161,7 +161,7 @@ def choose(
             f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries taken out "
             f"of them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
         )
-        run = _Run(job, held, judged, given, files, language, os.fspath(reranker), progress)
+        run = _Run(job, held, judged, source, files, language, os.fspath(reranker), progress)
         run.foretell(encoders, adapt)
         for name, encoder in encoders.items():
             if learnt := read_record(encoder.name or name).get("recipe") == "adapt":
@@ -186,8 +186,7 @@ def choose(
             else:
                 final = target / "adapted" / _folder(name)
                 run.base(f"{name}, adapted", str(final), ModelHandle(model), free=False)
-        found = run.choice()
-        choice = replace(found, folder=target if out else None)
+        choice = replace(run.choice(), folder=target if out else None)
         choice.save(job.result)
         held.save(job.result / "queries")
         job.finish({"choice": choice.to_dict()})
@@ -202,13 +201,13 @@ class _Run:
         job: Job,
         held: HeldOut,
         judged: _Judged | None,
-        given: TextSource,
+        source: TextSource,
         files: Sequence[Path],
         language: str,
         reranker: str,
         progress: Progress,
     ) -> None:
-        self.job, self.held, self.judged, self.given, self.files = job, held, judged, given, files
+        self.job, self.held, self.judged, self.given, self.files = job, held, judged, source, files
         self.language, self.reranker, self.progress = language, reranker, progress
         self.parts = Parts(job.work / "scores")
         self.systems: list[System] = []
@@ -222,7 +221,7 @@ class _Run:
         begun = [name for name in encoders if not (self.job.result / "indexes" / _folder(name)).exists()]
         if not begun or self.progress.quiet:
             return
-        probe, seconds = [one.searched for one in self.held.passages[:_PROBE]], 0.0
+        probe, seconds = [passage.searched for passage in self.held.passages[:_PROBE]], 0.0
         for name in begun:
             encoder = encoders[name].opened("document", probe, len(self.held.passages))
             seconds += seconds_each(encoder, probe) * (len(self.held.passages) + 3 * len(self.held.queries))
@@ -275,8 +274,8 @@ class _Run:
             of_written = [each for each, query in zip(kept["each"], self.held.queries, strict=True) if query.is_written]
             known = known | {"milliseconds": kept["milliseconds"]}
             known |= {"written": float(np.mean(of_written))} if of_written else {}
-            one = System(name, named, way.mode, steps, is_free, score, learnt=learnt and name != _BM25, **known)
-            self.systems.append(one)
+            system = System(name, named, way.mode, steps, is_free, score, learnt=learnt and name != _BM25, **known)
+            self.systems.append(system)
             self.each.append(np.array(kept["each"]))
             self.found.append(kept["found"])
             if kept["judged"]:
@@ -285,11 +284,11 @@ class _Run:
 
     def _measure(self, name: str, way: Way, opened: Index, judged_by: Index | None) -> None:
         """Search with every query, and keep what was found."""
-        found = measure(opened, self.held, way, self.progress, name)
+        measured = measure(opened, self.held, way, self.progress, name)
         kept = {
-            "each": [round(float(one), 4) for one in found.each],
-            "found": found.found,
-            "milliseconds": 1000 * float(np.median(found.seconds)),
+            "each": [round(float(score), 4) for score in measured.each],
+            "found": measured.found,
+            "milliseconds": 1000 * float(np.median(measured.seconds)),
             "judged": self.judged.scores(judged_by, way) if self.judged and judged_by else [],
         }
         with self.parts.new(f"{_folder(name)}.json") as path:
@@ -314,14 +313,14 @@ class _Run:
         """Return the queries whose scores differ most between systems, and the first passage of each system."""
         scores = np.stack(self.each, axis=1)  # (Q, systems)
         order = np.lexsort((np.arange(len(scores)), -scores.std(axis=1)))[:_DISAGREEING]
-        passages = {one.id: one for one in self.held.passages}
+        passages = {passage.id: passage for passage in self.held.passages}
         shown = []
         for i in order.tolist():
             query = self.held.queries[i]
             firsts = []
-            for system, found in zip(self.systems, self.found, strict=True):
-                name = found[i][0] if found[i] else ""
-                rank = next((place for place, one in enumerate(found[i], start=1) if one in query.own), None)
+            for system, ids in zip(self.systems, self.found, strict=True):
+                name = ids[i][0] if ids[i] else ""
+                rank = next((place for place, hit in enumerate(ids[i], start=1) if hit in query.own), None)
                 text = passages[name].searched[:300] if name else ""
                 firsts.append({"system": system.name, "id": name, "text": text, "rank": rank})
             own = passages[min(query.own)].searched[:300]
@@ -333,7 +332,7 @@ class _Judged:
     """Queries that people judged, and the grades of documents."""
 
     def __init__(self, queries: dict[str, str], grades: dict[str, dict[str, int]]) -> None:
-        relevant = {name: given for name, given in grades.items() if max(given.values()) > 0}
+        relevant = {name: by_document for name, by_document in grades.items() if max(by_document.values()) > 0}
         self.queries = {name: queries[name] for name in relevant}
         self.grades = relevant
 
@@ -378,13 +377,13 @@ def _by_writer(
     for encoder in encoders:
 
         def vectors(some: Sequence[str], encoder: ModelHandle = encoder) -> np.ndarray:
-            found = encoder.opened(None, some, len(some))(list(some))
-            unit: np.ndarray = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+            rows = encoder.opened(None, some, len(some))(list(some))
+            unit: np.ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
             return unit
 
         kept.update(round_trip(written, texts, vectors, language.lower()))
     progress.tell(f"{len(kept):,} of {counted(len(written), CALLED['written'])} are kept by the round trip")
-    return [(one.text, excerpts[places[one.passage]].id) for one in written if one in kept]
+    return [(query.text, excerpts[places[query.passage]].id) for query in written if query in kept]
 
 
 def _written(queries: Any) -> list[tuple[str, str]]:
@@ -392,18 +391,18 @@ def _written(queries: Any) -> list[tuple[str, str]]:
         return []
     if not isinstance(queries, str | os.PathLike):
         return [(str(text), str(name)) for text, name in queries]
-    found = []
+    pairs = []
     for where, row in json_rows(Path(queries)):
         text, name = row.get("query"), row.get("passage")
         if not isinstance(text, str) or not isinstance(name, str | int):
             raise ChoiceError(f"{where}: a query has the fields query and passage; this row has {', '.join(row)}")
-        found.append((text, str(name)))
-    return found
+        pairs.append((text, str(name)))
+    return pairs
 
 
 def _folder(name: str) -> str:
     """Return a name for the files of a system."""
-    plain = "".join(one if one.isalnum() else "-" for one in name).strip("-")[-60:]
+    plain = "".join(sign if sign.isalnum() else "-" for sign in name).strip("-")[-60:]
     return f"{plain}-{digest_of(name).hex()[:6]}"
 
 

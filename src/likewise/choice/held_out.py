@@ -18,7 +18,6 @@ from typing import Any
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
 from likewise.retrieval.words import analyzer
-from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
 from likewise.searching.passages import Splitting
 
@@ -94,7 +93,6 @@ class HeldOut:
         *,
         most: int = QUERIES,
         language: str = "english",
-        shared: float | None = 0.0,
         written: Iterable[tuple[str, str]] = (),
     ) -> HeldOut:
         """Take queries out of passages.
@@ -103,40 +101,37 @@ class HeldOut:
             seed: fixes which.
             most: queries at most, not counting those that are written.
             language: of the text, for the stems of words.
-            shared: the probability with which a query loses a word that its passage has, besides those that no other
-                passage has, which it always loses; None keeps every word.
             written: queries that somebody wrote, each with the id of its passage.
         """
         passages, drawn = _taken_out(excerpts, random.Random(seed), most)
         stems = analyzer(language)
-        words = {one.id: set(stems(one.searched)) for one in passages}
-        holding = Counter(word for found in words.values() for word in found)
-        rng = random.Random(seed + 1)
-        found = []
-        for one in drawn:
-            own = set[str]().union(*(words[name] for name in one.own))
+        words = {passage.id: set(stems(passage.searched)) for passage in passages}
+        holding = Counter(word for own in words.values() for word in own)
+        queries = []
+        for query in drawn:
+            own = set[str]().union(*(words[name] for name in query.own))
             kept = []
-            for word in one.text.split():
-                here = [stem for stem in stems(word) if stem in own] if shared is not None else []
-                if not (here and (min(holding[stem] for stem in here) <= len(one.own) or rng.random() < (shared or 0))):
+            for word in query.text.split():
+                here = [holding[stem] for stem in stems(word) if stem in own]
+                if not here or min(here) > len(query.own):
                     kept.append(word)
-            if len(kept) >= min(_SHORTEST, len(one.text.split())) and len(kept) > 1:
-                found.append(replace(one, text=" ".join(kept)))
-        there = {one.id for one in passages}
-        found += [Query(text, frozenset([name]), "written") for text, name in written if name in there]
-        return cls(passages, found)
+            if len(kept) >= min(_SHORTEST, len(query.text.split())) and len(kept) > 1:
+                queries.append(replace(query, text=" ".join(kept)))
+        there = {passage.id for passage in passages}
+        queries += [Query(text, frozenset([name]), "written") for text, name in written if name in there]
+        return cls(passages, queries)
 
     @property
     def kinds(self) -> dict[str, int]:
         """The number of queries of each kind."""
-        return dict(Counter(one.kind for one in self.queries))
+        return dict(Counter(query.kind for query in self.queries))
 
     def save(self, folder: Path) -> Path:
         """Write the passages, queries and judgements in BEIR's layout, and return the file of the passages."""
         (folder / "qrels").mkdir(parents=True, exist_ok=True)
-        rows = [{"_id": one.id, "title": one.title, "text": one.text} for one in self.passages]
-        asked = [{"_id": f"q{i}", "text": one.text, "kind": one.kind} for i, one in enumerate(self.queries)]
-        pairs = [f"q{i}\t{name}\t1" for i, one in enumerate(self.queries) for name in sorted(one.own)]
+        rows = [{"_id": query.id, "title": query.title, "text": query.text} for query in self.passages]
+        asked = [{"_id": f"q{i}", "text": query.text, "kind": query.kind} for i, query in enumerate(self.queries)]
+        pairs = [f"q{i}\t{name}\t1" for i, query in enumerate(self.queries) for name in sorted(query.own)]
         write_text(folder / "corpus.jsonl", _lines(rows))
         write_text(folder / "queries.jsonl", _lines(asked))
         write_text(folder / "qrels" / "own.tsv", "\n".join(["query-id\tcorpus-id\tscore", *pairs]) + "\n")
@@ -147,13 +142,13 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tu
     """Return passages without what was taken out, and what was, as queries."""
     sections: dict[str, set[tuple[str, str]]] = defaultdict(set)
     below: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for place, one in enumerate(excerpts):
-        path = one.title.split(_ABOVE)
-        sections[path[-1]].add((one.group, one.title))
+    for place, excerpt in enumerate(excerpts):
+        path = excerpt.title.split(_ABOVE)
+        sections[path[-1]].add((excerpt.group, excerpt.title))
         for level in range(len(path)):
-            below[one.group, _ABOVE.join(path[: level + 1])].append(place)
+            below[excerpt.group, _ABOVE.join(path[: level + 1])].append(place)
     offered: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-    whole = [Passage(tuple(sentences_of(one.text)), one.title) for one in excerpts]
+    whole = [Passage(tuple(sentences_of(excerpt.text)), excerpt.title) for excerpt in excerpts]
     for pair in offered_pairs(whole, seed=rng.randrange(2**32)):
         if pair.kind == "title":
             heading = pair.first.rpartition(_ABOVE)[2]  # what people would ask for; the others are the way to it
@@ -165,12 +160,12 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tu
             offered[pair.kind].append(pair)
     for pairs in offered.values():
         rng.shuffle(pairs)
-    passages, changed, found = list(excerpts), set[int](), list[Query]()
+    passages, changed, queries = list(excerpts), set[int](), list[Query]()
     for kind in KINDS:
         room = _CHANGED[kind] * len(excerpts)  # passages
-        wanted = most if kind == KINDS[-1] else len(found) + most // 3
+        wanted = most if kind == KINDS[-1] else len(queries) + most // 3
         for pair in offered[kind]:
-            if len(found) >= wanted or room < 1:
+            if len(queries) >= wanted or room < 1:
                 break
             own = excerpts[pair.passage]
             places = below[own.group, own.title] if kind == "title" else [pair.passage]
@@ -179,21 +174,19 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tu
             changed |= set(places)
             room -= len(places)
             for place in places:
-                one = passages[place]
+                excerpt = passages[place]
                 if kind == "title":
-                    path = one.title.split(_ABOVE)
+                    path = excerpt.title.split(_ABOVE)
                     del path[len(own.title.split(_ABOVE)) - 1]
-                    passages[place] = replace(one, title=_ABOVE.join(path))
+                    passages[place] = replace(excerpt, title=_ABOVE.join(path))
                 else:
-                    passages[place] = replace(one, text=pair.second)
+                    passages[place] = replace(excerpt, text=pair.second)
             text = pair.first.rpartition(_ABOVE)[2] if kind == "title" else pair.first
-            found.append(Query(text, frozenset(excerpts[place].id for place in places), kind))
-    return passages, found
+            queries.append(Query(text, frozenset(excerpts[place].id for place in places), kind))
+    return passages, queries
 
 
-def sampled(
-    paths: Sequence[Path], splitting: Splitting, most: int, seed: int = 1, progress: Progress | None = None
-) -> tuple[list[Excerpt], int]:
+def sampled(paths: Sequence[Path], splitting: Splitting, most: int, seed: int = 1) -> tuple[list[Excerpt], int]:
     """Read passages, and return some of them, those below one title or in one file together, and how many there are.
 
     Args:
@@ -212,15 +205,14 @@ def sampled(
             held += len(run)
         while held > 2 * most and len(kept) > 1:
             share /= 2
-            kept = [one for one in kept if one[0] < share] or kept[:1]
+            kept = [drawn for drawn in kept if drawn[0] < share] or kept[:1]
             held = sum(len(run) for _, run in kept)
-    found: list[Excerpt] = []
-    chosen: list[int] = []
+    size, chosen = 0, list[int]()
     for i in sorted(range(len(kept)), key=lambda i: kept[i][0]):
-        if len(found) + len(kept[i][1]) <= most or not found:
-            found += kept[i][1]
+        if size + len(kept[i][1]) <= most or not chosen:
+            size += len(kept[i][1])
             chosen.append(i)
-    return [one for i in sorted(chosen) for one in kept[i][1]], total
+    return [passage for i in sorted(chosen) for passage in kept[i][1]], total
 
 
 def _runs(paths: Sequence[Path], splitting: Splitting) -> Iterator[list[Excerpt]]:
@@ -228,11 +220,15 @@ def _runs(paths: Sequence[Path], splitting: Splitting) -> Iterator[list[Excerpt]
     names: Counter[str] = Counter()
     for path in paths:
         run: list[Excerpt] = []
-        for one in splitting.read(path):
-            name = f"{path}:{one.line}" if one.id is None else str(one.id)
+        for passage in splitting.read(path):
+            name = f"{path}:{passage.line}" if passage.id is None else str(passage.id)
             names[name] += 1
             excerpt = Excerpt(
-                name if names[name] == 1 else f"{name}#{names[name]}", one.text, one.title, str(path), one.prose
+                name if names[name] == 1 else f"{name}#{names[name]}",
+                passage.text,
+                passage.title,
+                str(path),
+                passage.prose,
             )
             if run and (run[-1].title != excerpt.title or len(run) == RUN):
                 yield run

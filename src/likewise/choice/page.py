@@ -33,9 +33,9 @@ def choice_page(choice: Choice) -> str:
 
 def _dots(choice: Choice) -> dict[str, Any]:
     """Return the gains over the best free system, placed for a drawing: the best first."""
-    free = next(one for one in choice.table if one.name == choice.facts["free"])
-    lows = [one.low for one in choice.table if one.low is not None]
-    highs = [one.high for one in choice.table if one.high is not None]
+    free = next(system for system in choice.table if system.name == choice.facts["free"])
+    lows = [system.low for system in choice.table if system.low is not None]
+    highs = [system.high for system in choice.table if system.high is not None]
     low, high = min([0.0, *lows]), max([0.0, *highs])
     room = 0.04 * (high - low or 1.0)
     low, high = low - room, high + room
@@ -44,20 +44,22 @@ def _dots(choice: Choice) -> dict[str, Any]:
         return round(12 + (value - low) / (high - low) * (_WIDTH - 24), 1)
 
     rows = []
-    for i, one in enumerate(choice.ranked):
-        gain = one.score - free.score
-        is_free = one is free
+    for i, system in enumerate(choice.ranked):
+        gain = system.score - free.score
+        is_free = system is free
         rows.append(
             {
-                "name": one.name,
+                "name": system.name,
                 "y": round((i + 0.72) * _ROW, 1),
                 "x": place(gain),
-                "low": place(one.low if one.low is not None else gain),
-                "high": place(one.high if one.high is not None else gain),
-                "score": f"{one.score:.1f}",
-                "gain": "the free system to beat" if is_free else f"{gain:+.1f} ({interval_of(one.low, one.high)})",
-                "chosen": one.name == choice.chosen.name,
-                "certain": one.low is not None and (one.low > 0 or (one.high or 0) < 0),
+                "low": place(system.low if system.low is not None else gain),
+                "high": place(system.high if system.high is not None else gain),
+                "score": f"{system.score:.1f}",
+                "gain": "the free system to beat"
+                if is_free
+                else f"{gain:+.1f} ({interval_of(system.low, system.high)})",
+                "chosen": system.name == choice.chosen.name,
+                "certain": system.low is not None and (system.low > 0 or (system.high or 0) < 0),
             }
         )
     ticks = [(place(value), f"{value:+g}" if value else "0") for value in _ticks(low, high)]
@@ -66,13 +68,13 @@ def _dots(choice: Choice) -> dict[str, Any]:
 
 def _times(choice: Choice) -> dict[str, Any]:
     """Return scores and milliseconds (on a scale of powers of ten), placed for a drawing."""
-    shown = [one for one in choice.table if one.milliseconds]
+    shown = [system for system in choice.table if system.milliseconds]
     if not shown:
         return {}
-    logs = [math.log10(one.milliseconds or 1.0) for one in shown]
+    logs = [math.log10(system.milliseconds or 1.0) for system in shown]
     left, right = math.floor(min(logs)), math.ceil(max(logs) + 1e-9)
     right = max(right, left + 1)
-    scores = [one.score for one in shown]
+    scores = [system.score for system in shown]
     low, high = min(scores), max(scores)
     room = 0.1 * (high - low or 1.0)
     low, high = low - room, high + room
@@ -83,17 +85,17 @@ def _times(choice: Choice) -> dict[str, Any]:
     def up(score: float) -> float:
         return round(_TALL - 40 - (score - low) / (high - low) * (_TALL - 60), 1)
 
-    order = {one.name: i for i, one in enumerate(choice.ranked, start=1)}
+    order = {system.name: i for i, system in enumerate(choice.ranked, start=1)}
     points = [
         {
-            "name": one.name,
-            "number": order[one.name],
+            "name": system.name,
+            "number": order[system.name],
             "x": across(log),
-            "y": up(one.score),
-            "said": f"{one.name}: {one.score:.1f}, {one.milliseconds:.1f} ms",
-            "chosen": one.name == choice.chosen.name,
+            "y": up(system.score),
+            "said": f"{system.name}: {system.score:.1f}, {system.milliseconds:.1f} ms",
+            "chosen": system.name == choice.chosen.name,
         }
-        for one, log in zip(shown, logs, strict=True)
+        for system, log in zip(shown, logs, strict=True)
     ]
     across_ticks = [(across(log), f"{10.0**log:g} ms") for log in range(left, right + 1)]
     up_ticks = [(up(value), f"{value:g}") for value in _ticks(low, high)]

@@ -69,9 +69,9 @@ class System:
 
     def cells(self, written: bool, judged: bool) -> list[str]:
         """Return its row of a table: `COLUMNS`, then `WRITTEN_COLUMNS` and `JUDGED_COLUMNS` if there are such."""
-        megabytes = [None if one is None else one / 1e6 for one in (self.index_bytes, self.model_bytes)]
+        megabytes = [None if value is None else value / 1e6 for value in (self.index_bytes, self.model_bytes)]
         cells = [self.name, number(self.score), interval_of(self.low, self.high), _short(self.milliseconds)]
-        cells += [_short(one) for one in (self.passages_a_second, *megabytes)]
+        cells += [_short(value) for value in (self.passages_a_second, *megabytes)]
         cells += [number(self.written)] if written else []
         return [*cells, *([number(self.judged), interval_of(self.judged_low, self.judged_high)] if judged else [])]
 
@@ -117,7 +117,7 @@ class Choice:
     @property
     def ranked(self) -> list[System]:
         """All systems, the best first."""
-        return sorted(self.table, key=lambda one: -one.score)
+        return sorted(self.table, key=lambda system: -system.score)
 
     @property
     def columns(self) -> list[str]:
@@ -127,27 +127,27 @@ class Choice:
     @property
     def written(self) -> bool:
         """True if there are written queries."""
-        return any(one.written is not None for one in self.table)
+        return any(system.written is not None for system in self.table)
 
     @property
     def judged(self) -> bool:
         """True if judgements were given."""
-        return any(one.judged is not None for one in self.table)
+        return any(system.judged is not None for system in self.table)
 
     @property
     def rows(self) -> list[list[str]]:
         """The cells of all systems, the best first, in the order of `columns`."""
-        return [one.cells(self.written, self.judged) for one in self.ranked]
+        return [system.cells(self.written, self.judged) for system in self.ranked]
 
     @property
     def model(self) -> str:
         """The base to use; of a search by words alone the first one, as every index has vectors."""
-        return self.chosen.model or next((one.model for one in self.table if one.model), "")
+        return self.chosen.model or next((system.model for system in self.table if system.model), "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {
-            "table": [one.to_dict() for one in self.table],
+            "table": [system.to_dict() for system in self.table],
             "chosen": self.chosen.name,
             "model": self.model,
             "best": self.best.to_dict(),
@@ -157,11 +157,11 @@ class Choice:
         }
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any], folder: Path | None = None) -> Choice:
+    def from_dict(cls, content: Mapping[str, Any], folder: Path | None = None) -> Choice:
         """Return the choice that `to_dict` wrote."""
-        table = [System(**{**one, "pipeline": Pipeline(**one["pipeline"])}) for one in found["table"]]
-        chosen = next(one for one in table if one.name == found["chosen"])
-        return cls(table, chosen, found["reason"], found["judgement"], found["facts"], folder)
+        table = [System(**{**system, "pipeline": Pipeline(**system["pipeline"])}) for system in content["table"]]
+        chosen = next(system for system in table if system.name == content["chosen"])
+        return cls(table, chosen, content["reason"], content["judgement"], content["facts"], folder)
 
     def save(self, folder: str | Path) -> Path:
         """Write the page, and all figures as JSON, to a folder; return the page."""
@@ -185,8 +185,8 @@ def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequ
         judged: the same for the judged queries; empty without judgements.
     """
     free = best_free(systems)
-    found = []
-    for i, one in enumerate(systems):
+    changed = []
+    for i, system in enumerate(systems):
         changes: dict[str, Any] = {}
         if i != free:
             changes["low"], changes["high"] = gain_interval(each[i] - each[free])
@@ -194,13 +194,13 @@ def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequ
             changes["judged"] = float(judged[i].mean())
             if i != free:
                 changes["judged_low"], changes["judged_high"] = gain_interval(judged[i] - judged[free])
-        found.append(replace(one, **changes))
-    return found
+        changed.append(replace(system, **changes))
+    return changed
 
 
 def best_free(systems: Sequence[System]) -> int:
     """Return the place of the best free system."""
-    return max((i for i, one in enumerate(systems) if one.free), key=lambda i: systems[i].score)
+    return max((i for i, system in enumerate(systems) if system.free), key=lambda i: systems[i].score)
 
 
 def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -> tuple[System, str]:
@@ -215,7 +215,7 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
         usual: the place of what `likewise search` does by default, with the first base.
     """
     own, free = systems[usual], systems[best_free(systems)]
-    others = [i for i, one in enumerate(systems) if i != usual and not one.learnt]
+    others = [i for i, system in enumerate(systems) if i != usual and not system.learnt]
     gains = {i: gain_interval(each[i] - each[usual]) for i in others}
     if better := [i for i, (low, _) in gains.items() if low > 0]:
         place = max(better, key=lambda i: systems[i].score)
@@ -232,14 +232,14 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
 
 def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
     """Say whether judgements agree with the choice, and how much so few of them can show."""
-    found = [one.judged for one in systems if one.judged is not None]
-    if not found or chosen.judged is None:
+    scores = [system.judged for system in systems if system.judged is not None]
+    if not scores or chosen.judged is None:
         return ""
-    best = max((one for one in systems if one.judged is not None), key=lambda one: one.judged or 0.0)
+    best = max((system for system in systems if system.judged is not None), key=lambda system: system.judged or 0.0)
     widths = [
-        (one.judged_high - one.judged_low) / 2
-        for one in systems
-        if one.judged_low is not None and one.judged_high is not None
+        (system.judged_high - system.judged_low) / 2
+        for system in systems
+        if system.judged_low is not None and system.judged_high is not None
     ]
     lost = (best.judged or 0.0) - chosen.judged
     said = (

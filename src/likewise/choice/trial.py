@@ -15,6 +15,8 @@ import numpy as np
 
 from likewise.choice.held_out import HeldOut
 from likewise.corpus.corpus_options import CorpusOptions
+from likewise.evaluation.bootstrap import sampled_scores
+from likewise.evaluation.task import Items
 from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
@@ -23,6 +25,7 @@ from likewise.searching.search_index import Index, Mode
 
 DEPTH = 10
 """Passages of a search that count."""
+_DRAWS = 10_000  # samples of the bootstrap
 
 
 @dataclass(frozen=True)
@@ -70,19 +73,19 @@ def measure(opened: Index, held: HeldOut, way: Way, progress: Progress, what: st
     Raises:
         Stopped: a stop was asked for.
     """
-    each, found, seconds = [], [], []
+    each, ids_found, seconds = [], [], []
     with orderly_stop(progress) as stop, progress.bar(what, len(held.queries)) as bar:
         for query in held.queries:
             begun = time.perf_counter()
             hits = opened.search(query.text, DEPTH, mode=way.mode, mark=False, pipeline=way.pipeline)
             seconds.append(time.perf_counter() - begun)
             ids = list(dict.fromkeys(hit.metadata["_id"] for hit in hits))
-            rank = next((i for i, one in enumerate(ids) if one in query.own), None)
+            rank = next((i for i, name in enumerate(ids) if name in query.own), None)
             each.append(discounted(rank))
-            found.append(ids)
+            ids_found.append(ids)
             bar.advance()
             stop.check(f"after {bar.done:,} of {len(held.queries):,} queries")
-    return Measured(np.array(each), found, np.array(seconds))
+    return Measured(np.array(each), ids_found, np.array(seconds))
 
 
 def discounted(rank: int | None) -> float:
@@ -94,20 +97,14 @@ def discounted(rank: int | None) -> float:
     return 0.0 if rank is None or rank >= DEPTH else float(100 / np.log2(rank + 2))
 
 
-def gain_interval(gains: np.ndarray, sure: float = 0.95, draws: int = 10_000, seed: int = 0) -> tuple[float, float]:
-    """Return the interval of a mean gain, by samples of the queries with replacement (a paired bootstrap).
+def gain_interval(gains: np.ndarray) -> tuple[float, float]:
+    """Return the 95% interval of a mean gain, by samples of the queries with replacement (a paired bootstrap).
 
     Args:
-        sure: the share of the samples that are in it.
         gains: (Q,) of each query.
 
-    >>> gain_interval(np.ones(20))
-    (1.0, 1.0)
+    >>> gain_interval(np.zeros(20))
+    (0.0, 0.0)
     """
-    rng, means = np.random.default_rng(seed), np.empty(draws)
-    step = max(1, 2**22 // max(1, len(gains)))
-    for start in range(0, draws, step):
-        rows = rng.integers(0, len(gains), (min(step, draws - start), len(gains)))
-        means[start : start + step] = gains[rows].mean(axis=1)
-    low, high = np.quantile(means, [(1 - sure) / 2, (1 + sure) / 2])
+    low, high = np.quantile(sampled_scores("queries", [Items(gains / 100)], _DRAWS), (0.025, 0.975))
     return float(low), float(high)

@@ -10,19 +10,9 @@ import typer
 
 import likewise
 import likewise.context as stages
+from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.shared_options import (
-    DataOption,
-    KeepCheckpointsOption,
-    OverwriteOption,
-    PresetOption,
-    QuietOption,
-    ReplaceOption,
-    ResumeOption,
-    given,
-    with_config,
-    with_options,
-)
+from likewise.cli.shared_options import ReplaceOption, with_config, with_options
 from likewise.cli.train import show_outcome, summary
 from likewise.context.stage_options import SURROGATE
 from likewise.errors import counted
@@ -145,8 +135,8 @@ def score(
     from likewise.context.origin import WEIGHTS
     from likewise.runs.results import check_results, written_result
 
-    given = sum((bool(sentences), pairs is not None, task is not None))
-    if given != 1 or (sentences and len(sentences) != 2):
+    asked_for = sum((bool(sentences), pairs is not None, task is not None))
+    if asked_for != 1 or (sentences and len(sentences) != 2):
         raise stages.ContextError("give two sentences, or --pairs FILE, or --task NAME")
     if choose and task is None:
         raise stages.ContextError("--choose needs rated pairs: give --task sts-b-dev")
@@ -193,13 +183,13 @@ def score(
 
 def _show_deciding(contexts: list[Any]) -> None:
     """Print the contexts that add most to a similarity, and those that take off most."""
-    shown = contexts[:_SHOWN] + [one for one in contexts[_SHOWN:][-_SHOWN:] if one.part < 0]
+    shown = contexts[:_SHOWN] + [context for context in contexts[_SHOWN:][-_SHOWN:] if context.part < 0]
     typer.echo("adds     first   second  fit this context, [...] is the gap")
-    for one in shown:
+    for context in shown:
         # The ends that are far from the gap are cut off.
-        left = textwrap.shorten(one.left[::-1], _SIDE, placeholder="...")[::-1]
-        right = textwrap.shorten(one.right, _SIDE, placeholder="...")
-        typer.echo(f"{one.part:+.4f}  {one.fits[0]:+.2f}   {one.fits[1]:+.2f}   {left} [...] {right}")
+        left = textwrap.shorten(context.left[::-1], _SIDE, placeholder="...")[::-1]
+        right = textwrap.shorten(context.right, _SIDE, placeholder="...")
+        typer.echo(f"{context.part:+.4f}  {context.fits[0]:+.2f}   {context.fits[1]:+.2f}   {left} [...] {right}")
     if len(contexts) > len(shown):
         typer.echo(f"and {counted(len(contexts) - len(shown), 'other context')}")
 
@@ -238,45 +228,24 @@ def harvest(
         )
 
 
-@with_config()
+@with_config
 @with_options("options", SURROGATE.options())
-def _distill(
-    *,
-    harvest: Annotated[Optional[str], typer.Option(help="The folder that `likewise context harvest` wrote.")] = None,
-    work: Annotated[
-        Optional[str],
-        typer.Option(help="In place of a harvest, the workspace whose profiles are learnt (--preset profiles)."),
-    ] = None,
-    base: Annotated[
-        str,
-        typer.Option(help='A Hugging Face name, a folder, or bundled:NAME; with pooling "own" any saved encoder.'),
-    ] = "bundled:minilm",
-    out: Annotated[
-        str,
-        typer.Option(
-            help="The folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder."
-        ),
-    ],
-    preset: PresetOption = None,
-    seed: Annotated[int, typer.Option(help="Fixes batches, dropout and the cross-encoder's first weights.")] = 1,
-    data: DataOption = None,
-    resume: ResumeOption = False,
-    overwrite: OverwriteOption = False,
-    keep_checkpoints: KeepCheckpointsOption = False,
-    quiet: QuietOption = False,
-    options: Any,
-) -> None:
-    arguments = given(locals())
-    _show_surrogate(likewise.distill(**arguments.pop("options"), **arguments), quiet)
+@with_function(
+    "context/surrogate.py:distill",
+    texts={
+        "harvest": "The folder that `likewise context harvest` wrote.",
+        "work": "In place of a harvest, the workspace whose profiles are learnt (--preset profiles).",
+        "base": 'A Hugging Face name, a folder, or bundled:NAME; with pooling "own" any saved encoder.',
+    },
+)
+def _distill(arguments: dict[str, Any]) -> None:
+    result = likewise.distill(**arguments)
+    show_outcome(result, arguments["quiet"])
+    if not arguments["quiet"] and (test := result.record.get("test")):
+        typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the harvest's own scale)")
 
 
 _distill.__doc__ = summary(SURROGATE)
-
-
-def _show_surrogate(result: Any, quiet: bool) -> None:
-    show_outcome(result, quiet)
-    if not quiet and (test := result.record.get("test")):
-        typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the harvest's own scale)")
 
 
 def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, str]], Any]:

@@ -100,8 +100,8 @@ def get(
     from likewise.runs.progress import Progress
 
     folder = out or data_folder()
-    given = {path.name: path for path in files or []}
-    states = get_data(name, folder, files=given, overwrite=overwrite, progress=Progress())
+    copies = {path.name: path for path in files or []}
+    states = get_data(name, folder, files=copies, overwrite=overwrite, progress=Progress())
     for file, state in states.items():
         typer.echo(f"{file.path}: {_STATES[state]}")
         for path in file.made:

@@ -6,11 +6,11 @@ import csv
 import io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -40,8 +40,7 @@ _OWN = {"arccse", "cls", "contexts", "demo.html", "gclsr", "sncse", "surrogate",
 """The names in the folder of a demonstration."""
 
 
-@dataclass(frozen=True)
-class DemoSettings:
+class DemoSettings(NamedTuple):
     """What the demonstration starts from and how long each system trains: chosen to fit the time, tuned on nothing.
 
     Attributes:
@@ -51,24 +50,14 @@ class DemoSettings:
     base: str = "bundled:minilm"
     words: str = "bundled:glove"
     corpus: Any = "bundled:wiki-sample"
-    arccse: Mapping[str, Any] = field(
-        default_factory=lambda: {"pooling": "cls", "max_steps": 30, "triplet_limit": 8, "select_by": "last"}
-    )
-    sncse: Mapping[str, Any] = field(
-        default_factory=lambda: {"preset": "negation", "max_steps": 80, "distil_steps": 40, "batch_size": 32}
-    )
-    gclsr: Mapping[str, Any] = field(
-        default_factory=lambda: {
-            "sentences": 4096,
-            "batch_size": 256,
-            "filters": 100,
-            "epochs": 3,
-            "warmup_epochs": 1,
-            "select_by": "last",
-        }
-    )
+    arccse: Mapping[str, Any] = {"pooling": "cls", "max_steps": 30, "triplet_limit": 8, "select_by": "last"}
+    sncse: Mapping[str, Any] = {"preset": "negation", "max_steps": 80, "distil_steps": 40, "batch_size": 32}
+    gclsr: Mapping[str, Any] = {
+        **{"sentences": 4096, "batch_size": 256, "filters": 100, "epochs": 3, "warmup_epochs": 1},
+        "select_by": "last",
+    }
     context_words: int = 40_000
-    surrogate: Mapping[str, Any] = field(default_factory=lambda: {"preset": "profiles", "max_steps": 16})
+    surrogate: Mapping[str, Any] = {"preset": "profiles", "max_steps": 16}
     weaknesses: int = 0
     seconds: tuple[int, ...] = (40, 100, 25, 60, 25)
 
@@ -120,7 +109,7 @@ class DemoItems:
             np.asarray(encode(texts), dtype=np.float64) for texts in (self.sentences, self.paraphrases, self.opposites)
         )
         own, same, opposite = (
-            one / np.maximum(np.linalg.norm(one, axis=1)[:, None], 1e-12) for one in (own, same, opposite)
+            vectors / np.maximum(np.linalg.norm(vectors, axis=1)[:, None], 1e-12) for vectors in (own, same, opposite)
         )
         nearer = (own * same).sum(axis=1) > (own * opposite).sum(axis=1)
         return {NEARER: nearer, NEAREST: (own @ same.T).argmax(axis=1) == np.arange(len(own))}
@@ -206,8 +195,7 @@ def _both(items: DemoItems, before: Any, after: Any) -> Iterator[dict[str, np.nd
     return (items.by_vectors(likewise.load(model).encode) for model in (before, after))
 
 
-@dataclass(frozen=True)
-class Searched:
+class Searched(NamedTuple):
     """A query and its first hits, by a plain hybrid and by the search of this library."""
 
     kind: str
@@ -221,7 +209,10 @@ def searches(out: Path, settings: DemoSettings) -> list[Searched]:
     from likewise.corpus.weaknesses import read_weaknesses
 
     listed = read_weaknesses()[: settings.weaknesses or None]
-    rows = [{"id": f"CWE-{one.id}", "title": one.name, "text": " ".join(one.described)} for one in listed]
+    rows = [
+        {"id": f"CWE-{weakness.id}", "title": weakness.name, "text": " ".join(weakness.described)}
+        for weakness in listed
+    ]
     index = likewise.index(rows, model=settings.base, out=out / "weaknesses.index")
     searched = []
     for kind, query in _SEARCHES:
@@ -280,7 +271,7 @@ def show(out: Path, settings: DemoSettings) -> None:
     for searched in hits:
         console.rule(f"Search, {searched.kind}: {searched.query}")
         pairs = zip(searched.plain, searched.own, strict=True)
-        console.print(table_of(("plain hybrid", "this search"), [(one[0], other[0]) for one, other in pairs]))
+        console.print(table_of(("plain hybrid", "this search"), [(plain[0], other[0]) for plain, other in pairs]))
     verdicts = {"base": next(row.before for row in rows if row.system == "sncse" and row.measure == NEARER)}
     verdicts |= {row.system: row.after for row in rows if row.measure == NEARER}
     shown = range(0, len(items.sentences), max(1, len(items.sentences) // _EXAMPLES))

@@ -40,7 +40,7 @@ class PanelCommand(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the presets and the options, panel by panel."""
         panels: dict[str, list[Any]] = {}
-        options = [one for one in self.get_params(ctx) if one.get_help_record(ctx)]
+        options = [option for option in self.get_params(ctx) if option.get_help_record(ctx)]
         for option in options:
             kind = "Arguments" if option.param_type_name == "argument" else "Options"
             panel = getattr(option, "rich_help_panel", None) if len(options) > FEW else None

@@ -4,30 +4,14 @@ import json as plain_json
 import sys
 import unicodedata
 from contextlib import suppress
-from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
 
 import likewise
+from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
-from likewise.cli.shared_options import (
-    WHOLE_TEXTS,
-    EngineOption,
-    LanguageOption,
-    OverwriteOption,
-    PrecisionOption,
-    Precisions,
-    QuietOption,
-    ResumeOption,
-    WorkersOption,
-    end_partial,
-    flag,
-    given,
-    with_corpus,
-    with_options,
-)
+from likewise.cli.shared_options import WHOLE_TEXTS, Precisions, end_partial, flag, with_corpus, with_options
 from likewise.errors import counted, printable
 from likewise.serving.serve_options import ServeOptions
 
@@ -36,85 +20,40 @@ _TOLD = 5
 
 @typed
 @with_corpus(without=WHOLE_TEXTS)
-def index(
-    *,
-    texts: Annotated[
-        list[Path],
-        Argument(
-            help="Files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki dumps. Of a "
-            "folder, hidden files and other formats are left out."
-        ),
-    ],
-    model: Annotated[
-        Optional[str],
-        Option(
-            help="A model's folder, its hub name, bundled:minilm or bundled:mpnet; by default the model of the index."
-        ),
-    ] = None,
-    out: Annotated[str, Option(help="The folder of the index.")],
-    words: Annotated[
-        Optional[int], Option(help="Most words in a passage; by default 180, or fewer if the model reads less.")
-    ] = None,
-    metadata: Annotated[
-        Optional[list[str]],
-        Option(
-            help="Fields of rows to keep with their passages, for filters; by default all whose values are numbers, "
-            "short texts, or true or false."
-        ),
-    ] = None,
-    language: LanguageOption = "English",
-    keep: Annotated[bool, flag("--keep", "Keep the passages of files and texts that are not named.")] = False,
-    approximate: Annotated[
-        int, Option(help="With this many passages or more, the index of the vectors is an approximate one.")
-    ] = 200_000,
-    pipeline: Annotated[
-        Optional[str],
-        Option(
-            help="What a search does: options of a Pipeline, or a TOML file with them; by default that of the index, "
-            "or the weights measured in docs/guides/search.md."
-        ),
-    ] = None,
-    vectors_from: Annotated[
-        Optional[str],
-        Option(
-            help="Another index by the same model, such as one that choose has made: the vectors of texts that it "
-            "holds are taken from it."
-        ),
-    ] = None,
-    engine: EngineOption = "auto",
-    precision: Annotated[
-        Optional[Precisions],
-        Option(
-            help="Precision of the passages' vectors; by default that of the index, and fp32 for a new index. close "
-            "takes bfloat16 if the cosine of each vector with that in float32 stays above 0.999."
-        ),
-    ] = None,
-    on: Annotated[
-        Optional[str],
-        Option(help="'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes."),
-    ] = None,
-    workers: WorkersOption = None,
-    quiet: QuietOption = False,
-    resume: ResumeOption = False,
-    overwrite: OverwriteOption = False,
-    corpus_options: Any,
-) -> None:
+@with_function(
+    "searching/index_update.py:index",
+    arguments=["texts"],
+    kinds={"precision": Precisions},
+    texts={
+        "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; by default the model of the index.",
+        "metadata": "Fields of rows to keep with their passages, for filters; by default all whose values are numbers, "
+        "short texts, or true or false.",
+        "approximate": "With this many passages or more, the index of the vectors is an approximate one.",
+        "pipeline": "What a search does: options of a Pipeline, or a TOML file with them; by default that of the "
+        "index, or the weights measured in docs/guides/search.md.",
+        "precision": "Precision of the passages' vectors; by default that of the index, and fp32 for a new index. "
+        "close takes bfloat16 if the cosine of each vector with that in float32 stays above 0.999.",
+    },
+)
+def index(arguments: dict[str, Any]) -> None:
     """Index your own text for search, or bring an index up to date."""
-    found = likewise.index(**given(locals()))
-    if not quiet:
-        _show_indexed(found)
-    end_partial(bool(found.unread))
+    indexed = likewise.index(**arguments)
+    if not arguments["quiet"]:
+        _show_indexed(indexed)
+    end_partial(bool(indexed.unread))
 
 
-def _show_indexed(found: Any) -> None:
+def _show_indexed(indexed: Any) -> None:
     """Print what was done, and the first lines on what was left out."""
-    there = f"{counted(found.passages, 'passage')} of {counted(found.files, 'file')}"
-    if found.encoded or found.added or found.removed:
-        there += f": {found.encoded:,} encoded now, {counted(found.added, 'file')} added, {found.removed:,} removed"
+    there = f"{counted(indexed.passages, 'passage')} of {counted(indexed.files, 'file')}"
+    if indexed.encoded or indexed.added or indexed.removed:
+        there += (
+            f": {indexed.encoded:,} encoded now, {counted(indexed.added, 'file')} added, {indexed.removed:,} removed"
+        )
     else:
         there += ": already finished, nothing done"
     typer.echo(there)
-    reasons = [*found.unread, *(reason for reason in found.skipped if reason not in found.unread)]
+    reasons = [*indexed.unread, *(reason for reason in indexed.skipped if reason not in indexed.unread)]
     for reason in reasons[:_TOLD]:
         what = "reading" if ": read as " in reason or ", and read as " in reason else "skipped"
         typer.echo(f"{what}: {printable(reason)}", err=True)
@@ -123,140 +62,56 @@ def _show_indexed(found: Any) -> None:
 
 
 @typed
+@with_function(
+    "searching/search_index.py:search",
+    arguments=["index", "query"],
+    names={"k": "-k"},
+    texts={
+        "index": "The folder of the index.",
+        "query": "A question, a sentence, or words. A phrase in quotes must stand in a passage, and a word behind a "
+        "hyphen, as in 'pump -gas', must not.",
+        "by": "'document' shows each document once, with its best passage: a row, an article or a file.",
+        "where": 'A condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND '
+        "file LIKE '%.md'\". A date is the whole day: \"day <= '2024-05-01'\"; a list has a member: \"tags = 'a'\".",
+        "model": "A model to use instead of the index's own, for example if that has moved.",
+        "pipeline": 'Options of a Pipeline in place of the index\'s, such as {"neighbours": 0}, or a TOML file with '
+        "them.",
+    },
+)
 def search(
+    arguments: dict[str, Any],
     *,
-    index: Annotated[str, Argument(help="The folder of the index.")],
-    query: Annotated[
-        str,
-        Argument(
-            help="A question, a sentence, or words. A phrase in quotes must stand in a passage, and a word behind a "
-            "hyphen, as in 'pump -gas', must not."
-        ),
-    ],
-    k: Annotated[int, Option("-k", help="The number of passages, or documents, to find.")] = 10,
-    offset: Annotated[int, Option(help="How many of the best are passed over, for further pages.")] = 0,
-    by: Annotated[
-        str, Option(help="'document' shows each document once, with its best passage: a row, an article or a file.")
-    ] = "passage",
-    vectors_only: Annotated[bool, flag("--vectors-only", "Search by meaning alone, not also by words.")] = False,
-    words_only: Annotated[bool, flag("--words-only", "Search by words alone (BM25); the model is not loaded.")] = False,
-    where: Annotated[
-        Optional[str],
-        Option(
-            help='A condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND '
-            "file LIKE '%.md'\". A date is the whole day: \"day <= '2024-05-01'\"; a list has a member: \"tags = 'a'\"."
-        ),
-    ] = None,
-    model: Annotated[
-        Optional[str],
-        Option(help="A model to use instead of the index's own, for example if that has moved."),
-    ] = None,
-    pipeline: Annotated[
-        Optional[str],
-        Option(
-            help='Options of a Pipeline in place of the index\'s, such as {"neighbours": 0}, or a TOML file with them.'
-        ),
-    ] = None,
-    reranker: Annotated[
-        Optional[str],
-        Option(help="A cross-encoder, by its folder or hub name, that puts the first passages in order."),
-    ] = None,
     json: Annotated[
         bool, flag("--json", "Print the hits with all their fields, and what was made of the query.")
     ] = False,
     explain: Annotated[bool, flag("--explain", "Show what each part of the search gave each hit.")] = False,
 ) -> None:
     """Find the passages of an index that fit a query best."""
-    hits = likewise.search(
-        index,
-        query,
-        k,
-        offset=offset,
-        by=by,  # type: ignore[arg-type]  # checked there
-        vectors_only=vectors_only,
-        words_only=words_only,
-        where=where,
-        model=model,
-        pipeline=pipeline,
-        reranker=reranker,
-    )
+    hits = likewise.search(**arguments)
     if json:
         print_json(hits.to_dict())
     else:
-        print_hits(hits, explain, offset)
+        print_hits(hits, explain, arguments["offset"])
 
 
 @typed
 @with_options("options", ServeOptions())
-def serve(
-    *,
-    models: Annotated[
-        list[str],
-        Argument(
-            help="Folders, hub names or bundled:minilm; NAME=MODEL gives a name, otherwise it is that of the folder."
-        ),
-    ],
-    index: Annotated[
-        Optional[list[str]],
-        Option(
-            help="Indexes to search; each was made by one of the models. NAME=FOLDER gives a name, otherwise it is "
-            "that of the folder."
-        ),
-    ] = None,
-    reranker: Annotated[
-        Optional[str],
-        Option(
-            help="A cross-encoder, by its folder or hub name, for the requests to rerank; without one, they are "
-            "answered by the tokens of a model."
-        ),
-    ] = None,
-    host: Annotated[
-        str, Option(help="The address to listen on; 0.0.0.0 is every address of this machine.")
-    ] = "127.0.0.1",
-    port: Annotated[int, Option(help="The port to listen on; 0 takes a free one.")] = 8080,
-    api_key_file: Annotated[
-        Optional[str], Option(help="A file with an API key on each line; a request must come with one of them.")
-    ] = None,
-    cors: Annotated[
-        Optional[list[str]],
-        Option(help="Origins whose pages may call the service, such as https://example.org."),
-    ] = None,
-    allowed_host: Annotated[
-        Optional[list[str]],
-        Option(
-            help="Host names that requests may use for the service, besides host, localhost and IP addresses; * for "
-            "any. Other names are refused, so that no web page can reach the service through a name of its own."
-        ),
-    ] = None,
-    engine: EngineOption = "auto",
-    precision: PrecisionOption = "fp32",
-    quiet: QuietOption = False,
-    options: Any,
-) -> None:
+@with_function("serving/start.py:serve", arguments=["models"])
+def serve(arguments: dict[str, Any]) -> None:
     """Serve models and indexes over HTTP, with OpenAI's API for embeddings, until the process is stopped."""
-    arguments = given(locals())
-    likewise.serve(**arguments.pop("options"), **arguments)
+    likewise.serve(**arguments)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, with escapes for signs that a terminal obeys or the output's encoding does not have."""
-    text = plain_json.dumps(value, ensure_ascii=False, indent=2)
     encoding = sys.stdout.encoding or "utf-8"
-    typer.echo("".join(sign if sign == "\n" or _is_shown(sign, encoding) else _escaped(sign) for sign in text))
 
+    def shown(sign: str) -> str:
+        if sign.isascii() or (unicodedata.category(sign) != "Cc" and sign.encode(encoding, "ignore")):
+            return sign
+        return plain_json.dumps(sign)[1:-1]
 
-def _is_shown(sign: str, encoding: str) -> bool:
-    if sign.isascii():
-        return True
-    try:
-        sign.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return unicodedata.category(sign) != "Cc"
-
-
-def _escaped(sign: str) -> str:
-    return plain_json.dumps(sign)[1:-1]
+    typer.echo("".join(map(shown, plain_json.dumps(value, ensure_ascii=False, indent=2))))
 
 
 def print_hits(hits: Any, explain: bool = False, offset: int = 0) -> None:

@@ -26,10 +26,8 @@ def flag(name: str, help: str, **settings: Any) -> Any:
 
 
 ModelArgument = Annotated[str, Argument(help="A model's folder, its hub name, bundled:minilm or bundled:mpnet.")]
-BaseOption = Annotated[str, Option(help="A Hugging Face name, a folder, bundled:minilm or bundled:mpnet.")]
+BASE = "A Hugging Face name, a folder, bundled:minilm or bundled:mpnet."
 CORPUS = "Text: a file, a folder, a glob or bundled:wiki-sample; repeatable."
-CorpusOption = Annotated[list[Path], Option(help=CORPUS)]
-ModelFolderOption = Annotated[str, Option(help="The folder that becomes the model.")]
 PresetOption = Annotated[Optional[str], Option(help="A named set of options; the first by default.")]
 DataOption = Annotated[
     Optional[str],
@@ -106,8 +104,8 @@ def with_options(
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(function, eval_str=True)
-        others = [one for name, one in signature.parameters.items() if name != parameter]
-        left = {*without, *(one.name for one in others)}
+        others = [other for name, other in signature.parameters.items() if name != parameter]
+        left = {*without, *(other.name for other in others)}
         fields = {name: field for name, field in _own_first(type(options)).items() if name not in left}
 
         def called(**values: Any) -> None:
@@ -124,7 +122,7 @@ def with_options(
             _parameter(name, Optional[field.annotation], Option(help=shown(name), rich_help_panel=panels[name]))
             for name, field in fields.items()
         ]
-        return _signed(called, function, [*others, *added])
+        return signed(called, function, [*others, *added])
 
     return decorated
 
@@ -150,34 +148,23 @@ def with_corpus(*, without: Collection[str] = ()) -> Callable[[Callable[..., Non
     return with_options("corpus_options", options, without=without, made=lambda values: options.updated(**values))
 
 
-def with_config(*, exclusive: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the option `--config`, a TOML file with any of the other options.
+def with_config(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the option `--config`, a TOML file with any of the other options."""
+    parameters = list(inspect.signature(function, eval_str=True).parameters.values())
+    # The type of each, and whether it is a list.
+    known = {parameter.name: "list[" in str(get_args(parameter.annotation)[0]) for parameter in parameters}
 
-    Args:
-        exclusive: options of which one on the command line takes the place of another one in the file.
-    """
+    def called(config: Path | None, **values: Any) -> None:
+        function(**values)
 
-    def decorated(function: Callable[..., None]) -> Callable[..., None]:
-        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-        # The type of each, and whether it is a list.
-        known = {one.name: "list[" in str(get_args(one.annotation)[0]) for one in parameters}
+    def read(ctx: typer.Context, path: Optional[Path]) -> Optional[Path]:
+        if path is not None:
+            ctx.default_map = {**(ctx.default_map or {}), **_read_config(path, known)}
+        return path
 
-        def called(ctx: typer.Context, config: Path | None, **values: Any) -> None:
-            named = {name for name in exclusive if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"}
-            function(**values | dict.fromkeys({*exclusive} - named if named else (), None))
-
-        def read(ctx: typer.Context, path: Optional[Path]) -> Optional[Path]:
-            if path is not None:
-                ctx.default_map = {**(ctx.default_map or {}), **_read_config(path, known)}
-            return path
-
-        text = "A TOML file with any of these options; those on the command line take precedence."
-        shown = Option("--config", help=text, callback=read, is_eager=True, rich_help_panel=JOBS)
-        config = _parameter("config", Optional[Path], shown)
-        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-        return _signed(called, function, [context, *parameters, config])
-
-    return decorated
+    text = "A TOML file with any of these options; those on the command line take precedence."
+    shown = Option("--config", help=text, callback=read, is_eager=True, rich_help_panel=JOBS)
+    return signed(called, function, [*parameters, _parameter("config", Optional[Path], shown)])
 
 
 def _read_config(path: Path, known: Mapping[str, bool]) -> dict[str, Any]:
@@ -190,19 +177,19 @@ def _read_config(path: Path, known: Mapping[str, bool]) -> dict[str, Any]:
     entries = {name: value for name, value in entries.items() if name not in ("recipe", "objective")}
     if wrong := [name for name in entries if name not in known]:
         raise OptionError(f"{path}: {unknown_option(wrong[0], known)}")
-    return {name: [one] if known[name] and not isinstance(one, list) else one for name, one in entries.items()}
+    return {name: [value] if known[name] and not isinstance(value, list) else value for name, value in entries.items()}
 
 
 def _parameter(name: str, kind: Any, info: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, info])
 
 
-def _signed(
+def signed(
     called: Callable[..., None], function: Callable[..., None], parameters: list[inspect.Parameter]
 ) -> Callable[..., None]:
     """Give a function that stands before another one its name and help, and a signature of its own."""
     functools.update_wrapper(called, function)
-    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in parameters}
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called

@@ -1,34 +1,17 @@
 """`likewise adapt`, `train`, `finetune` and `baseline`: a command per recipe, objective and baseline."""
 
-import inspect
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Any
 
 import typer
-from typer import Argument, Option
 
 import likewise
 from likewise.adaptation.adapt_options import AdaptOptions
+from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandSections, CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
-from likewise.cli.shared_options import (
-    CORPUS,
-    BaseOption,
-    CorpusOption,
-    DataOption,
-    KeepCheckpointsOption,
-    ModelFolderOption,
-    OverwriteOption,
-    PresetOption,
-    QuietOption,
-    ResumeOption,
-    given,
-    with_config,
-    with_corpus,
-    with_options,
-)
+from likewise.cli.shared_options import BASE, CORPUS, with_config, with_corpus, with_options
 from likewise.runs.options import OptionError, read_toml
 from likewise.runs.plugins import COMPARED, not_installed
 from likewise.runs.progress import Progress
@@ -44,30 +27,19 @@ _CURE = "Stay with the base, or try fewer --max-steps, a lower --learning-rate o
 
 
 @typed
-@with_config()
+@with_config
 @with_options("options", AdaptOptions())
 @with_corpus()
-def adapt(
-    *,
-    corpus: Annotated[list[Path], Argument(help=CORPUS)],
-    base: BaseOption = "bundled:minilm",
-    out: ModelFolderOption,
-    data: DataOption = None,
-    resume: ResumeOption = False,
-    overwrite: OverwriteOption = False,
-    quiet: QuietOption = False,
-    corpus_options: Any,
-    options: Any,
-) -> None:
+@with_function("adaptation/flow.py:adapt", arguments=["corpus"], texts={"corpus": CORPUS, "base": BASE})
+def adapt(arguments: dict[str, Any]) -> None:
     """Adapt a sentence encoder to your own text, without labels."""
-    arguments = given(locals())
-    result = likewise.adapt(**arguments.pop("options"), **arguments)
-    if not quiet:
+    result = likewise.adapt(**arguments)
+    if not arguments["quiet"]:
         show_adapted(result)
-    _keep_export(out, quiet)
+    _keep_export(arguments["out"], arguments["quiet"])
 
 
-def _keep_export(folder: Path | str, quiet: bool) -> None:
+def _keep_export(folder: str, quiet: bool) -> None:
     """Export the model that a command has made to the engine that is fastest here, as `likewise.load` expects it."""
     from likewise.inference.model_export import keep_export
     from likewise.inference.tokens import SENTENCES
@@ -143,29 +115,21 @@ def _train_by(name: str) -> Any:
     recipe = find_recipe(name)
     bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or word vectors if the recipe takes them."
 
-    @with_config()
+    @with_config
     @with_options("options", recipe.options())
     @with_corpus()
-    def run(
-        *,
-        corpus: CorpusOption,
-        base: Annotated[str, Option(help=bases)] = recipe.default_base,
-        out: ModelFolderOption,
-        preset: PresetOption = None,
-        seed: Annotated[int, Option(help="Fixes batches, masks, dropout and the training head.")] = 1,
-        data: DataOption = None,
-        resume: ResumeOption = False,
-        overwrite: OverwriteOption = False,
-        keep_checkpoints: KeepCheckpointsOption = False,
-        quiet: QuietOption = False,
-        corpus_options: Any,
-        options: Any,
-    ) -> None:
-        show_outcome(_called(likewise.train, name, locals()), quiet)
+    @with_function(
+        "training/train.py:train",
+        defaults={"base": recipe.default_base},
+        texts={"corpus": CORPUS, "base": bases},
+        without=["recipe"],
+    )
+    def run(arguments: dict[str, Any]) -> None:
+        show_outcome(likewise.train(name, **arguments), arguments["quiet"])
         from likewise.runs import processes
 
         if processes.is_first():
-            _keep_export(out, quiet)
+            _keep_export(arguments["out"], arguments["quiet"])
 
     run.__doc__ = summary(recipe)
     return with_presets(command(run), recipe)
@@ -176,44 +140,27 @@ def finetune() -> CommandTable:
     """Return the commands of `likewise finetune`, one for each objective."""
     from likewise.training.objectives import OBJECTIVES
 
-    return {name: (partial(_finetune_by, one), one.summary) for name, one in OBJECTIVES.items()}
+    return {name: (partial(_finetune_by, objective), objective.summary) for name, objective in OBJECTIVES.items()}
 
 
 def _finetune_by(objective: Any) -> Any:
     """Return the command of an objective."""
-    files, own = Option("--train", help=_OBJECTIVE_ROWS[objective.name]), objective.name == "sts"
 
-    @with_config()
+    @with_config
     @with_options("options", objective.options())
-    def run(
-        *,
-        rows: Annotated[Optional[list[str]], files] = None if own else ...,  # type: ignore[assignment]
-        base: Annotated[
-            str,
-            Option(
-                help="Any model: a folder (of likewise, sentence-transformers or transformers), a name of the hub, or "
-                "bundled:NAME. Its modules are kept."
-            ),
-        ],
-        out: Annotated[
-            str,
-            Option(help="The folder that becomes the model: the base's modules with other weights, and no classifier."),
-        ],
-        dev: Annotated[
-            Optional[list[str]], Option(help="Files like those of --train that select the checkpoint.")
-        ] = None,
-        data: DataOption = None,
-        preset: PresetOption = None,
-        seed: Annotated[
-            int, Option(help="Fixes batches, dropout, the classifier's first weights, and the rows held out.")
-        ] = 1,
-        resume: ResumeOption = False,
-        overwrite: OverwriteOption = False,
-        keep_checkpoints: KeepCheckpointsOption = False,
-        quiet: QuietOption = False,
-        options: Any,
-    ) -> None:
-        show_outcome(_called(likewise.finetune, objective.name, locals()), quiet)
+    @with_function(
+        "training/finetune.py:finetune",
+        names={"rows": "--train"},
+        kinds={"rows": list[str], "dev": list[str]},
+        defaults={} if objective.name == "sts" else {"rows": ...},
+        texts={
+            "rows": _OBJECTIVE_ROWS[objective.name],
+            "dev": "Files like those of --train that select the checkpoint.",
+        },
+        without=["objective"],
+    )
+    def run(arguments: dict[str, Any]) -> None:
+        show_outcome(likewise.finetune(objective.name, **arguments), arguments["quiet"])
 
     run.__doc__ = summary(objective)
     return with_presets(command(run), objective)
@@ -232,52 +179,23 @@ def _baseline_by(name: str) -> Any:
     from likewise.baselines import find_baseline
 
     method = find_baseline(name)
-    bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors."
-    required: Any = ... if method.corpus == "required" else None
+    fitted = method.corpus != "none"
 
-    def made(values: dict[str, Any]) -> None:
-        result = _called(likewise.baseline, name, values)
-        if not values["quiet"]:
+    def run(arguments: dict[str, Any]) -> None:
+        result = likewise.baseline(name, **arguments)
+        if not arguments["quiet"]:
             typer.echo(f"model: {result.path}")
 
-    @with_config()
-    @with_options("options", method.options())
-    def run(
-        *,
-        base: Annotated[str, Option(help=bases)] = method.default_base,
-        out: ModelFolderOption,
-        overwrite: OverwriteOption = False,
-        quiet: QuietOption = False,
-        options: Any,
-    ) -> None:
-        made(locals())
-
-    @with_config()
-    @with_options("options", method.options())
-    @with_corpus()
-    def run_on_corpus(
-        *,
-        corpus: Annotated[Optional[list[Path]], Option(help=CORPUS)] = required,
-        base: Annotated[str, Option(help=bases)] = method.default_base,
-        out: ModelFolderOption,
-        seed: Annotated[int, Option(help="Fixes which sentences are drawn, and the start of the flow.")] = 1,
-        overwrite: OverwriteOption = False,
-        quiet: QuietOption = False,
-        corpus_options: Any,
-        options: Any,
-    ) -> None:
-        made(locals())
-
-    chosen = run if method.corpus == "none" else run_on_corpus
-    chosen.__doc__ = f"{method.summary} ({method.source}.)"
-    return command(chosen)
-
-
-def _called(function: Callable[..., Any], name: str, values: dict[str, Any]) -> Any:
-    """Call a function of the library, whose first argument is a name, with the options of a command."""
-    _, *parameters = inspect.signature(function).parameters
-    known = [parameter for parameter in parameters if parameter in values and parameter != "options"]
-    return function(name, **given({parameter: values[parameter] for parameter in known}), **values["options"])
+    run.__doc__ = summary(method)
+    bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors."
+    made = with_function(
+        "baselines/baseline_job.py:baseline",
+        defaults={"base": method.default_base, "corpus": ... if method.corpus == "required" else None},
+        texts={"corpus": CORPUS, "base": bases},
+        without=["name"] if fitted else ["name", "corpus", "corpus_options", "seed"],
+    )(run)
+    made = with_corpus()(made) if fitted else made
+    return command(with_config(with_options("options", method.options())(made)))
 
 
 def summary(method: Any) -> str:
@@ -297,8 +215,10 @@ def show_adapted(result: Any) -> None:
 
     from likewise.adaptation.result import COLUMNS
 
-    chosen = next((i for i, one in enumerate(result.candidates) if one.name == result.chosen), None)
-    Console(highlight=False).print(table_of(COLUMNS, [one.cells() for one in result.candidates], bold=chosen))
+    chosen = next((i for i, candidate in enumerate(result.candidates) if candidate.name == result.chosen), None)
+    Console(highlight=False).print(
+        table_of(COLUMNS, [candidate.cells() for candidate in result.candidates], bold=chosen)
+    )
     typer.echo(f"chosen: {result.chosen}, because {result.reason}")
     typer.echo(f"form: {result.form}")
     typer.echo(result.advice)

@@ -6,7 +6,7 @@ import csv
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 from likewise.clusters.near import Repeats, repeats
 from likewise.clusters.second_look import SecondLook
 from likewise.clusters.texts import KeptTexts, TextError, Unit, keep_texts, read_units
-from likewise.clusters.words import REASONS
+from likewise.clusters.words import REASONS, wording
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -157,8 +157,8 @@ def duplicates(
     targets = [out, keep_one, None if keep_one is None else left_out_path(keep_one)]
     written = [Path(target) for target in targets if target is not None]
     check_results(*written, overwrite=overwrite)
-    progress, given = Progress(quiet), given_texts(texts, corpus_options)
-    kept = keep_texts(given, model=model, engine=engine, precision=precision, progress=progress)
+    progress, source = Progress(quiet), given_texts(texts, corpus_options)
+    kept = keep_texts(source, model=model, engine=engine, precision=precision, progress=progress)
     read = {Path(file).resolve() for file in kept.files if file}
     for target in written:
         if target.resolve() in read:
@@ -169,8 +169,8 @@ def duplicates(
     sample = [kept.text(number) for number in range(min(kept.different, _SAMPLE))]
     look = SecondLook(sample, kept.encode, threshold, words)
 
-    def reason(one: int, other: int) -> str:
-        return look.reason(kept.text(one), kept.text(other))
+    def reason(text: int, other: int) -> str:
+        return look.reason(kept.text(text), kept.text(other))
 
     with orderly_stop(progress) as stop, progress.bar("comparing", kept.different) as bar:
 
@@ -184,7 +184,7 @@ def duplicates(
         with written_result(Path(out), overwrite) as path, path.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(group, ensure_ascii=False) + "\n" for group in _written(kept, repeated, result))
     if keep_one is not None:
-        _write_kept(Path(keep_one), overwrite, given, kept, repeated, result)
+        _write_kept(Path(keep_one), overwrite, source, kept, repeated, result)
     return result
 
 
@@ -210,17 +210,17 @@ def _summed(kept: KeptTexts, repeated: Repeats, threshold: float, language: str)
     def pair(text: int, other: int, cosine: float, reason: str = "") -> NearPair:
         return NearPair(kept.text(text), kept.text(other), round(float(cosine), 4), reason)
 
-    above = sorted(np.flatnonzero(near).tolist(), key=lambda one: (repeated.cosine[one], one))[:_EXAMPLES]
+    above = sorted(np.flatnonzero(near).tolist(), key=lambda text: (repeated.cosine[text], text))[:_EXAMPLES]
     close = others[(repeated.near[others] < threshold) & (repeated.near[others] >= threshold - _BELOW)]
-    below = sorted(close.tolist(), key=lambda one: (-repeated.near[one], one))[:_EXAMPLES]
+    below = sorted(close.tolist(), key=lambda text: (-repeated.near[text], text))[:_EXAMPLES]
     rejected = {text: (other, cosine, why) for text, other, cosine, why in repeated.apart if not near[text]}
     apart = sorted(rejected.items(), key=lambda item: (-item[1][1], item[0]))
     shown: list[tuple[int, tuple[int, float, str]]] = []
     for kind in REASONS:  # one of each kind before a second
-        shown += [one for one in apart if one[1][2] == kind][:2]
+        shown += [rejection for rejection in apart if rejection[1][2] == kind][:2]
     told = set(rejected)
     levels = sorted({round(threshold + step / 100, 2) for step in (-10, -5, 3, 6) if threshold + step / 100 < 1})
-    free = np.array([one not in told for one in range(kept.different)])
+    free = np.array([text not in told for text in range(kept.different)])
     return Duplicates(
         texts=kept.read,
         empty=kept.read - len(kept),
@@ -229,8 +229,8 @@ def _summed(kept: KeptTexts, repeated: Repeats, threshold: float, language: str)
         groups=tuple(map(tuple, groups)),
         language=language,
         threshold=threshold,
-        above=tuple(pair(one, repeated.of[one], repeated.cosine[one]) for one in above),
-        below=tuple(pair(one, repeated.nearest[one], repeated.near[one]) for one in below),
+        above=tuple(pair(text, repeated.of[text], repeated.cosine[text]) for text in above),
+        below=tuple(pair(text, repeated.nearest[text], repeated.near[text]) for text in below),
         apart=tuple(pair(text, other, cosine, why) for text, (other, cosine, why) in shown),
         reasons=dict(Counter(why for _, _, why in rejected.values()).most_common()),
         at_random=round(_at_random(kept.vectors), 4),
@@ -250,51 +250,44 @@ def _at_random(vectors: np.ndarray) -> float:
     return float(np.quantile((vectors[first] * vectors[second]).sum(axis=1), 0.99))
 
 
-def _written(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[dict[str, Any]]:
-    """Yield the groups as they are written."""
+def _groups(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[tuple[int, list[tuple[int, float]]]]:
+    """Yield the place of the text that is kept of each group, and the places of its duplicates with their cosines."""
     place = {position: place for place, position in enumerate(kept.position.tolist())}
     for group in result.groups:
         first, *others = (place[position] for position in group)
-        yield {
-            "kept": {"text": kept.text(int(kept.number[first])), **kept.place(first)},
-            "duplicates": [
-                {"text": kept.text(int(kept.number[other])), **kept.place(other), "cosine": cosine}
-                for other, cosine in zip(others, _cosines(kept, repeated, first, others), strict=True)
-            ],
-        }
+        yield first, [(other, round(float(repeated.cosine[kept.number[other]]), 4)) for other in others]
 
 
-def _cosines(kept: KeptTexts, repeated: Repeats, first: int, others: Sequence[int]) -> list[float]:
-    """Return the cosine of each duplicate with the text that is kept, 1 where it has the same words."""
-    numbers = kept.number[list(others)]
-    return [1.0 if number == kept.number[first] else round(float(repeated.cosine[number]), 4) for number in numbers]
+def _written(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[dict[str, Any]]:
+    """Yield the groups as they are written."""
+    for first, others in _groups(kept, repeated, result):
+        rows = [{**kept.row(other), "cosine": cosine} for other, cosine in others]
+        yield {"kept": kept.row(first), "duplicates": rows}
 
 
 def _write_kept(
-    path: Path, overwrite: bool, given: TextSource, kept: KeptTexts, repeated: Repeats, result: Duplicates
+    path: Path, overwrite: bool, source: TextSource, kept: KeptTexts, repeated: Repeats, result: Duplicates
 ) -> None:
     """Write what is left if the first of each group is kept, and beside it what is left out; both are read again."""
     reason: dict[int, dict[str, Any]] = {}
-    place = {position: place for place, position in enumerate(kept.position.tolist())}
-    for first, *others in result.groups:
-        head = place[first]
-        for other, cosine in zip(
-            others, _cosines(kept, repeated, head, [place[position] for position in others]), strict=True
-        ):
-            same = "the same words" if cosine == 1 else "says the same"
-            text = kept.text(int(kept.number[head]))
-            reason[other] = {"reason": same, "cosine": cosine, "kept": {"text": text, **kept.place(head)}}
+    for first, others in _groups(kept, repeated, result):
+        row = kept.row(first)
+        words = wording(row["text"]).order
+        for other, cosine in others:
+            same = words and wording(kept.row(other)["text"]).order == words
+            why = "the same words" if same else "says the same"
+            reason[int(kept.position[other])] = {"reason": why, "cosine": cosine, "kept": row}
     as_table = path.suffix == ".csv"
     columns: dict[str, None] = {}
-    for unit in _again(given, result) if as_table else ():
+    for unit in _again(source, result) if as_table else ():
         columns |= dict.fromkeys(_row(unit))
     with ExitStack() as stack:
-        unfinished = [stack.enter_context(written_result(one, overwrite)) for one in (path, left_out_path(path))]
-        file, left_out = (stack.enter_context(one.open("w", encoding="utf-8", newline="")) for one in unfinished)
+        paths = [stack.enter_context(written_result(target, overwrite)) for target in (path, left_out_path(path))]
+        file, left_out = (stack.enter_context(one.open("w", encoding="utf-8", newline="")) for one in paths)
         table = csv.DictWriter(file, list(columns), restval="")
         if as_table:
             table.writeheader()
-        for position, unit in enumerate(_again(given, result)):
+        for position, unit in enumerate(_again(source, result)):
             if position in reason:
                 left_out.write(_json(_row(unit) | {"left_out": reason[position]}))
             elif as_table:
@@ -313,14 +306,14 @@ def _json(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False, default=str) + "\n"
 
 
-def _again(given: TextSource, result: Duplicates) -> Iterator[Unit]:
+def _again(source: TextSource, result: Duplicates) -> Iterator[Unit]:
     """Yield the texts once more.
 
     Raises:
         TextError: they are not as many as before.
     """
     count = 0
-    for unit in read_units(given, Progress(quiet=True)):
+    for unit in read_units(source, Progress(quiet=True)):
         count += 1
         yield unit
     if count != result.texts:

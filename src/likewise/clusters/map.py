@@ -56,7 +56,7 @@ def map_page(topics: Sequence[Mapping[str, Any]], spots: Sequence[Spot], texts: 
         places.setdefault(spot.topic, []).append((spot.x, spot.y))
     labels = [[topic, *np.median(where, axis=0).round(4).tolist()] for topic, where in sorted(places.items())]
     rows = [[round(x, 4), round(y, 4), topic, text[:_SHOWN]] for x, y, topic, text in spots]
-    data = {"spots": rows, "labels": labels, "names": [one["name"] for one in topics]}
+    data = {"spots": rows, "labels": labels, "names": [topic["name"] for topic in topics]}
     # "<" would end the script where a text holds "</script>".
     shown = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
     return page_of("likewise.clusters", "map.html.j2", topics=topics, shown=len(spots), texts=texts, data=shown)

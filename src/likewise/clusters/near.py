@@ -43,7 +43,7 @@ class Repeats:
 def repeats(
     vectors: np.ndarray,
     threshold: float,
-    reason: Callable[[int, int], str] = lambda one, other: "",
+    reason: Callable[[int, int], str] = lambda text, other: "",
     *,
     seed: int = 1,
     advance: Callable[[int], None] = lambda done: None,
@@ -63,7 +63,7 @@ def repeats(
         exact: texts up to which nothing is approximate.
     """
     size = len(vectors)
-    found = Repeats(
+    result = Repeats(
         np.arange(size),
         np.ones(size, dtype=np.float32),
         np.full(size, -1),
@@ -77,13 +77,13 @@ def repeats(
         for rows, kept in kept_texts.around(begin, block):
             cosines = block[rows] @ np.asarray(vectors[kept], dtype=np.float32).T  # (B, K)
             best = cosines.argmax(axis=1)
-            _raise(found, begin + rows, kept[best], cosines[np.arange(len(rows)), best])
+            _raise(result, begin + rows, kept[best], cosines[np.arange(len(rows)), best])
             row, column = _highest(cosines, threshold)
             before.append((rows[row], kept[column], cosines[row, column]))
-        _settle(found, begin, block, before, threshold, reason)
-        kept_texts.keep(begin, found.of[begin : begin + len(block)] == np.arange(begin, begin + len(block)))
+        _settle(result, begin, block, before, threshold, reason)
+        kept_texts.keep(begin, result.of[begin : begin + len(block)] == np.arange(begin, begin + len(block)))
         advance(len(block))
-    return found
+    return result
 
 
 def _highest(cosines: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
@@ -97,14 +97,14 @@ def _highest(cosines: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndar
     return rows, columns
 
 
-def _raise(found: Repeats, rows: np.ndarray, others: np.ndarray, cosines: np.ndarray) -> None:
+def _raise(result: Repeats, rows: np.ndarray, others: np.ndarray, cosines: np.ndarray) -> None:
     """Take others as the nearest of texts where they are nearer than what was known."""
-    nearer = cosines > found.near[rows]
-    found.near[rows[nearer]], found.nearest[rows[nearer]] = cosines[nearer], others[nearer]
+    nearer = cosines > result.near[rows]
+    result.near[rows[nearer]], result.nearest[rows[nearer]] = cosines[nearer], others[nearer]
 
 
 def _settle(
-    found: Repeats,
+    result: Repeats,
     begin: int,
     block: np.ndarray,
     before: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
@@ -120,20 +120,20 @@ def _settle(
     inside = block @ block.T  # (B, B)
     for row in range(len(block)):
         mine = order[starts[row] : starts[row + 1]]
-        candidates = [(float(cosines[one]), int(others[one])) for one in mine]
+        candidates = [(float(cosines[place]), int(others[place])) for place in mine]
         earlier = np.where(kept[:row], inside[row, :row], -1.0)
-        if row and (best := int(earlier.argmax())) >= 0 and earlier[best] > found.near[begin + row]:
-            found.near[begin + row], found.nearest[begin + row] = earlier[best], begin + best
+        if row and (best := int(earlier.argmax())) >= 0 and earlier[best] > result.near[begin + row]:
+            result.near[begin + row], result.nearest[begin + row] = earlier[best], begin + best
         _, inner = _highest(earlier[None], threshold)
-        candidates += [(float(earlier[one]), begin + int(one)) for one in inner]
+        candidates += [(float(earlier[place]), begin + int(place)) for place in inner]
         told = False
         for cosine, other in sorted(candidates, key=lambda pair: (-pair[0], pair[1]))[:LOOKS]:
             if why := reason(begin + row, other):
                 if not told:
-                    found.apart.append((begin + row, other, cosine, why))
+                    result.apart.append((begin + row, other, cosine, why))
                 told = True
             else:
-                found.of[begin + row], found.cosine[begin + row] = other, cosine
+                result.of[begin + row], result.cosine[begin + row] = other, cosine
                 break
         else:
             kept[row] = True

@@ -50,17 +50,17 @@ class SecondLook:
 
     def reason(self, first: str, second: str) -> str:
         """Return one of `words.REASONS`, or "" if the texts are duplicates."""
-        one, other = wording(first), wording(second)
-        if not (one.order and other.order):
+        own, other = wording(first), wording(second)
+        if not (own.order and other.order):
             return "other words"  # of signs alone, such as an emoji: only the same signs say the same
         if not self._words:
             return ""
         known = self.language == "English" and _is_ascii(first) and _is_ascii(second)
-        if why := difference(one, other, known):
+        if why := difference(own, other, known):
             return why
-        if shared(one, other) < self._words:
+        if shared(own, other) < self._words:
             return "other words"
-        if one.order == other.order:
+        if own.order == other.order:
             return ""
         return "" if self._rest_agrees(first, second) else "the rest"
 
@@ -102,9 +102,9 @@ def _where_they_differ(first: str, second: str) -> tuple[str, str]:
     >>> _where_they_differ("a b c", "a x c")
     ('a b c', 'a x c')
     """
-    one, other = first.split(), second.split()
-    most = min(len(one), len(other))
-    begin = next((i for i in range(most) if one[i].casefold() != other[i].casefold()), most)
-    end = next((i for i in range(most - begin) if one[-1 - i].casefold() != other[-1 - i].casefold()), most - begin)
+    own, other = first.split(), second.split()
+    most = min(len(own), len(other))
+    begin = next((i for i in range(most) if own[i].casefold() != other[i].casefold()), most)
+    end = next((i for i in range(most - begin) if own[-1 - i].casefold() != other[-1 - i].casefold()), most - begin)
     begin, end = max(0, begin - _AROUND), max(0, end - _AROUND)
-    return " ".join(one[begin : len(one) - end]), " ".join(other[begin : len(other) - end])
+    return " ".join(own[begin : len(own) - end]), " ".join(other[begin : len(other) - end])

@@ -85,8 +85,8 @@ class KeptTexts:
     @property
     def first(self) -> np.ndarray:
         """(S,) the place of each different text where it comes first."""
-        found: np.ndarray = np.unique(self.number, return_index=True)[1]
-        return found
+        places: np.ndarray = np.unique(self.number, return_index=True)[1]
+        return places
 
     @property
     def of_all(self) -> str:
@@ -96,8 +96,8 @@ class KeptTexts:
     @property
     def vectors(self) -> np.ndarray:
         """(S, D) the vectors of the different texts, of length 1, read where they are needed."""
-        found: np.ndarray = np.load(self.folder / _VECTORS, mmap_mode="r")
-        return found
+        vectors: np.ndarray = np.load(self.folder / _VECTORS, mmap_mode="r")
+        return vectors
 
     def text(self, number: int) -> str:
         """Return a different text by its number."""
@@ -109,13 +109,14 @@ class KeptTexts:
         vectors: np.ndarray = self.encoder.model.encode(list(texts), normalize_embeddings=True)
         return vectors
 
-    def place(self, position: int) -> dict[str, Any]:
-        """Return where a text stands, by its position among all."""
-        name = self.files[int(self.file[position])]
-        return ({"file": name} if name else {}) | {"line": int(self.line[position])}
+    def row(self, place: int) -> dict[str, Any]:
+        """Return a text and where it stands, by its place among those that are not empty."""
+        name = self.files[int(self.file[place])]
+        row = {"text": self.text(int(self.number[place])), **({"file": name} if name else {})}
+        return {**row, "line": int(self.line[place])}
 
 
-def read_units(given: TextSource, progress: Progress, report: CorpusReport | None = None) -> Iterator[Unit]:
+def read_units(texts: TextSource, progress: Progress, report: CorpusReport | None = None) -> Iterator[Unit]:
     """Yield texts in their order: those that were given, the lines of a list, the rows of tables, paragraphs of prose.
 
     Args:
@@ -125,28 +126,28 @@ def read_units(given: TextSource, progress: Progress, report: CorpusReport | Non
     Raises:
         CorpusError: a file cannot be read; the message names the line and the cure.
     """
-    if given.in_memory and given.options.field:
-        field = given.options.field
-        for line, row in READERS["jsonl"](Source(given.path, given.options)):
-            text = " ".join(field_text(given.path, line, row, field).split())
+    if texts.in_memory and texts.options.field:
+        field = texts.options.field
+        for line, row in READERS["jsonl"](Source(texts.path, texts.options)):
+            text = " ".join(field_text(texts.path, line, row, field).split())
             whole = {name: row[name] for name in row if name != ID or "id" not in row}
-            yield Unit(text, "", line, whole if given.rows else None)
+            yield Unit(text, "", line, whole if texts.rows else None)
         return
     report = report if report is not None else CorpusReport()
-    sources = find_sources(given.files, given.options, progress, report)
+    sources = find_sources(texts.files, texts.options, progress, report)
     told = len(report.told)
     for source in sources:
         for paragraph in read_paragraphs(source, join_rows=True):
             line = next((line for line, _ in paragraph.sentences), 0)
             text = " ".join(" ".join(sentence for _, sentence in paragraph.sentences).split())
-            yield Unit(text, "" if given.in_memory else str(source.path), line, paragraph.row)
+            yield Unit(text, "" if texts.in_memory else str(source.path), line, paragraph.row)
     if markup := report.dropped.get("markup"):
         report.note(f"{counted(markup, 'line')} of code, tables and headings")
     tell(report, progress, told)
 
 
 def keep_texts(
-    given: TextSource,
+    source: TextSource,
     *,
     model: SentenceTransformer | str | PathLike[str],
     engine: EngineName,
@@ -163,6 +164,8 @@ def keep_texts(
         CorpusError: a file cannot be read.
         TextError: there are fewer than `at_least` texts.
     """
+    from likewise.inference.files import encode_file
+
     encoder = ModelHandle(model, engine, precision)
     facts = encoder.facts
     key, report = blake2b(digest_size=16), CorpusReport()
@@ -177,7 +180,7 @@ def keep_texts(
         names: dict[str, int] = {}
         places, ends, size, read = array("i"), array("q"), 0, 0
         with (folder / _TEXTS).open("wb") as file, progress.bar("reading") as bar:
-            for position, unit in enumerate(read_units(given, progress, report)):
+            for position, unit in enumerate(read_units(source, progress, report)):
                 read = position + 1
                 bar.advance()
                 if not unit.text:
@@ -192,7 +195,7 @@ def keep_texts(
                 places.extend((names.setdefault(unit.file, len(names)), unit.line, number, position))
         table = np.array(places, dtype=np.int32).reshape(-1, 4)
         if len(table) < at_least:
-            named = given.files if isinstance(given.files, str | PathLike) and not given.in_memory else "these texts"
+            named = source.files if isinstance(source.files, str | PathLike) and not source.in_memory else "these texts"
             there = counted(len(table), "text")
             raise TextError(f"{named}: {there}, and {at_least} or more are needed: give more text")
         np.save(folder / _ENDS, np.array(ends, dtype=np.int64))
@@ -202,7 +205,8 @@ def keep_texts(
         def make(made: Path) -> None:
             for name in (_TEXTS, _ENDS):  # those of a stopped call are the same ones
                 (folder / name).replace(made / name)
-            _encode(encoder, made, engine, precision, progress)
+            how: dict[str, Any] = {"engine": engine, "precision": precision, "quiet": progress.quiet}
+            encode_file(encoder.model, made / _TEXTS, made / _VECTORS, normalize=True, **how)
 
         final = cached("vectors", key.hexdigest(), make, resumes=True)
     known = np.load(final / _ENDS, mmap_mode="r")
@@ -211,21 +215,4 @@ def keep_texts(
     fingerprint = key.hexdigest()
     return KeptTexts(
         final, tuple(names), file_of, line, number_of, position_of, read, fingerprint, report, encoder, known, text
-    )
-
-
-def _encode(
-    encoder: ModelHandle, folder: Path, engine: EngineName, precision: EnginePrecision, progress: Progress
-) -> None:
-    """Make the vectors of the texts of a folder."""
-    from likewise.inference.files import encode_file
-
-    encode_file(
-        encoder.model,
-        folder / _TEXTS,
-        folder / _VECTORS,
-        normalize=True,
-        engine=engine,
-        precision=precision,
-        quiet=progress.quiet,
     )

@@ -119,12 +119,12 @@ def topics(
             Rows are mappings or a DataFrame.
         model: the encoder, or what `load` takes.
         out: the folder for topics.jsonl, assignments.jsonl and map.html.
-        number: how many topics (k-means in place of HDBSCAN); by default as many as the text has.
-        smallest: the fewest texts of a topic of the sample.
-        language: the language of the text, whose stop words are left out of names; None finds it out.
+        number: the number of topics (k-means in place of HDBSCAN); by default as many as the text has.
+        smallest: the fewest texts of a topic, in the sample that is sorted.
+        language: the language of the text, whose stop words are left out of names; found out by default.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         engine, precision: as in `load`.
-        seed: fixes the sample, the communities and the map.
+        seed: fixes the sample, the topics and the map.
         quiet: show nothing on standard error.
         resume: True insists on a stopped run to resume.
         overwrite: make the folder again if it was made of other texts or with other options.
@@ -145,9 +145,9 @@ def topics(
     checked_seed(seed)
     if out is not None:
         check_target(out)
-    progress, given = Progress(quiet), given_texts(texts, corpus_options)
+    progress, source = Progress(quiet), given_texts(texts, corpus_options)
     least = max(10, number or 0)
-    kept = keep_texts(given, model=model, engine=engine, precision=precision, progress=progress, at_least=least)
+    kept = keep_texts(source, model=model, engine=engine, precision=precision, progress=progress, at_least=least)
     settings = {"number": number, "smallest": smallest, "language": language, "seed": seed}
     with orderly_stop(progress) as stop:
         if out is None:
@@ -157,8 +157,8 @@ def topics(
             if job.finished is not None:
                 progress.tell(job.already)
                 return _read(job.target, kept)
-            found = _sorted(kept, settings, stop)
-            _write(job, kept, found, _spots(kept, found, seed, stop))
+            result = _sorted(kept, settings, stop)
+            _write(job, kept, result, _spots(kept, result, seed, stop))
         return _read(job.target, kept)
 
 
@@ -278,16 +278,16 @@ def centres_of(vectors: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return centres.astype(np.float32)
 
 
-def _spots(kept: KeptTexts, found: Topics, seed: int, stop: StopRequest) -> list[Spot]:
+def _spots(kept: KeptTexts, result: Topics, seed: int, stop: StopRequest) -> list[Spot]:
     """Lay a sample of the texts out on a plane."""
     shown = np.sort(np.random.default_rng(seed).permutation(kept.different)[:ON_MAP])
     stop.progress.tell(f"drawing a map of {counted(len(shown), 'text')}")
     layout = laid_out(np.asarray(kept.vectors[shown], dtype=np.float32), seed)
     stop.check("after the map was drawn; the vectors are kept")
-    topic = found.of[kept.position[kept.first[shown]]].tolist()
+    topic = result.of[kept.position[kept.first[shown]]].tolist()
     return [
-        Spot(float(x), float(y), one, kept.text(number))
-        for number, one, (x, y) in zip(shown.tolist(), topic, layout, strict=True)
+        Spot(float(x), float(y), topic_number, kept.text(number))
+        for number, topic_number, (x, y) in zip(shown.tolist(), topic, layout, strict=True)
     ]
 
 
@@ -303,7 +303,7 @@ def _assigned(vectors: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.
 def _examples(kept: KeptTexts, number: np.ndarray, fit: np.ndarray, topic: int) -> list[str]:
     members = np.flatnonzero(number == topic)
     best = members[np.lexsort((members, -fit[members]))][:_EXAMPLES]
-    return [kept.text(one) for one in best.tolist()]
+    return [kept.text(text) for text in best.tolist()]
 
 
 def _near(centres: np.ndarray, count: int = 3) -> list[tuple[int, ...]]:
@@ -314,18 +314,18 @@ def _near(centres: np.ndarray, count: int = 3) -> list[tuple[int, ...]]:
     return [tuple(row) for row in nearest.tolist()]
 
 
-def _write(job: Job, kept: KeptTexts, found: Topics, spots: Sequence[Spot]) -> None:
+def _write(job: Job, kept: KeptTexts, result: Topics, spots: Sequence[Spot]) -> None:
     """Write the files of the folder, and finish the job."""
     with (job.result / _TOPICS).open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in found.topics)
+        file.writelines(json.dumps(asdict(topic), ensure_ascii=False) + "\n" for topic in result.topics)
     with (job.result / _ASSIGNMENTS).open("w", encoding="utf-8") as file:
         for place, position in enumerate(kept.position.tolist()):
-            row = {"text": kept.text(int(kept.number[place])), **kept.place(place), "position": position}
-            row |= {"topic": int(found.of[position]), "cosine": round(float(found.fit[position]), 4)}
+            row = {**kept.row(place), "position": position}
+            row |= {"topic": int(result.of[position]), "cosine": round(float(result.fit[position]), 4)}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     with written_whole(job.result / "map.html") as path:
-        path.write_text(map_page([asdict(one) for one in found.topics], spots, len(kept)), encoding="utf-8")
-    job.finish({"texts": kept.read, "topics": len(found.topics)})
+        path.write_text(map_page([asdict(topic) for topic in result.topics], spots, len(kept)), encoding="utf-8")
+    job.finish({"texts": kept.read, "topics": len(result.topics)})
 
 
 _TOPICS, _ASSIGNMENTS = "topics.jsonl", "assignments.jsonl"

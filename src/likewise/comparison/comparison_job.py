@@ -16,6 +16,7 @@ from likewise.comparison.result import Comparison
 from likewise.corpus import CorpusOptions
 from likewise.errors import counted
 from likewise.runs.arguments import checked
+from likewise.runs.duration import spoken
 from likewise.runs.job import check_target, open_job
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts
@@ -34,7 +35,6 @@ def compare(
     out: str | os.PathLike[str],
     seeds: Sequence[int] = (1, 2, 3),
     steps: int | None = None,
-    minutes: float | None = None,
     preset: str | None = None,
     tasks: str = "sts",
     data: str | os.PathLike[str] | None = None,
@@ -59,11 +59,9 @@ def compare(
         vectors: word vectors, for every method that takes them.
         out: the folder of the comparison.
         seeds: each method that a seed changes is made with each of them.
-        steps: updates of each training; give either steps or minutes, or max_steps with each method.
-        minutes: minutes of updates for each training, without its evaluations; a short training of each method
-            turns them into a number of updates.
+        steps: updates of each training; or give max_steps with each method.
         preset: the preset of every recipe that names none itself; the first of each by default.
-        tasks: the evaluation tasks, as in `likewise.evaluate`.
+        tasks: the evaluation tasks, as `likewise.evaluate` takes them.
         data: the folder of SentEval's data.
         precision: of the evaluation, as in `likewise.evaluate`.
         corpus_options: how the corpus is read.
@@ -93,7 +91,6 @@ def compare(
         tasks=tasks,
         data=os.fspath(data) if data is not None else None,
         steps=steps,
-        minutes=minutes,
         preset=preset,
         shared=shared,
         corpus_options=corpus_options,
@@ -111,7 +108,7 @@ def compare(
     with open_job(out, plan, grows=True) as job, orderly_stop(progress) as stop, only_errors():
         parts = Parts(job.result / "results")
         models = (job.target if keep_models else job.work) / "runs"
-        maker = RunMaker(settings, read, models, keep_models, job.result / "pace.json")
+        maker = RunMaker(settings, read, models, keep_models)
         files = {(method.label, seed): f"{method.key}-seed{seed}.json" for method, seed in runs}
         results = {
             (method.label, seed): {**read_json(parts.path(name)), "label": method.label}
@@ -119,7 +116,7 @@ def compare(
             if (name := files[method.label, seed]) in parts
         }
         if retry_failed:
-            results = {key: found for key, found in results.items() if found["status"] != FAILED}
+            results = {run: result for run, result in results.items() if result["status"] != FAILED}
 
         def so_far() -> Comparison:
             ordered = tuple(results[m.label, seed] for m, seed in runs if (m.label, seed) in results)
@@ -155,14 +152,14 @@ def compare(
     return so_far()
 
 
-def _write(found: Comparison, folder: Path, final: bool = True) -> None:
+def _write(comparison: Comparison, folder: Path, final: bool = True) -> None:
     """Write comparison.json; at the end also .md, .csv, .tex, the picture and .html."""
-    write_json(folder / "comparison.json", found.to_dict(differences=final), strict=True)
+    write_json(folder / "comparison.json", comparison.to_dict(differences=final), strict=True)
     if final:  # the differences take seconds, and so does the picture
-        write_text(folder / "comparison.md", found.table() + "\n")
-        found.to_csv(folder / "comparison.csv")
-        found.to_latex(folder / "comparison.tex")
-        write_text(folder / "comparison.html", page(found, draw_scores(found, folder / "scores.png")))
+        write_text(folder / "comparison.md", comparison.table() + "\n")
+        comparison.to_csv(folder / "comparison.csv")
+        comparison.to_latex(folder / "comparison.tex")
+        write_text(folder / "comparison.html", page(comparison, draw_scores(comparison, folder / "scores.png")))
 
 
 def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:
@@ -179,22 +176,10 @@ def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:
 def _line(result: dict[str, Any], done: int, count: int, left: float) -> str:
     """Return the line that reports a finished run."""
     name = f"[{done}/{count}] {result['label']}, seed {result['seed']}"
-    time_left = f", about {_duration(left)} left" if done < count else ""
+    time_left = f", {spoken(left)} left" if done < count else ""
     if result["status"] == FAILED:
-        return f"{name}: failed, {result['error']} ({_duration(result['seconds'])}{time_left})"
+        return f"{name}: failed, {result['error']} ({spoken(result['seconds'])}{time_left})"
     averages = {f"average {name}": value for name, value in result["averages"].items()}
     scores = averages or {result["titles"][task]: value for task, value in result["scores"].items()}
     shown = ", ".join(f"{title} {value:.2f}" for title, value in scores.items() if value is not None)
-    return f"{name}: {shown or 'no score'} ({_duration(result['seconds'])}{time_left})"
-
-
-def _duration(seconds: float) -> str:
-    """Return a duration in words.
-
-    >>> _duration(9.4), _duration(130), _duration(7300)
-    ('9 s', '2 min', '2 h 2 min')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+    return f"{name}: {shown or 'no score'} ({spoken(result['seconds'])}{time_left})"

@@ -142,9 +142,9 @@ def parse_methods(
     methods: dict[str, Method] = {}
     for line in lines:
         every = isinstance(line, str) and line.strip() == ALL
-        for one in ["base", *baseline_names(), *recipe_names()] if every else [line]:
-            found = {one.label: one} if isinstance(one, Method) else _grid(one, preset, shared or {})
-            for text, method in found.items():
+        for name in ["base", *baseline_names(), *recipe_names()] if every else [line]:
+            parsed = {name.label: name} if isinstance(name, Method) else _grid(name, preset, shared or {})
+            for text, method in parsed.items():
                 methods.setdefault(text, method)
     labels = [method.label for method in methods.values()]
     if twice := [label for label in labels if labels.count(label) > 1]:
@@ -157,11 +157,11 @@ def _grid(line: str, preset: str | None, shared: Mapping[str, Any]) -> dict[str,
     parts = re.split(r"\{([^{}]*)\}", line)
     choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
     lines = [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
-    found = {text: _parse(text, preset, shared) for text in lines}
-    reasons = [method.contradiction for method in found.values()]
+    methods = {text: _parse(text, preset, shared) for text in lines}
+    reasons = [method.contradiction for method in methods.values()]
     if all(reasons):
         raise ComparisonError(f"Method '{line}': {reasons[0]}.")
-    return found
+    return methods
 
 
 def _given(line: str) -> tuple[list[str], dict[str, str]]:
@@ -172,44 +172,44 @@ def _given(line: str) -> tuple[list[str], dict[str, str]]:
         raise ComparisonError(f"Method '{line}' cannot be read: {error}.") from None
     if not words:
         raise ComparisonError("A method is empty. Give a name, and options as NAME=VALUE.")
-    given = {"method": words[0]}
+    options = {"method": words[0]}
     for word in words[1:]:
         name, equals, value = word.partition("=")
         name = name.replace("-", "_")
         if not equals or not name:
             raise ComparisonError(f"Method '{line}': '{word}' is not an option. Write NAME=VALUE.")
-        if name in given:
+        if name in options:
             raise ComparisonError(f"Method '{line}': {name} is given twice.")
-        given[name] = value
-    return words, given
+        options[name] = value
+    return words, options
 
 
 def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> Method:
-    words, given = _given(line)
-    name = given.pop("method")
+    words, options = _given(line)
+    name = options.pop("method")
     kind = "recipe" if name in recipe_names() else "baseline" if name in baseline_names() else name
     if kind == name and (name == "made" or name not in _UNTRAINED):
-        names = [*(one for one in _UNTRAINED if one != "made"), *baseline_names(), *recipe_names(), ALL]
+        names = [*(kind for kind in _UNTRAINED if kind != "made"), *baseline_names(), *recipe_names(), ALL]
         near = difflib.get_close_matches(name, names, n=1)
         question = f" Did you mean {near[0]}?" if near else ""
         raise ComparisonError(f"There is no method '{name}'.{question} There are {', '.join(names)}.")
-    label = given.pop("label", "") or " ".join(word for word in words if not word.startswith("label="))
-    own, base = given.pop("preset", None), given.pop("base", None)
-    if kind in ("model", "origin") and (base := given.pop("path", base)) is None:
+    label = options.pop("label", "") or " ".join(word for word in words if not word.startswith("label="))
+    own, base = options.pop("preset", None), options.pop("base", None)
+    if kind in ("model", "origin") and (base := options.pop("path", base)) is None:
         raise ComparisonError(f"Method '{line}' names no folder. Write: {kind} path=FOLDER.")
     if own is not None and kind != "recipe":
         raise ComparisonError(f"Method '{line}': only recipes have presets.")
     method = Method(label, cast(MethodKind, kind), name, {}, own, base)
     try:
         part: Options | None = method.chosen(shared, preset)
-        if part is None and given:
-            raise OptionError(unknown_option(next(iter(given)), ()))
-        read = part.updated_from_strings(given).to_dict() if part and given else {}
+        if part is None and options:
+            raise OptionError(unknown_option(next(iter(options)), ()))
+        read = part.updated_from_strings(options).to_dict() if part and options else {}
     except ContradictionError as error:
         return replace(method, contradiction=str(error))
     except OptionError as error:
         raise ComparisonError(f"Method '{line}': {error}.") from None
-    return replace(method, options={key: read[key] for key in given})
+    return replace(method, options={key: read[key] for key in options})
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,6 @@ class Settings:
     tasks: str = "sts"
     data: str | None = None
     steps: int | None = None
-    minutes: float | None = None
     preset: str | None = None
     shared: dict[str, Any] = field(default_factory=dict)
     corpus_options: CorpusOptions | None = None
@@ -241,13 +240,13 @@ class Settings:
             raise ComparisonError(f"Seeds are one or more different numbers, not {list(self.seeds)}.")
         trained = [method for method in self.methods if method.kind == "recipe"]
         free = [method for method in trained if "max_steps" not in method.options]
-        if (self.steps is not None and self.minutes is not None) or (free and self.steps is self.minutes):
-            raise ComparisonError("All methods share one budget: give either steps or minutes.")
+        if free and self.steps is None:
+            raise ComparisonError("All methods share one budget: give steps.")
         needs = [m for m in self.methods if m.kind == "recipe" or getattr(m.part, "corpus", "") == "required"]
         if needs and not self.corpus:
             raise ComparisonError(f"{needs[0].label} learns from text: give a corpus (--corpus FILE).")
-        if any(budget is not None and not budget > 0 for budget in (self.steps, self.minutes)):
-            raise ComparisonError(f"The budget must be above 0, not {self.steps or self.minutes}.")
+        if self.steps is not None and self.steps < 1:
+            raise ComparisonError(f"The budget must be above 0, not {self.steps}.")
         for method in trained:
             (method.recipe or find_recipe(method.name)).check_base(self.base_of(method), self.options(method))
         resolve(self.tasks)
@@ -258,7 +257,7 @@ class Settings:
 
     def options(self, method: Method) -> Any:
         """Return all options of a method under the budget; None where it has none."""
-        budget = {} if self.steps is None and self.minutes is None else {"max_steps": self.steps or 0}
+        budget = {} if self.steps is None else {"max_steps": self.steps}
         return method.chosen({**self.shared, **budget}, self.preset)
 
     def runs(self, sentences: int) -> list[tuple[Method, int]]:
@@ -279,18 +278,18 @@ class Settings:
 
     def tasks_found(self) -> list[str]:
         """Return the names of the tasks whose data is there; there must be at least one."""
-        found, missing = read_tasks(resolve(self.tasks)[0], self.data)
-        if not found:
+        ready, missing = read_tasks(resolve(self.tasks)[0], self.data)
+        if not ready:
             reasons = "; ".join(f"{task.title}: {task.reason}" for task in missing)
             raise ComparisonError(f"No task can be scored ({reasons}). Give another --data or --tasks.")
-        return [task.name for task, _ in found]
+        return [task.name for task, _ in ready]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that all rows of a table share, as plain values; the others may be extended later."""
-        given = {name: getattr(self, name) for name in ("base", "vectors", "steps", "minutes", "preset", "shared")}
-        given |= {"precision": self.precision} if self.precision else {}
+        shown = {name: getattr(self, name) for name in ("base", "vectors", "steps", "preset", "shared")}
+        shown |= {"precision": self.precision} if self.precision else {}
         options = (self.corpus_options or CorpusOptions()).to_dict()
-        return given | {"corpus_options": options, "tasks": [task.name for task in resolve(self.tasks)[0]]}
+        return shown | {"corpus_options": options, "tasks": [task.name for task in resolve(self.tasks)[0]]}
 
     def plan(self, corpus: PreparedCorpus | None) -> Plan:
         """Return the plan of the table."""

@@ -18,10 +18,9 @@ from likewise.comparison.methods import Method, Settings
 from likewise.corpus import PreparedCorpus
 from likewise.evaluation.task import Items, TaskResult, plain
 from likewise.recipes.recipe import TrainingOptions
-from likewise.runs.whole_files import read_json, write_json, written_whole
+from likewise.runs.whole_files import written_whole
 
 FINISHED, FAILED = "finished", "failed"
-_PACE_UPDATES = 20  # of the training that measures the pace; the first half of them is slower, and not counted
 _NOT_LOSSES = {"step", "seconds", "cpu_seconds", "loss", "grad_norm", "learning_rate", "epoch"}
 """Numbers of a log that are no part of the loss."""
 
@@ -33,14 +32,12 @@ class RunMaker:
     Attributes:
         corpus: the text to train on; None if no method learns.
         models: the folder of the models, which are removed after their run; a training found there is resumed.
-        pace: the file of the measured seconds an update, by the key of the method.
     """
 
     settings: Settings
     corpus: PreparedCorpus | None
     models: Path
     keep_models: bool
-    pace: Path
 
     def run(self, method: Method, seed: int, items: Path | None = None) -> dict[str, Any]:
         """Do a run. An error is recorded as its result and does not end the comparison.
@@ -69,32 +66,6 @@ class RunMaker:
             }
         return plain(result | {"seconds": round(time.monotonic() - started, 1)})
 
-    def steps_of(self, method: Method) -> tuple[int | None, float | None]:
-        """Return the number of updates of a method, and the seconds per update if they had to be measured.
-
-        A budget of minutes is turned into updates beforehand, instead of stopping by the clock: so the learning rate
-        ends where its schedule says, and all seeds of a method have the same number. None is the method's own number.
-        """
-        if self.settings.minutes is None:
-            return self.settings.steps, None
-        known = read_json(self.pace) if self.pace.is_file() else {}
-        if method.key not in known:
-            write_json(self.pace, known | {method.key: self._measured(method)}, strict=True)
-            return self.steps_of(method)
-        return max(1, int(60 * self.settings.minutes / known[method.key])), known[method.key]
-
-    def _measured(self, method: Method) -> float:
-        """Return the seconds per update, over the last half of a short training that is then discarded."""
-        out = self.models / f"{method.key}-pace"
-        shutil.rmtree(out, ignore_errors=True)
-        short = {"max_steps": _PACE_UPDATES, "eval_steps": _PACE_UPDATES, "select_by": "last"}
-        self._train(method, self.settings.seeds[0], out, short)
-        # The first entry of a step counts: the next one is written after saving.
-        at = {entry["step"]: entry["seconds"] for entry in reversed(_entries(out))}
-        shutil.rmtree(out)
-        middle = max(step for step in at if step <= _PACE_UPDATES // 2)
-        return float(max((at[_PACE_UPDATES] - at[middle]) / (_PACE_UPDATES - middle), 1e-6))
-
     def folder_of(self, method: Method, seed: int) -> Path:
         """Return the folder of a run's model."""
         return self.models / f"{method.key}-seed{seed}"
@@ -122,9 +93,9 @@ class RunMaker:
             facts |= self._selection_score(model, seed)
         report = evaluate(model, settings.tasks, data=settings.data, precision=settings.precision)  # type: ignore[arg-type]
         for key, attribute in (("scores", "score"), ("titles", "title"), ("metrics", "metric")):
-            facts[key] = {one.name: getattr(one, attribute) for one in report.results}
+            facts[key] = {result.name: getattr(result, attribute) for result in report.results}
         facts["averages"] = dict(report.averages)
-        facts["missing"] = {one.title: one.reason for one in report.missing}
+        facts["missing"] = {result.title: result.reason for result in report.missing}
         if items is not None:
             keep_items(items, report.results)
         if not self.keep_models:
@@ -153,18 +124,16 @@ class RunMaker:
         if record := read_record(out):
             return record
         settings = self.settings
-        given = self._common(method, seed, out) | {"preset": method.preset or settings.preset, "data": settings.data}
+        common = self._common(method, seed, out) | {"preset": method.preset or settings.preset, "data": settings.data}
         recipe: Any = method.recipe or method.name
-        return likewise.train(recipe, list(settings.corpus), **given, **{**settings.shared, **options}).record
+        return likewise.train(recipe, list(settings.corpus), **common, **{**settings.shared, **options}).record
 
     def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
-        steps, seconds = self.steps_of(method)
-        budget = {} if steps is None else {"max_steps": steps}
+        budget = {} if self.settings.steps is None else {"max_steps": self.settings.steps}
         record = self._train(method, seed, out, budget | method.options)
         entries, best = _entries(out), record.get("best") or {}
         return {
             **{name: record[name] for name in ("options", "preset", "selection", "steps")},
-            "seconds_an_update": seconds,
             "training_seconds": record["seconds"],
             "updates_a_second": updates_a_second(entries),
             "idle": idle_parts(entries),
@@ -194,8 +163,7 @@ def keep_items(path: Path, results: tuple[TaskResult, ...]) -> None:
         if result.items is not None:
             arrays[f"{result.name}/values"] = result.items.values.astype(np.float32)
             if result.items.gold is not None:
-                side = "ranked" if result.items.ranked else "rated"
-                arrays[f"{result.name}/{side}"] = result.items.gold.astype(np.float32)
+                arrays[f"{result.name}/ranked"] = result.items.gold.astype(np.float32)
     with written_whole(path) as unfinished, unfinished.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
@@ -205,16 +173,9 @@ def kept_items(path: Path) -> dict[str, Items]:
     if not path.is_file():
         return {}
     with np.load(path) as arrays:
-        found = dict(arrays)
-    tasks = [name.rpartition("/")[0] for name in found if name.endswith("/values")]
-    return {
-        task: Items(
-            found[f"{task}/values"].astype(np.float64),
-            next((found[f"{task}/{side}"] for side in ("ranked", "rated") if f"{task}/{side}" in found), None),
-            f"{task}/rated" not in found,
-        )
-        for task in tasks
-    }
+        columns = dict(arrays)
+    tasks = [name.removesuffix("/values") for name in columns if name.endswith("/values")]
+    return {task: Items(columns[f"{task}/values"].astype(np.float64), columns.get(f"{task}/ranked")) for task in tasks}
 
 
 def _entries(out: Path) -> list[dict[str, Any]]:
@@ -240,7 +201,7 @@ def updates_a_second(entries: list[dict[str, Any]]) -> float | None:
 def idle_parts(entries: list[dict[str, Any]]) -> list[str]:
     """Return the parts of the loss that were 0 in every entry of a training's log."""
     parts: dict[str, float] = {}
-    for entry in (one for one in entries if "loss" in one):
+    for entry in (entry for entry in entries if "loss" in entry):
         for name, value in entry.items():
             if name not in _NOT_LOSSES and isinstance(value, int | float):
                 parts[name] = max(parts.get(name, 0.0), abs(value))

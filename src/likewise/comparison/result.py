@@ -120,7 +120,7 @@ class Comparison(Printed):
         done = {(result["label"], result["seed"]): result for result in self.results}
         rows = []
         for label, method in {method.label: method for method, _ in self.runs}.items():
-            seeds = [seed for one, seed in self.runs if one.label == label]
+            seeds = [seed for other, seed in self.runs if other.label == label]
             waiting = tuple(seed for seed in seeds if (label, seed) not in done)
             results = [done[label, seed] for seed in seeds if seed not in waiting]
             finished = tuple(result for result in results if result["status"] == FINISHED)
@@ -159,7 +159,12 @@ class Comparison(Printed):
     def missing(self) -> dict[str, str]:
         """The tasks that could not be scored for any method, with the reason."""
         missing = [result["missing"] for result in self._finished]
-        return {title: reason for one in missing for title, reason in one.items() if all(title in o for o in missing)}
+        return {
+            title: reason
+            for reasons in missing
+            for title, reason in reasons.items()
+            if all(title in o for o in missing)
+        }
 
     @cached_property
     def left_out(self) -> dict[str, str]:

@@ -129,7 +129,7 @@ def resolve_model(name: str) -> str:
     short = name.removeprefix("bundled:")
     model = BUNDLED_MODELS.get(short)
     if model is None:
-        there_are = ", ".join(f"bundled:{one}" for one in BUNDLED_MODELS)
+        there_are = ", ".join(f"bundled:{model_name}" for model_name in BUNDLED_MODELS)
         raise CorpusError(f"there is no bundled model {name!r}: there are {there_are}")
     if model.unpack is None:
         return str(installed_files(name, model)[0])
@@ -170,15 +170,17 @@ def installed_files(name: str, model: BundledModel) -> list[Path]:
     Raises:
         CorpusError: a package is not installed, with the command that installs it.
     """
-    found = []
+    files = []
     for file in model.files:
         package, _, inside = file.partition("/")
         spec = util.find_spec(package)
         places = [Path(place) / inside for place in (spec and spec.submodule_search_locations) or ()]
-        found += [place for place in places if place.exists()][:1]
-    if len(found) < len(model.files) or any(util.find_spec(module) is None for module in model.needs):
-        raise CorpusError(f"{name} is not installed: {' && '.join(f'pip install {one}' for one in model.install)}")
-    return found
+        files += [place for place in places if place.exists()][:1]
+    if len(files) < len(model.files) or any(util.find_spec(module) is None for module in model.needs):
+        raise CorpusError(
+            f"{name} is not installed: {' && '.join(f'pip install {command}' for command in model.install)}"
+        )
+    return files
 
 
 def wiki_sample_path() -> Path:
@@ -187,15 +189,11 @@ def wiki_sample_path() -> Path:
     Raises:
         CorpusError: gensim is not installed.
     """
-    return _gensim_data(_WIKI_SAMPLE, 'bundled:wiki-sample needs gensim: pip install "likewise[wiki]"')
-
-
-def _gensim_data(name: str, cure: str) -> Path:
     # The folder is found without an import of gensim, which takes seconds.
     spec = util.find_spec("gensim")
     if spec is None or spec.origin is None:
-        raise CorpusError(cure)
-    path = Path(spec.origin).parent / "test" / "test_data" / name
+        raise CorpusError('bundled:wiki-sample needs gensim: pip install "likewise[wiki]"')
+    path = Path(spec.origin).parent / "test" / "test_data" / _WIKI_SAMPLE
     if not path.is_file():
         raise CorpusError(f"this gensim was installed without its test data ({path} is missing): install it again")
     return path

@@ -140,10 +140,10 @@ class Pdf(Converter):
             pages: list[list[str]] = []
             for number in range(count := len(whole)):
                 page = io.BytesIO()
-                one = pypdfium2.PdfDocument.new()
-                one.import_pages(whole, [number])
-                one.save(page)
-                one.close()
+                single = pypdfium2.PdfDocument.new()
+                single.import_pages(whole, [number])
+                single.save(page)
+                single.close()
                 page.seek(0)
                 pages.append(blocks_of(PdfConverter().convert(page, _info(".pdf")).markdown))
                 yield count
@@ -187,7 +187,11 @@ class Book(Converter):
             name = container.find("rootfile")["full-path"]
             package: Any = BeautifulSoup(archive.read(name), "html.parser")
             items = {item.get("id"): item.get("href") for item in package.find_all("item")}
-            chapters = [items[one.get("idref")] for one in package.find_all("itemref") if one.get("idref") in items]
+            chapters = [
+                items[reference.get("idref")]
+                for reference in package.find_all("itemref")
+                if reference.get("idref") in items
+            ]
             for number, chapter in enumerate(chapters, 1):
                 yield len(chapters)
                 page = _of_html(archive.read(os.path.normpath(Path(name).parent / unquote(chapter))))
@@ -204,7 +208,9 @@ class OpenDocument(Converter):
         from xml.etree.ElementTree import fromstring
 
         with zipfile.ZipFile(path) as archive:
-            body = next(one for one in fromstring(archive.read("content.xml")).iter() if one.tag.endswith("}body"))
+            body = next(
+                element for element in fromstring(archive.read("content.xml")).iter() if element.tag.endswith("}body")
+            )
         yield Page(0, "\n\n".join(_of_open_document(body)), form="markdown")
 
 
@@ -247,7 +253,7 @@ CONVERTERS: tuple[Converter, ...] = (
 
 def converter_of(suffix: str) -> Converter:
     """Return the converter of an ending."""
-    return next(one for one in CONVERTERS if one.accepts(suffix))
+    return next(converter for converter in CONVERTERS if converter.accepts(suffix))
 
 
 def _info(suffix: str) -> Any:
@@ -409,7 +415,7 @@ def blocks_of(text: str) -> list[str]:
     >>> blocks_of("The \ufb01rst.\n\n\nThe second\nline.\f")
     ['The first.', 'The second\nline.']
     """
-    text = _LIGATURES.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text.replace("\f", ""))
+    text = _LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text.replace("\f", ""))
     return [block.strip("\n") for block in re.split(r"\n\s*\n", text) if block.strip()]
 
 
@@ -428,19 +434,19 @@ def without_edges(pages: list[list[str]]) -> list[str]:
     def form(block: str) -> str:
         return re.sub(r"\d+", "0", " ".join(block.split()))
 
-    edges = [{form(one) for one in [*page[:_EDGE], *page[-_EDGE:]]} for page in pages]
-    seen = Counter(one for page in edges for one in page)
-    often = {one for one, count in seen.items() if count >= 3 and count > len(pages) / 2}
-    repeated = {one for one in often if len(one) <= _LONGEST_EDGE}
+    edges = [{form(block) for block in [*page[:_EDGE], *page[-_EDGE:]]} for page in pages]
+    seen = Counter(block for page in edges for block in page)
+    often = {block for block, count in seen.items() if count >= 3 and count > len(pages) / 2}
+    repeated = {block for block in often if len(block) <= _LONGEST_EDGE}
     kept = [
         [block for place, block in enumerate(page) if _EDGE <= place < len(page) - _EDGE or form(block) not in repeated]
         for page in pages
     ]
     words = set(re.findall(r"\w+", " ".join(block for page in kept for block in page)))
 
-    def joined(found: re.Match[str]) -> str:
-        is_one = found[2] == "\u00ad" or found[1] + found[3] in words
-        return found[1] + ("" if is_one else found[2]) + found[3]
+    def joined(match: re.Match[str]) -> str:
+        is_one = match[2] == "\u00ad" or match[1] + match[3] in words
+        return match[1] + ("" if is_one else match[2]) + match[3]
 
     return [_HYPHEN.sub(joined, "\n\n".join(page)) for page in kept]
 

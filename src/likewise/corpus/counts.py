@@ -94,8 +94,8 @@ class CorpusReport:
                 file, _, line = place.rpartition(":")
                 lines.setdefault(f"{Path(file).name}:", []).append(line)
             if one_file:
-                lines = {"lines " if len(found) > 1 else "line ": found for found in lines.values()}
-            where = "; ".join(file + ", ".join(found) for file, found in lines.items())
+                lines = {"lines " if len(numbers) > 1 else "line ": numbers for numbers in lines.values()}
+            where = "; ".join(file + ", ".join(numbers) for file, numbers in lines.items())
             more = ", ..." if count > len(self.examples[reason]) else ""
             rows.append(f"{reason:<12}{count:>10,}  {where}{more}")
         return "\n".join(rows)

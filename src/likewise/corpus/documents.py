@@ -71,11 +71,10 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
     documents: Iterator[Document] = chain.from_iterable(map(_documents, sources))
     if options.deduplicate:
         documents = unrepeated(documents, lambda document: "\n".join(document.sentences))
-    found = False
+    document = None
     for document in documents:
-        found = True
         yield document
-    if not found:
+    if document is None:
         raise CorpusError(
             f"{sources[0].path}:1: no document of {counted(len(sources), 'file')} has a sentence: give more text"
         )
@@ -88,7 +87,7 @@ def _documents(source: Source) -> Iterator[Document]:
             yield Document(str(source.path), source.path.name.split(".")[0], (Section("", sentences),))
         return
     for _, id_, title, parts in read_articles(source):
-        split = ((heading, [one for text in texts for one in sentences_of(text)]) for heading, texts in parts)
+        split = ((heading, [sentence for text in texts for sentence in sentences_of(text)]) for heading, texts in parts)
         sections = (Section(heading, tuple(filter(is_sentence_like, sentences))) for heading, sentences in split)
         if kept := tuple(section for section in sections if section.sentences):
             yield Document(id_, title, kept)

@@ -112,15 +112,15 @@ def _from_hub(name: str, file: HubFile, folder: Path, progress: Progress) -> tup
 def _explained(name: str, file: HubFile, folder: Path, reason: str) -> str:
     """Return the message for an unreachable hub: the files to download by hand, and where to put them."""
     files = DATASETS[name]
-    copies = " ".join(f"--from {one.name}" for one in files)
+    copies = " ".join(f"--from {hub_file.name}" for hub_file in files)
     return "\n".join(
         [
             f"{file.path} of {file.repo} could not be fetched ({reason}).",
             "On a machine that reaches the hub, download",
-            *(f"  {HUB}/{one.address}" for one in files),
+            *(f"  {HUB}/{hub_file.address}" for hub_file in files),
             f"then copy the files here and run: likewise data get {name} {copies}",
             "Or put the data there yourself:",
-            *(f"  {folder / path}" for one in files for path in one.made),
+            *(f"  {folder / path}" for hub_file in files for path in hub_file.made),
         ]
     )
 

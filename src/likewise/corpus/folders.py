@@ -101,8 +101,8 @@ class _Walk:
             here, rules = folders.pop()
             try:
                 own = here.stat()
-                with os.scandir(here) as found:
-                    entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+                with os.scandir(here) as scanned:
+                    entries = sorted(scanned, key=lambda entry: entry.name, reverse=True)
             except OSError as error:
                 self._note(here, error)
                 continue

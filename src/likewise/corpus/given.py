@@ -75,7 +75,7 @@ class TextSource:
 
 
 def given_texts(
-    given: GivenTexts | TextSource,
+    texts: GivenTexts | TextSource,
     options: CorpusOptions | None = None,
     *,
     first: int = 0,
@@ -88,7 +88,7 @@ def given_texts(
     digest of them, so that memory does not grow with their number, and the same texts resume the same job.
 
     Args:
-        given: files or texts. The first 1,000 items of an iterable decide which.
+        texts: files or texts. The first 1,000 items of an iterable decide which.
         options: how they are read; `field` names the text of a row, "text" if it is None.
         first: the id of the first text, if the texts have none.
         stack: where the file is closed and removed; None to keep it in the cache.
@@ -97,14 +97,14 @@ def given_texts(
         CorpusError: nothing is given, or files and texts together; an item is neither; an id is given twice.
     """
     options = options or CorpusOptions()
-    if isinstance(given, TextSource):
-        return given
-    if isinstance(given, str) and len(given.split()) > 1 and not {*"/\\*"} & {*given} and not _is_there(given):
-        shown = given if len(given) <= 40 else f"{given[:40]}..."
+    if isinstance(texts, TextSource):
+        return texts
+    if isinstance(texts, str) and len(texts.split()) > 1 and not {*"/\\*"} & {*texts} and not _is_there(texts):
+        shown = texts if len(texts) <= 40 else f"{texts[:40]}..."
         raise CorpusError(f"{shown}: no such file: check the path; if it is a text, give it in a list: [text]")
-    if isinstance(given, str | PathLike):
-        return TextSource(given, options)
-    items = _items(given)
+    if isinstance(texts, str | PathLike):
+        return TextSource(texts, options)
+    items = _items(texts)
     head = list(islice(items, _HEAD))
     if not head:
         raise CorpusError("nothing was given to read: give files, folders, patterns or texts")
@@ -134,20 +134,20 @@ def given_texts(
     return TextSource(str(path), options.updated(**read), True, rows, count)
 
 
-def _items(given: Any) -> Iterator[Any]:
+def _items(texts: Any) -> Iterator[Any]:
     """Yield the texts, rows or names of an iterable; of a DataFrame its rows."""
-    if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):
+    if isinstance(texts, Mapping | bytes) or not isinstance(texts, Iterable):
         raise CorpusError(
-            f"{_kind(given)} is not text: give files, folders or patterns, a list of texts, or rows such as "
+            f"{_kind(texts)} is not text: give files, folders or patterns, a list of texts, or rows such as "
             '[{"text": "..."}]'
         )
-    frame: Any = given
+    frame: Any = texts
     if hasattr(frame, "iter_rows"):  # polars
         return iter(frame.iter_rows(named=True))
     if hasattr(frame, "itertuples"):  # pandas
         names = [str(name) for name in frame.columns]
         return (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
-    return iter(given)
+    return iter(texts)
 
 
 def _are_files(head: list[Any]) -> bool:
@@ -156,9 +156,9 @@ def _are_files(head: list[Any]) -> bool:
     Raises:
         CorpusError: some are, and others are texts.
     """
-    named = [isinstance(one, PathLike) or (isinstance(one, str) and _is_there(one)) for one in head]
-    others = [one for one, is_name in zip(head, named, strict=True) if not is_name]
-    if all(isinstance(one, str) and _FILE_NAME.fullmatch(one) for one in others):
+    named = [isinstance(item, PathLike) or (isinstance(item, str) and _is_there(item)) for item in head]
+    others = [item for item, is_name in zip(head, named, strict=True) if not is_name]
+    if all(isinstance(item, str) and _FILE_NAME.fullmatch(item) for item in others):
         return True  # those that are not there are an error of their own
     if not any(named):
         return False
@@ -222,8 +222,8 @@ def _checked(items: Iterable[Any], rows: bool, field: str, first: int) -> Iterat
     order = np.argsort(hashes, kind="stable")
     again = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
     if len(again):
-        one, other = sorted(order[again[0] : again[0] + 2].tolist())
-        raise CorpusError(f"rows[{one}] and rows[{other}] have the same id: give each row one of its own")
+        first_row, second_row = sorted(order[again[0] : again[0] + 2].tolist())
+        raise CorpusError(f"rows[{first_row}] and rows[{second_row}] have the same id: give each row one of its own")
 
 
 def plain_value(value: Any) -> Any:

@@ -44,7 +44,7 @@ def hub_rows(entry: str) -> Path:
             f"{entry}: this data set cannot be read ({type(error).__name__}: {first_line(error)}): check the name, the "
             "config and the split"
         ) from None
-    column = column or next((one for one in _USUAL if one in names), "")
+    column = column or next((usual for usual in _USUAL if usual in names), "")
     if column not in names:
         raise CorpusError(f"{entry}: there is no column {column or 'text'!r}: name one of {', '.join(names)}")
 

@@ -368,7 +368,9 @@ def csv_form(source: Source) -> CsvForm:
     if not named and format_suffix(source.path) == ".tsv" and sample and "\t" in sample[0]:
         candidates = ["\t"]
     quoted = {"\t": (False, True)}
-    forms = [CsvForm(one, quotes, bool(first)) for one in candidates for quotes in quoted.get(one, (True,))]
+    forms = [
+        CsvForm(separator, quotes, bool(first)) for separator in candidates for quotes in quoted.get(separator, (True,))
+    ]
     return max(forms, key=lambda form: _fit(form, sample)) if sample else forms[0]
 
 

@@ -104,8 +104,8 @@ class _Outline:
     def _heading(self, heading: _Heading) -> Iterator[Block]:
         text = plain(" ".join(line for _, line in heading.lines))
         yield from self.end(heading.level)
-        self._above = [one for one in self._above if one[0] < heading.level]
-        if text and text.lower() not in [one.lower() for _, one in self._above]:
+        self._above = [heading_above for heading_above in self._above if heading_above[0] < heading.level]
+        if text and text.lower() not in [heading_above.lower() for _, heading_above in self._above]:
             self._above.append((heading.level, text[:_LONGEST_HEADING]))
             self._alone.append((heading.level, heading.lines[0][0], text))
 
@@ -113,7 +113,7 @@ class _Outline:
         """Yield the headings that end, at a heading of a level, without anything below them."""
         while self._alone and self._alone[-1][0] >= level:
             above, number, text = self._alone[-1]
-            yield Block("heading", [(number, text)], tuple(one for depth, one in self._above if depth < above))
+            yield Block("heading", [(number, text)], tuple(title for depth, title in self._above if depth < above))
             self._alone = []  # those above it have this one below them
 
 
@@ -239,13 +239,13 @@ class _Builder:
         """Return the lines of a paragraph without what encloses them, with the marks of the entry that it begins."""
         texts = inline.content.split("\n")
         placed = self._lines[lines[0] : lines[0] + len(texts)]
-        found = [
+        inside = [
             (number, full if len(full) > _LONGEST_LINE else text)
             for (number, full), text in zip(placed, texts, strict=False)
         ]
-        if marks and found:
-            found[0] = (found[0][0], "".join(marks) + found[0][1])
-        return self._unescaped(found) if self._escaped else found
+        if marks and inside:
+            inside[0] = (inside[0][0], "".join(marks) + inside[0][1])
+        return self._unescaped(inside) if self._escaped else inside
 
     def _unescaped(self, lines: list[Placed]) -> list[Placed]:
         return [(number, _ESCAPED.sub(r"\1", without_links(line))) for number, line in lines]
@@ -310,7 +310,7 @@ def front_matter(lines: Iterable[Placed]) -> tuple[dict[str, Any], list[Placed]]
         if len(held) == 1 and text != "---":
             break
         if len(held) > 1 and text in ("---", "..."):
-            values = _yaml("\n".join(one for _, one in held[1:-1]))
+            values = _yaml("\n".join(front for _, front in held[1:-1]))
             return (values, []) if values is not None else ({}, held)
         if len(held) > _FRONT_LINES or size > _FRONT_CHARACTERS:
             break
@@ -342,7 +342,7 @@ def _yaml(text: str) -> dict[str, Any] | None:
 
 def _value(value: Any) -> Any:
     if isinstance(value, list):
-        return ", ".join(str(one) for one in value)
+        return ", ".join(str(item) for item in value)
     return str(value) if isinstance(value, Mapping) else value
 
 

@@ -78,11 +78,11 @@ def read_paragraphs(
             return
         for line, text in text_lines(source):
             text = " ".join(text.split())
-            yield Paragraph([(line, one) for one in sentences_of(text)] if split_lines else [(line, text)])
+            yield Paragraph([(line, sentence) for sentence in sentences_of(text)] if split_lines else [(line, text)])
     elif source.kind in READERS:
         for line, row, text in texts_of_rows(source):
             texts = paragraphs_of(text) or [""]
-            parts = [[(line, one) for one in sentences_of(text) or [""]] for text in texts]
+            parts = [[(line, sentence) for sentence in sentences_of(text) or [""]] for text in texts]
             for sentences in [list(chain(*parts))] if join_rows else parts:
                 yield Paragraph(sentences, row=row)
     else:
@@ -90,9 +90,9 @@ def read_paragraphs(
             for heading, texts in sections:
                 above = ": ".join(filter(None, (title, heading)))
                 for text in texts:
-                    found = [(line, one) for one in sentences_of(text)]
-                    kept = [(line, one) for _, one in found if is_sentence_like(one)]
-                    if others := len(found) - len(kept):
+                    placed = [(line, sentence) for sentence in sentences_of(text)]
+                    kept = [(line, sentence) for _, sentence in placed if is_sentence_like(sentence)]
+                    if others := len(placed) - len(kept):
                         source.drop("markup", line, others)
                     yield Paragraph(kept, above)
 

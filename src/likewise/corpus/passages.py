@@ -86,7 +86,9 @@ def read_passages(
     rng = random.Random(seed)
     kept: list[tuple[int, Passage]] = []
     passages = _passages(sources, options)
-    for count, passage in enumerate(unrepeated(passages, lambda one: one.text) if options.deduplicate else passages):
+    for count, passage in enumerate(
+        unrepeated(passages, lambda passage: passage.text) if options.deduplicate else passages
+    ):
         if len(kept) < most:
             kept.append((count, passage))
         elif (place := rng.randrange(count + 1)) < most:
@@ -107,7 +109,7 @@ def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[Passage
             titles: list[Any] = [paragraph.title]
             if paragraph.row is not None:
                 titles = [paragraph.row.get(name) for name in _TITLES if name != options.field]
-            title = next((one for one in titles if isinstance(one, str) and one.strip()), "")
+            title = next((text for text in titles if isinstance(text, str) and text.strip()), "")
             for part in _parts([text for _, text in paragraph.sentences]):
                 if sum(len(sentence.split()) for sentence in part) >= options.min_words:
                     yield Passage(part, " ".join(title.split()))
@@ -137,37 +139,37 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[Offered
     these gives its text with a tenth to a third of its words deleted.
     """
     rng = random.Random(seed)
-    found: list[OfferedPair] = []
+    pairs: list[OfferedPair] = []
     titles: set[str] = set()
     for number, passage in enumerate(passages):
         if passage.title not in ("", passage.text) and passage.title not in titles:
-            found.append(OfferedPair(passage.title, passage.text, "title", number))
+            pairs.append(OfferedPair(passage.title, passage.text, "title", number))
             titles.add(passage.title)
         for place, sentence in enumerate(passage.sentences[:-1]):
             if sentence.endswith("?"):
-                found.append(OfferedPair(sentence, " ".join(passage.sentences[place + 1 :]), "question", number))
+                pairs.append(OfferedPair(sentence, " ".join(passage.sentences[place + 1 :]), "question", number))
         pieces = _pieces(passage)
-        long = [place for place, one in enumerate(pieces) if len(one.split()) >= 5]
+        long = [place for place, piece in enumerate(pieces) if len(piece.split()) >= 5]
         if len(pieces) > 1 and long:
             place = rng.choice(long)
             stays = rng.random() < _STAYS
-            rest = [one for i, one in enumerate(pieces) if stays or i != place]
-            found.append(OfferedPair(pieces[place], " ".join(rest), "rest", number))
+            rest = [piece for i, piece in enumerate(pieces) if stays or i != place]
+            pairs.append(OfferedPair(pieces[place], " ".join(rest), "rest", number))
         else:
             share = rng.uniform(0.1, 1 / 3)
             shortened = without_share_of_words(passage.text, share, rng)
-            found.append(OfferedPair(shortened, passage.text, "deletion", number))
-    return found
+            pairs.append(OfferedPair(shortened, passage.text, "deletion", number))
+    return pairs
 
 
 def _pieces(passage: Passage) -> Sequence[str]:
     """Return the sentences of a passage; the clauses of a single sentence, as in a list, where it has several."""
     if len(passage.sentences) > 1:
         return passage.sentences
-    found: list[str] = []
+    clauses: list[str] = []
     for clause in _CLAUSES.split(passage.text):
-        if found and len(clause.split()) < 4:
-            found[-1] += f" {clause}"
+        if clauses and len(clause.split()) < 4:
+            clauses[-1] += f" {clause}"
         else:
-            found.append(clause)
-    return found
+            clauses.append(clause)
+    return clauses

@@ -158,17 +158,17 @@ def repeated(path: Path, partition: int = PARTITION) -> np.ndarray:
     They have 128 bits, so that two different sentences share one with a chance below 1e-20 in a corpus of a billion.
     A part of them, `partition` or so, is compared at a time, so that memory does not grow with the corpus.
     """
-    found = np.memmap(path, dtype="<u8", mode="r").reshape(-1, 2)
-    flags = np.memmap(path.with_name("repeated"), dtype=bool, mode="w+", shape=len(found))
-    parts = -(-len(found) // partition)
+    fingerprints = np.memmap(path, dtype="<u8", mode="r").reshape(-1, 2)
+    flags = np.memmap(path.with_name("repeated"), dtype=bool, mode="w+", shape=len(fingerprints))
+    parts = -(-len(fingerprints) // partition)
     for part in range(parts):
         # Equal sentences have equal fingerprints, so they meet in one part.
         here = [
-            np.flatnonzero(found[start : start + partition, 0] % np.uint64(parts) == part) + start
-            for start in range(0, len(found), partition)
+            np.flatnonzero(fingerprints[start : start + partition, 0] % np.uint64(parts) == part) + start
+            for start in range(0, len(fingerprints), partition)
         ]
         rows = np.concatenate(here)
-        low, high = found[rows].T
+        low, high = fingerprints[rows].T
         order = np.lexsort((high, low))  # stable: the first of equal ones is the one that came first
         same = (np.diff(low[order]) == 0) & (np.diff(high[order]) == 0)
         flags[rows[order[1:][same]]] = True

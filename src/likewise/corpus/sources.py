@@ -40,28 +40,24 @@ _BINARY = {
 }
 
 
-def find_files(spec: Spec, exclude: Sequence[str] = ()) -> list[Path]:
+def find_files(spec: Spec, exclude: Sequence[str] = (), listings: list[Listing] | None = None) -> list[Path]:
     """Return the files that a spec names, sorted by path and without duplicates.
 
     Args:
         exclude: patterns of files of folders that are left out.
+        listings: takes what was seen of each folder.
     """
-    found: dict[Path, Path] = {}
+    files: dict[Path, Path] = {}
     for entry in _entries(spec):
-        for path in _expand(entry, exclude):
-            found.setdefault(path.resolve(), path)
-    return sorted(found.values())
+        for path in _expand(entry, exclude, listings if listings is not None else []):
+            files.setdefault(path.resolve(), path)
+    return sorted(files.values())
 
 
 def nothing_in(folder: str | PathLike[str], listing: Listing) -> str:
     """Return the error of a folder without files that are read."""
     there = "; ".join([*listing.unread.values(), *listing.left_out]) or "name its files"
     return f"{folder}: no file in this folder ends in {', '.join((*FOLDER_SUFFIXES, *DOCUMENTS))}: {there}"
-
-
-def _folder(entry: str) -> Path | None:
-    path = Path(entry).expanduser()
-    return path if is_folder(path) else None
 
 
 def _entries(spec: Spec) -> list[str]:
@@ -71,7 +67,7 @@ def _entries(spec: Spec) -> list[str]:
     return [str(entry) for entry in entries]
 
 
-def _expand(entry: str, exclude: Sequence[str] = ()) -> list[Path]:
+def _expand(entry: str, exclude: Sequence[str], listings: list[Listing]) -> list[Path]:
     if entry.startswith("bundled:"):
         if entry != "bundled:wiki-sample":
             raise CorpusError(f"unknown corpus {entry!r}: the one that is bundled is bundled:wiki-sample")
@@ -83,6 +79,7 @@ def _expand(entry: str, exclude: Sequence[str] = ()) -> list[Path]:
         listing = list_folder(path, exclude)
         if not listing.files:
             raise CorpusError(nothing_in(path, listing))
+        listings.append(listing)
         return listing.files
     if path.is_fifo():
         return [_read_pipe(path)]
@@ -130,9 +127,8 @@ def find_sources(
         report: keeps these lines, and what is told of the files while they are read.
     """
     report = report if report is not None else CorpusReport()
-    listings = [list_folder(path, options.exclude) for path in map(_folder, _entries(spec)) if path]
-    sources, errors = [], []
-    files = find_files(spec, options.exclude)
+    listings, sources, errors = list[Listing](), list[Source](), list[str]()
+    files = find_files(spec, options.exclude, listings)
     sizes = {path: path.stat().st_size for path in files if path.suffix.lower() in CONVERTED}
     with ExitStack() as stack:
         shown = progress if progress is not None and sizes else Progress(quiet=True)
@@ -153,7 +149,10 @@ def find_sources(
     if not sources:
         raise CorpusError(errors[0])
     report.failed += len(errors) + sum(len(listing.unread) for listing in listings)
-    for sentence in [*errors, *(one for listing in listings for one in (*listing.unread.values(), *listing.left_out))]:
+    for sentence in [
+        *errors,
+        *(line for listing in listings for line in (*listing.unread.values(), *listing.left_out)),
+    ]:
         report.note(sentence)
     if progress is not None:
         tell(report, progress, what="left out")

@@ -57,16 +57,16 @@ def section_triplets(documents: Iterable[Document], count: int, seed: int = SEED
     """
     if count < 1 or skip < 0:
         raise LikewiseError(f"count is {count} and skip is {skip}: give a count of 1 or more, and a skip of 0 or more.")
-    passed = given = 0
+    passed = yielded = 0
     for document in documents:
         drawn = _draw(document, seed)
         if passed < skip:
             passed += len(drawn)
             continue
-        for triplet in drawn[: count - given]:
-            given += 1
+        for triplet in drawn[: count - yielded]:
+            yielded += 1
             yield triplet
-        if given == count:
+        if yielded == count:
             return
 
 
@@ -80,7 +80,7 @@ def _draw(document: Document, seed: int) -> list[Triplet]:
     anchors = [(i, s) for i, (_, sentences) in enumerate(sections) if len(sentences) > 1 for s in sentences]
     if len(sections) < 2:
         return []
-    found = []
+    triplets = []
     for i, anchor in rng.sample(anchors, min(PER_ARTICLE, len(anchors))):
         heading, own = sections[i]
         positive = rng.choice([s for s in own if s != anchor])
@@ -88,20 +88,20 @@ def _draw(document: Document, seed: int) -> list[Triplet]:
         # A sentence may stand in both sections, word for word.
         strange = [s for s in sentences if s not in (anchor, positive)]
         if strange:
-            found.append(Triplet(anchor, positive, rng.choice(strange), document.title, heading, other))
-    return found
+            triplets.append(Triplet(anchor, positive, rng.choice(strange), document.title, heading, other))
+    return triplets
 
 
 def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
     """Read a CSV file whose header names Sentence1 (the anchor), Sentence2 (its section) and Sentence3 (another)."""
-    found = []
+    triplets = []
     for place, cells in read_table(Path(path), {name: (name,) for name in COLUMNS}, _ALSO_WRITTEN):
         if not all(cells[: len(COLUMNS)]):
             raise CorpusError(f"{place}: a sentence is empty: mend or remove the row")
-        found.append(Triplet(*cells))
-    if not found:
+        triplets.append(Triplet(*cells))
+    if not triplets:
         raise CorpusError(f"{path}:2: the file holds no triplet: write one on a line below the header")
-    return found
+    return triplets
 
 
 def write_triplets(path: str | os.PathLike[str], triplets: Iterable[Triplet], overwrite: bool = False) -> int:

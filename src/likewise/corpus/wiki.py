@@ -138,9 +138,9 @@ def _read_dump(source: Source) -> Iterator[Article]:
         if sum(len(body.strip()) for _, body in parts) < MIN_ARTICLE_CHARACTERS:
             continue
         parts[0] = ("", parts[0][1])  # gensim calls the opening 'Introduction'
-        found = _PAGE_ID.search(xml)
+        page_id = _PAGE_ID.search(xml)
         sections = [part for heading, body in parts for part in sections_of(clean_markup(heading), body)]
-        yield line, found.group(1) if found else str(line), title, sections
+        yield line, page_id.group(1) if page_id else str(line), title, sections
 
 
 def read_articles(source: Source) -> Iterator[Article]:

@@ -10,8 +10,6 @@ from .pair_scorers import CrossEncoderScorer as CrossEncoderScorer
 from .pairs import PairResult as PairResult
 from .pairs import RatedPairs as RatedPairs
 from .pairs import SubsetResult as SubsetResult
-from .rank_errors import ErrorAnalysis as ErrorAnalysis
-from .rank_errors import analyze_errors as analyze_errors
 from .registry import GROUPS as GROUPS
 from .registry import known_tasks as known_tasks
 from .report import EvaluationReport as EvaluationReport

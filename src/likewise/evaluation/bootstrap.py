@@ -53,24 +53,21 @@ def sampled_scores(task: str, items: Sequence[Items], draws: int = DRAWS) -> np.
     """
     count = len(items[0].values)
     rng = np.random.default_rng(crc32(task.encode()))
-    found = np.empty((len(items), draws))
+    scores = np.empty((len(items), draws))
     for start in range(0, draws, _AT_A_TIME):
         stop = min(start + _AT_A_TIME, draws)
         weights = rng.multinomial(count, np.full(count, 1 / count), size=stop - start).astype(np.float64)  # (b, N)
-        for model, one in enumerate(items):
-            found[model, start:stop] = _score(one, weights)
-    return found
+        for model, values in enumerate(items):
+            scores[model, start:stop] = _score(values, weights)
+    return scores
 
 
 def _score(items: Items, weights: np.ndarray) -> np.ndarray:
     """Return the score of each sample (b,), whose items count `weights` (b, N) times."""
     if items.gold is None:
         return 100 * (weights @ items.values) / len(items.values)
-    sides = [np.broadcast_to(side, weights.shape) for side in (items.values, items.gold)]
-    if items.ranked:
-        sides = [mid_ranks(side, weights) for side in (items.values, items.gold)]
-    deviations = [side - (weights * side).mean(axis=1, keepdims=True) for side in sides]
-    x, y = deviations
+    ranks = [mid_ranks(side, weights) for side in (items.values, items.gold)]
+    x, y = (side - (weights * side).mean(axis=1, keepdims=True) for side in ranks)
     spread = np.sqrt((weights * x * x).sum(axis=1) * (weights * y * y).sum(axis=1))
     return 100 * (weights * x * y).sum(axis=1) / np.maximum(spread, 1e-12)
 

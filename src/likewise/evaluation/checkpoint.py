@@ -72,12 +72,12 @@ class CheckpointEvaluator(SentenceEvaluator):
         self.items: np.ndarray | None = None
         self._score, self._of_items = score, of_items
 
-    def __call__(self, model: Any, *given: Any, **more: Any) -> Metrics:
+    def __call__(self, model: Any, *others: Any, **more: Any) -> Metrics:
         """Score the model; nothing is written to the trainer's `output_path`."""
-        found = self._score(model)
-        if isinstance(found, tuple):
-            found, self.items = found
-        return self.prefix_name_to_metrics(found, self.name)
+        metrics = self._score(model)
+        if isinstance(metrics, tuple):
+            metrics, self.items = metrics
+        return self.prefix_name_to_metrics(metrics, self.name)
 
     def gain(self, before: float, after: float) -> float:
         """Return by how much the primary metric is better after a change; negative if it is worse."""
@@ -135,11 +135,11 @@ def ratings_evaluator(
 
     def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
         vectors, unique = cache.vectors(model)
-        one, other = np.split(vectors, 2)  # each (P, D)
-        cosines = pair_cosines(one, other)
+        left, right = np.split(vectors, 2)  # each (P, D)
+        cosines = pair_cosines(left, right)
         metrics = _correlations(cosines, gold)
         if same.any():
-            metrics["alignment"] = alignment(one[same], other[same])
+            metrics["alignment"] = alignment(left[same], right[same])
         if len(unique) > 1:
             metrics["uniformity"] = uniformity(unique)
         return metrics, cosines
@@ -184,12 +184,12 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
     cache = TokenCache(texts)
 
     def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
-        own, found = np.split(cache.vectors(model)[0], 2)  # each (S, D)
-        separations = separation_of_each(found, own)
+        own, copies = np.split(cache.vectors(model)[0], 2)  # each (S, D)
+        separations = separation_of_each(copies, own)
         metrics = {
             "separation": float(separations.mean()),
-            "retrieval": 100 * reciprocal_rank(found, own),
-            "alignment": alignment(own, found),
+            "retrieval": 100 * reciprocal_rank(copies, own),
+            "alignment": alignment(own, copies),
             "uniformity": uniformity(own),
         }
         return metrics, separations
@@ -215,10 +215,10 @@ def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequen
         head = find_part(model, PairClassifier)
         if head is None:
             raise EvaluationError("the model has no PairClassifier: it has one only while it is trained on labels")
-        one, other = torch.from_numpy(cache.vectors(model)[0]).to(head.linear.weight.device).chunk(2)  # each (P, D)
+        left, right = torch.from_numpy(cache.vectors(model)[0]).to(head.linear.weight.device).chunk(2)  # each (P, D)
         with torch.inference_mode():
-            found = head.logits(one, other).argmax(dim=1).cpu().numpy()  # (P,)
-        return {"accuracy": 100 * float((found == gold).mean())}
+            predicted = head.logits(left, right).argmax(dim=1).cpu().numpy()  # (P,)
+        return {"accuracy": 100 * float((predicted == gold).mean())}
 
     description = f"Accuracy on {len(gold):,} held-out labelled pairs"
     return CheckpointEvaluator("accuracy", "held_out", score, description, [*first, *second])
@@ -246,11 +246,11 @@ def scores_evaluator(
     targets, predict = to_target(gold), PairPredictions(first, second)
 
     def score(model: Any) -> Metrics:
-        found = predict(model)  # (P,)
+        predicted = predict(model)  # (P,)
         return {
-            "mse": float(np.mean((found - targets) ** 2)),
-            "mse_harvest": float(np.mean((from_target(found) - gold) ** 2)),
-            **_correlations(found, gold),
+            "mse": float(np.mean((predicted - targets) ** 2)),
+            "mse_harvest": float(np.mean((from_target(predicted) - gold) ** 2)),
+            **_correlations(predicted, gold),
         }
 
     description = f"Mean squared error on {len(gold):,} held-out scored pairs"
@@ -299,7 +299,7 @@ def _check_pairs(
         raise EvaluationError(f"A correlation needs {least} or more, and one was given: give more.")
 
 
-def _correlations(found: np.ndarray, gold: np.ndarray) -> Metrics:
+def _correlations(predicted: np.ndarray, gold: np.ndarray) -> Metrics:
     """Return both correlations, with 0 for NaN: a comparison with NaN is false, so the first checkpoint would stay."""
-    values = zip(("spearman", "pearson"), correlations(found, gold), strict=True)
+    values = zip(("spearman", "pearson"), correlations(predicted, gold), strict=True)
     return {name: 0.0 if math.isnan(value) else value for name, value in values}

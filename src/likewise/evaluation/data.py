@@ -99,11 +99,11 @@ class OwnTask(Task):
         """Return the first of these files that is in the folder."""
         if not self.path.is_dir():
             raise DataError(f"{self.name}: there is no folder '{self.path}'. Check the path.")
-        found = next((path for name in names if (path := self.path / name).is_file()), None)
-        if found is None:
+        existing = next((path for name in names if (path := self.path / name).is_file()), None)
+        if existing is None:
             there = ", ".join(sorted(path.name for path in self.path.iterdir())[:12]) or "nothing"
             raise DataError(f"{self.path}: there is no {' or '.join(names)}; the folder holds {there}.")
-        return found
+        return existing
 
 
 def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[str]]]:

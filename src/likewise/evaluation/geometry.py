@@ -55,15 +55,15 @@ def uniformity(x: Any) -> float:
     >>> uniformity([[1.0, 0.0], [0.0, 3.0]])
     -4.0
     """
-    given = _matrix(x)
-    count = len(given)
+    vectors = _matrix(x)
+    count = len(vectors)
     if count < 2:
         raise EvaluationError(f"Uniformity needs two rows or more, and {count} is given.")
     total = 0.0
     for top in range(0, count, _ROWS_AT_A_TIME):
-        left = _unit(given[top : top + _ROWS_AT_A_TIME])
+        left = _unit(vectors[top : top + _ROWS_AT_A_TIME])
         for start in range(top, count, _ROWS_AT_A_TIME):
-            right = left if start == top else _unit(given[start : start + _ROWS_AT_A_TIME])
+            right = left if start == top else _unit(vectors[start : start + _ROWS_AT_A_TIME])
             squared = (left**2).sum(1)[:, None] + (right**2).sum(1)[None, :] - 2.0 * (left @ right.T)
             potential = np.exp(-2.0 * np.maximum(squared, 0.0))
             # Each unordered pair once: of a block on the diagonal only the part above the diagonal.
@@ -87,11 +87,11 @@ def reciprocal_ranks(queries: np.ndarray, targets: np.ndarray, own: np.ndarray) 
         targets: (N, D), each of length 1.
         own: (Q,) row of each query's target.
     """
-    found = np.empty(len(queries))
+    ranks = np.empty(len(queries))
     for start in range(0, len(queries), _QUERIES_AT_A_TIME):
         rows = slice(start, start + _QUERIES_AT_A_TIME)
-        found[rows] = ranks_by_scores(queries[rows] @ targets.T, own[rows])
-    return found
+        ranks[rows] = ranks_by_scores(queries[rows] @ targets.T, own[rows])
+    return ranks
 
 
 def ranks_by_scores(scores: np.ndarray, own: np.ndarray) -> np.ndarray:

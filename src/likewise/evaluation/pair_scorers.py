@@ -9,7 +9,7 @@ D embedding.
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,8 +26,6 @@ from likewise.inference.load_model import opened
 from likewise.inference.vectors import Precision, autocast, undisturbed
 from likewise.runs.progress import Progress
 from likewise.transformers_output import no_bar
-
-Measure = Literal["f1", "precision", "recall"]
 
 LAYERS = {
     "bert-base-uncased": 9,
@@ -105,7 +103,6 @@ class BertScore(_Scorer):
         model: a SentenceTransformer whose first module is a Transformer, or what `likewise.load` takes.
         layer: the hidden layer taken, 0 for the embeddings and -1 for the last; None takes the authors' choice for the
             models that they name, and the last one of others.
-        measure: the score of a pair; F1 is the same in both orders.
         batch_size, precision: as in `likewise.evaluate`.
 
     Raises:
@@ -117,7 +114,6 @@ class BertScore(_Scorer):
         model: SentenceTransformer | str | os.PathLike[str],
         *,
         layer: int | None = None,
-        measure: Measure = "f1",
         batch_size: int = 64,
         precision: Precision | None = None,
     ) -> None:
@@ -133,9 +129,7 @@ class BertScore(_Scorer):
         self.layer = chosen + deepest + 1 if chosen < 0 else chosen
         if not 0 <= self.layer <= deepest:
             raise EvaluationError(f"the layers of this model are 0 to {deepest}, and {chosen} is asked for")
-        self.measure = measure
-        similarity = f"BERTScore {measure}, layer {self.layer}"
-        super().__init__(encoder, f"bertscore:{name}", similarity, batch_size, precision)
+        super().__init__(encoder, f"bertscore:{name}", f"BERTScore f1, layer {self.layer}", batch_size, precision)
 
     def _parts(self, lengths: list[int]) -> Iterable[np.ndarray]:
         order = np.argsort(-np.array(lengths), kind="stable")  # pairs of near-equal length pad little
@@ -143,9 +137,9 @@ class BertScore(_Scorer):
 
     @torch.inference_mode()
     def _score(self, first: list[str], second: list[str]) -> np.ndarray:
-        (one, one_masks), (other, other_masks) = self._tokens(first), self._tokens(second)
-        found = match_tokens(one, other, one_masks, other_masks)
-        return found[("precision", "recall", "f1").index(self.measure)].double().cpu().numpy()
+        (left, left_masks), (right, right_masks) = self._tokens(first), self._tokens(second)
+        *_, f1 = match_tokens(left, right, left_masks, right_masks)
+        return f1.double().cpu().numpy()
 
     def _tokens(self, texts: list[str]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return token vectors (P, T, D) of a layer, and the masks of tokens and of words, (P, T) each."""
@@ -178,12 +172,12 @@ class CrossEncoderScorer(_Scorer):
         named = model if isinstance(model, str) else type(model).__name__
         try:
             with no_bar():
-                found = CrossEncoder(model) if isinstance(model, str) else model
+                encoder = CrossEncoder(model) if isinstance(model, str) else model
         except (OSError, ValueError) as error:
             raise LoadError(f"'{named}' cannot be loaded as a cross-encoder: {first_line(error)}") from error
-        if (outputs := found.num_labels) != 1:
+        if (outputs := encoder.num_labels) != 1:
             raise LoadError(f"'{named}' has {outputs} outputs a pair: give a cross-encoder with one score")
-        super().__init__(found, f"cross-encoder:{named}", "score of a cross-encoder", batch_size, precision)
+        super().__init__(encoder, f"cross-encoder:{named}", "score of a cross-encoder", batch_size, precision)
 
     def _parts(self, lengths: list[int]) -> Iterable[np.ndarray]:
         return np.array_split(np.arange(len(lengths)), min(_CHUNKS, len(lengths)) or 1)
@@ -207,8 +201,8 @@ def predict_pairs(
     """
     with undisturbed(model), autocast(model, precision):
         pairs = list(zip(first, second, strict=True))
-        found = model.predict(pairs, batch_size=batch_size, show_progress_bar=False, activation_fn=activation)
-    return np.asarray(found, dtype=np.float64)
+        scores = model.predict(pairs, batch_size=batch_size, show_progress_bar=False, activation_fn=activation)
+    return np.asarray(scores, dtype=np.float64)
 
 
 class PairPredictions:

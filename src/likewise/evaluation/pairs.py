@@ -94,19 +94,18 @@ def score_pairs(
     cosines: np.ndarray,
     gold: np.ndarray,
     subsets: Sequence[tuple[str, slice]] = (),
-    metric: Literal["spearman", "pearson"] = "spearman",
 ) -> PairResult:
     """Return the result of a task from the cosines (P,) of its pairs and their human ratings (P,)."""
-    found = correlations(cosines, gold)
-    score = found[metric == "pearson"]
+    spearman, pearson = correlations(cosines, gold)
     parts = tuple(
         SubsetResult(part, *correlations(cosines[where], gold[where]), n=len(gold[where]))
         for part, where in (subsets if len(subsets) > 1 else ())
     )
     weighted = float(np.average([p.spearman for p in parts], weights=[p.n for p in parts])) if parts else None
     mean = float(np.mean([p.spearman for p in parts])) if parts else None
-    items = None if math.isnan(score) else Items(cosines, gold, ranked=metric == "spearman")
-    return PairResult(task.name, task.title, metric, score, len(gold), *found, parts, weighted, mean, items=items)
+    items = None if math.isnan(spearman) else Items(cosines, gold)
+    scores = (spearman, len(gold), spearman, pearson)
+    return PairResult(task.name, task.title, "spearman", *scores, parts, weighted, mean, items=items)
 
 
 def correlations(cosines: np.ndarray, gold: np.ndarray) -> tuple[float, float]:

@@ -25,13 +25,11 @@ class Fold:
     """Rows to train on and rows to test on, as indices.
 
     Attributes:
-        name: for tables.
         checks: parts of the training rows by which the regularisation is chosen.
     """
 
     train: np.ndarray
     test: np.ndarray
-    name: str = ""
     checks: tuple[Fold, ...] = ()
 
 

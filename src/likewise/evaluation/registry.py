@@ -8,13 +8,13 @@ from importlib.metadata import entry_points
 
 from likewise.evaluation.data import OwnTask
 from likewise.evaluation.task import EvaluationError, Task
-from likewise.evaluation.tasks import facets, negation, sts, transfer, wiki_sections
+from likewise.evaluation.tasks import negation, sts, transfer, wiki_sections
 from likewise.evaluation.tasks.classes import ClassesTask
 from likewise.evaluation.tasks.rated_file import RatedFileTask
 from likewise.evaluation.tasks.retrieval import RetrievalTask
-from likewise.runs.plugins import load_registered
+from likewise.runs.plugins import COMPARED_TASKS, load_registered, not_installed
 
-_FAMILIES = (sts, transfer, negation, facets, wiki_sections)
+_FAMILIES = (sts, transfer, negation, wiki_sections)
 
 TASKS: dict[str, Task] = {task.name: task for family in _FAMILIES for task in family.TASKS}
 """The tasks of likewise itself; `known_tasks` has those of other packages too."""
@@ -49,15 +49,15 @@ def known_tasks() -> dict[str, Task]:
 
 @cache
 def _registered() -> dict[str, Task]:
-    found: dict[str, Task] = {}
+    tasks: dict[str, Task] = {}
     for point in entry_points(group=ENTRY_POINTS):
         where = f"the entry point {point.name}"
         # mypy takes an abstract class for one that is about to be called.
         task = load_registered(point, Task, where, EvaluationError)  # type: ignore[type-abstract]
-        if task.name in TASKS or task.name in GROUPS or task.name in found:
+        if task.name in TASKS or task.name in GROUPS or task.name in tasks:
             raise EvaluationError(f"{where} ({point.value}): there is a task {task.name!r} already")
-        found[task.name] = task
-    return found
+        tasks[task.name] = task
+    return tasks
 
 
 def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...], tuple[str, ...]]:
@@ -71,29 +71,31 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
         The tasks, each once and in the order given, and the groups whose members are all among them.
     """
     known = known_tasks()
-    given = tasks.split(",") if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
-    found: dict[str, Task] = {}
-    for item in given:
+    asked = tasks.split(",") if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
+    chosen: dict[str, Task] = {}
+    for item in asked:
         if isinstance(item, Task):
-            if found.setdefault(item.name, item) != item:
+            if chosen.setdefault(item.name, item) != item:
                 raise EvaluationError(f"Two tasks are called '{item.name}'; give one of them another name.")
             continue
         family, colon, place = item.strip().partition(":")
         if colon and place and (own := OWN_TASKS.get(family.lower())):
             name = f"{family.lower()}:{place}"
-            found.setdefault(name, own.at(name, place))
+            chosen.setdefault(name, own.at(name, place))
             continue
         name = _usual(item)
         if name not in GROUPS and name not in known:
+            if name in COMPARED_TASKS:
+                raise EvaluationError(not_installed(name))
             raise EvaluationError(f"Unknown task '{item.strip()}'. Known are: {_listed(known)}.")
         for member in GROUPS.get(name, (name,)):
-            found.setdefault(member, known[member])
-    groups = tuple(group for group, members in GROUPS.items() if set(members) <= set(found))
-    titles = Counter(task.title for task in found.values())
+            chosen.setdefault(member, known[member])
+    groups = tuple(group for group, members in GROUPS.items() if set(members) <= set(chosen))
+    titles = Counter(task.title for task in chosen.values())
     # Two folders may have the same last name.
     named = [
         replace(task, title=task.name) if isinstance(task, OwnTask) and titles[task.title] > 1 else task
-        for task in found.values()
+        for task in chosen.values()
     ]
     return tuple(named), groups
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,8 +29,36 @@ class MissingTask:
     reason: str
 
 
+class _Report(Printed):
+    """A report that is also written as JSON, and says below its tables what is missing."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; undefined scores are None."""
+
+    @abstractmethod
+    def notes(self) -> list[str]:
+        """Return the lines below the tables."""
+
+    def to_json(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write `to_dict` to a file, atomically.
+
+        Args:
+            overwrite: replace a file that likewise did not write.
+
+        Raises:
+            JobError: the folder to write in is not there, or likewise did not write the file that is.
+        """
+        with written_result(Path(path), overwrite) as unfinished:
+            write_json(unfinished, self.to_dict(), strict=True)
+
+    def _with_notes(self, *tables: str) -> str:
+        """Return tables, and the notes below them, as Markdown."""
+        return "\n\n".join([*tables, *(["  \n".join(self.notes())] if self.notes() else [])])
+
+
 @dataclass(frozen=True, repr=False)
-class EvaluationReport(Printed):
+class EvaluationReport(_Report):
     """The scores of one model.
 
     Attributes:
@@ -75,18 +104,6 @@ class EvaluationReport(Printed):
             "seconds": round(self.seconds, 2),
         }
 
-    def to_json(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write `to_dict` to a file, atomically.
-
-        Args:
-            overwrite: replace a file that likewise did not write.
-
-        Raises:
-            JobError: the folder to write in is not there, or likewise did not write the file that is.
-        """
-        with written_result(Path(path), overwrite) as unfinished:
-            write_json(unfinished, self.to_dict(), strict=True)
-
     def sections(self) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
         """Return one table (its columns, its rows) for each kind of result."""
         kinds: dict[type[TaskResult], list[tuple[str, ...]]] = {}
@@ -100,11 +117,6 @@ class EvaluationReport(Printed):
         for group, average in self.averages.items():
             reason = "" if average is not None else " (a task is missing or undefined)"
             lines.append(f"Average of {group}: {number(average)}{reason}")
-        lines += [
-            f"{result.title} is scored by its {result.metric.capitalize()} correlation"
-            for result in self.results
-            if result.metric == "pearson"
-        ]
         left_out = [(result.title, getattr(result, "left_out", 0)) for result in self.results]
         if pairs := ", ".join(f"{title} {count:,}" for title, count in left_out if count):
             lines.append(f"Pairs left out, which STS-B train or dev holds: {pairs}")
@@ -118,13 +130,11 @@ class EvaluationReport(Printed):
 
     def table(self) -> str:
         """Return the scores as Markdown."""
-        blocks = [markdown_table(columns, rows) for columns, rows in self.sections()]
-        blocks += ["\n".join(f"{note}  " for note in self.notes()).rstrip()] if self.notes() else []
-        return "\n\n".join(blocks)
+        return self._with_notes(*(markdown_table(columns, rows) for columns, rows in self.sections()))
 
     def texts(self) -> TableTexts:
         """Return the main score of each task, and below them the averages."""
-        rows = [(one.title, one.metric, number(one.score), f"{one.n:,}") for one in self.results]
+        rows = [(result.title, result.metric, number(result.score), f"{result.n:,}") for result in self.results]
         rows += [(f"Average of {group}", "", number(average), "") for group, average in self.averages.items()]
         return ("Task", "Metric", "Score", "Items"), rows
 
@@ -132,12 +142,14 @@ class EvaluationReport(Printed):
         """Return a row for each task, with all of its numbers."""
         import pandas
 
-        rows = [{k: v for k, v in one.to_dict().items() if not isinstance(v, list | dict)} for one in self.results]
+        rows = [
+            {k: v for k, v in result.to_dict().items() if not isinstance(v, list | dict)} for result in self.results
+        ]
         return pandas.DataFrame(rows).set_index("name") if rows else pandas.DataFrame()
 
 
 @dataclass(frozen=True, repr=False)
-class EvaluationReports(Printed):
+class EvaluationReports(_Report):
     """The scores of several models on the same tasks.
 
     Attributes:
@@ -172,11 +184,11 @@ class EvaluationReports(Printed):
         columns += [Column(name, title, (name,)) for name, title in tasks.items()]
         cells: dict[tuple[str, str], Cell] = {}
         for report in self.reports:
-            found = {f"average {group}": average for group, average in report.averages.items()}
-            found |= {result.name: result.score for result in report.results}
+            values = {f"average {group}": average for group, average in report.averages.items()}
+            values |= {result.name: result.score for result in report.results}
             cells |= {
                 (report.model, name): Cell({0: score})
-                for name, score in found.items()
+                for name, score in values.items()
                 if score is not None and not math.isnan(score)
             }
         items = {(report.model, result.name): result.items for report in self.reports for result in report.results}
@@ -190,8 +202,7 @@ class EvaluationReports(Printed):
 
     def table(self) -> str:
         """Return the scores of all models, and their differences from the first, as Markdown."""
-        notes = "\n".join(f"{note}  " for note in self.notes()).rstrip()
-        return "\n\n".join(filter(None, [self.scores.table(), notes]))
+        return self._with_notes(self.scores.table())
 
     def texts(self) -> TableTexts:
         """Return the scores, a row for each model."""
@@ -206,17 +217,7 @@ class EvaluationReports(Printed):
         differences = self.scores.differences()
         return {
             "reports": [report.to_dict() for report in self.reports],
-            "differences": {model: {t: vars(d) for t, d in found.items()} for model, found in differences.items()},
+            "differences": {
+                model: {title: vars(one) for title, one in row.items()} for model, row in differences.items()
+            },
         }
-
-    def to_json(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write `to_dict` to a file, atomically.
-
-        Args:
-            overwrite: replace a file that likewise did not write.
-
-        Raises:
-            JobError: the folder to write in is not there, or likewise did not write the file that is.
-        """
-        with written_result(Path(path), overwrite) as unfinished:
-            write_json(unfinished, self.to_dict(), strict=True)

@@ -190,13 +190,13 @@ class ScoreTable(Printed):
             EvaluationError: there is no such row or column.
         """
         chosen = self._column(column)
-        for one in (label, other):
-            if one not in self.labels:
-                raise EvaluationError(f"there is no row '{one}'; there are {', '.join(self.labels)}")
-        cells = [self.cells.get((one, chosen.name)) for one in (label, other)]
+        for row in (label, other):
+            if row not in self.labels:
+                raise EvaluationError(f"there is no row '{row}'; there are {', '.join(self.labels)}")
+        cells = [self.cells.get((row, chosen.name)) for row in (label, other)]
         if None in cells:
             return None
-        samples = [self._samples(one, chosen) for one in (label, other)]
+        samples = [self._samples(row, chosen) for row in (label, other)]
         ours, theirs = samples if all(samples) else ({}, {})
         return paired_difference(cells[0].scores, cells[1].scores, ours, theirs)  # type: ignore[union-attr]
 
@@ -205,9 +205,9 @@ class ScoreTable(Printed):
         other = other or self.reference
         return {
             label: {
-                column.title: found
+                column.title: difference
                 for column in self.columns
-                if (found := self.difference(label, other, column.name)) is not None
+                if (difference := self.difference(label, other, column.name)) is not None
             }
             for label in self.labels
             if label != other
@@ -221,26 +221,26 @@ class ScoreTable(Printed):
 
     def _samples(self, label: str, column: Column) -> dict[int, np.ndarray]:
         """Return seed to the mean of the tasks' scores on samples; {} if the items of one task are not known."""
-        found = {}
+        samples = {}
         for seed in self.cells[label, column.name].scores:
             parts = [self._sampled.get((label, seed, task)) for task in column.tasks]
             if not parts or any(part is None for part in parts):
                 return {}
-            found[seed] = np.mean(parts, axis=0)  # type: ignore[arg-type]
-        return found
+            samples[seed] = np.mean(parts, axis=0)  # type: ignore[arg-type]
+        return samples
 
     @cached_property
     def _sampled(self) -> dict[tuple[str, int, str], np.ndarray]:
         """(label, seed, task) to the scores on samples of the items, where all models have the same number of them."""
-        found: dict[tuple[str, int, str], np.ndarray] = {}
+        sampled: dict[tuple[str, int, str], np.ndarray] = {}
         for task in dict.fromkeys(task for column in self.columns for task in column.tasks):
             cells = {label: self.cells.get((label, task)) for label in self.labels}
             keys = [(label, seed) for label, cell in cells.items() if cell for seed in cell.scores]
             items = {key: one for key in keys if (one := self.items_of(*key, task)) is not None}
             if len({len(one.values) for one in items.values()}) == 1:
                 scores = sampled_scores(task, [*items.values()])
-                found |= {(*key, task): row for key, row in zip(items, scores, strict=True)}
-        return found
+                sampled |= {(*key, task): row for key, row in zip(items, scores, strict=True)}
+        return sampled
 
     def texts(self) -> TableTexts:
         """Return the columns and the cells.
@@ -268,9 +268,9 @@ class ScoreTable(Printed):
     def difference_texts(self, other: str | None = None) -> TableTexts:
         """Return the columns and the cells of the differences from one row, by default the reference."""
         other = other or self.reference
-        found = self.differences(other)
-        titles = [c.title for c in self.columns if any(c.title in row for row in found.values())]
-        rows = [(label, *(str(row.get(title, "–")) for title in titles)) for label, row in found.items() if row]
+        differences = self.differences(other)
+        titles = [c.title for c in self.columns if any(c.title in row for row in differences.values())]
+        rows = [(label, *(str(row.get(title, "–")) for title in titles)) for label, row in differences.items() if row]
         return (f"Difference from {other}", *titles), rows
 
     def table(self) -> str:

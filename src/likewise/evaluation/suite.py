@@ -98,7 +98,7 @@ def evaluate(
             "origin:WORKSPACE" for the similarity by contexts; or, for retrieval, a search with all its parts: a
             `likewise.Index` or its folder. A list of these gives one table, with the differences from the first.
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
-            commas (sts12, sts-b-dev, mr, trec, afs, wiki-sections ...), your own data as retrieval:FOLDER,
+            commas (sts12, sts-b-dev, mr, trec, wiki-sections ...), your own data as retrieval:FOLDER,
             pairs:FILE or classes:FOLDER (docs/guides/evaluate.md), a `Task`, or a sequence of these.
         data: the folder of SentEval's data; see `find_data`.
         batch_size: sentences in a batch.
@@ -135,10 +135,10 @@ def evaluate(
         reason = f"it needs sentence vectors, and {scorer.name} has none"
         if hasattr(scorer, "documents"):
             reason = f"{scorer.name} is an index, which is scored on retrieval:FOLDER"
-        found = [(task, ready, _way(scorer, ready)) for task, ready in prepared]
-        missing += [MissingTask(task.name, task.title, reason) for task, _, way in found if way is None]
-        prepared = [(task, ready) for task, ready, way in found if way is not None]
-        ways = [way for *_, way in found if way is not None]
+        with_ways = [(task, ready, _way(scorer, ready)) for task, ready in prepared]
+        missing += [MissingTask(task.name, task.title, reason) for task, _, way in with_ways if way is None]
+        prepared = [(task, ready) for task, ready, way in with_ways if way is not None]
+        ways = [way for *_, way in with_ways if way is not None]
     if scorer is not None:
         results = [way(progress) for way in ways]
         named, settings = scorer.name, dict(scorer.settings)
@@ -256,14 +256,14 @@ def _average(members: Sequence[str], results: Sequence[TaskResult]) -> float | N
 def _settings(model: SentenceTransformer, precision: str | None) -> dict[str, object]:
     from likewise.runs.plan import versions
 
-    found = versions()
+    releases = versions()
     return {
         "similarity": "cosine",
         "precision": precision or str(next((p.dtype for p in model.parameters()), "none")).removeprefix("torch."),
         "max_seq_length": model.max_seq_length,
         "device": str(model.device),
         **{
-            name.replace("-", "_"): found[name]
+            name.replace("-", "_"): releases[name]
             for name in ("likewise", "sentence-transformers", "transformers", "torch")
         },
     }

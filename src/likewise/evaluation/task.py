@@ -40,14 +40,12 @@ class Items:
 
     Attributes:
         values: (N,) a value for each scored item: its own score, or the cosine of a rated pair.
-        gold: (N,) the ratings whose correlation with the values is the score; None if the score is the mean of the
+        gold: (N,) the ratings whose rank correlation with the values is the score; None if the score is the mean of the
             values.
-        ranked: whether the correlation is Spearman's, and not Pearson's.
     """
 
     values: np.ndarray
     gold: np.ndarray | None = None
-    ranked: bool = True
 
 
 @dataclass(frozen=True)
@@ -166,11 +164,11 @@ class Task(ABC):
             raise TaskMissing("no data folder")
         return self.read(data or Path())
 
-    def check_count(self, path: Path, found: int, noun: str, size: int | None) -> None:
+    def check_count(self, path: Path, count: int, noun: str, size: int | None) -> None:
         """Raise a DataError if another number of items was read than the task has; None allows any number."""
-        if size is not None and found != size:
+        if size is not None and count != size:
             raise DataError(
-                f"{path}: {counted(found, noun)}, and {self.title} has {size:,} there. Put the original file there."
+                f"{path}: {counted(count, noun)}, and {self.title} has {size:,} there. Put the original file there."
             )
 
 

@@ -21,7 +21,10 @@ SCORERS_GROUP = "likewise.scorers"
 """The group of entry points by which an installed package registers what `likewise.evaluate` opens by NAME:PLACE."""
 
 COMPARED = ("consert", "ct", "esimcse", "tsdae", "whitening", "flow")
-"""The names that the package `likewise-compared` registers."""
+"""The names of recipes and baselines that the package `likewise-compared` registers."""
+
+COMPARED_TASKS = ("afs",)
+"""The tasks that it registers."""
 
 
 def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type[LikewiseError]) -> _Part:
@@ -45,7 +48,7 @@ def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type
 
 
 def not_installed(name: str) -> str:
-    """Return the message that the package which brings a name of `COMPARED` is not installed."""
+    """Return the message that the package which brings a name of `COMPARED` or `COMPARED_TASKS` is not installed."""
     return (
         f"{name} comes with the package likewise-compared, which is not installed: `pip install benchmarks/compared` "
         "in a checkout of likewise"

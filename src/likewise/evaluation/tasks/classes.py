@@ -120,13 +120,13 @@ def cluster_agreement(vectors: np.ndarray, right: np.ndarray) -> float:
 
 
 def _labelled(path: Path) -> list[tuple[str, str]]:
-    found = []
+    rows = []
     for i, (where, cells) in enumerate(table_rows(path)):
         if i == 0 and [cell.lower() for cell in cells] == ["label", "text"]:
             continue
         if len(cells) != 2 or not all(cells):
             raise DataError(f"{where}: not a label, a tab and a text. Write both, and no other tab.")
-        found.append((cells[0], cells[1]))
-    if not found:
+        rows.append((cells[0], cells[1]))
+    if not rows:
         raise DataError(f"{path}: the file is empty. Put a label, a tab and a text on each line.")
-    return found
+    return rows

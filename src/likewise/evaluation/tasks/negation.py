@@ -49,9 +49,9 @@ class SemAntoNegTask(Task):
         labels = np.array([label for _, label in rows])
 
         def score(vectors: np.ndarray) -> TaskResult:
-            found = right_rows(vectors, labels)
-            items = Items(found.astype(np.float64))
-            return TaskResult(self.name, self.title, "accuracy", 100 * float(found.mean()), len(labels), items=items)
+            correct = right_rows(vectors, labels)
+            items = Items(correct.astype(np.float64))
+            return TaskResult(self.name, self.title, "accuracy", 100 * float(correct.mean()), len(labels), items=items)
 
         return Prepared([sentence for row, _ in rows for sentence in row], score)
 
@@ -68,8 +68,8 @@ def right_rows(vectors: np.ndarray, labels: np.ndarray) -> np.ndarray:
     rows = np.arange(len(labels))
     right = cosines[rows, labels]
     cosines[rows, labels] = -np.inf
-    found: np.ndarray = right > cosines.max(axis=1)
-    return found
+    correct: np.ndarray = right > cosines.max(axis=1)
+    return correct
 
 
 def _row(line: str, where: str) -> tuple[list[str], int]:

@@ -88,7 +88,7 @@ class RetrievalTask(OwnTask):
         queries = read_texts(self.find("queries.jsonl", "queries.jsonl.gz"), "query")
         judged = self.find(f"qrels/{self.part}.tsv", f"qrels-{self.part}.tsv")
         grades = read_grades(judged, documents, queries)
-        scored = {query: given for query, given in grades.items() if max(given.values()) > 0}
+        scored = {query: by_document for query, by_document in grades.items() if max(by_document.values()) > 0}
         if not scored:
             raise DataError(f"{judged}: no query has a document with a grade above 0. Add the relevant documents.")
         violations: dict[str, list[str]] = {}
@@ -102,39 +102,39 @@ class RetrievalTask(OwnTask):
     def read(self, data: Path) -> Prepared:
         """Read the documents, then the queries, for the suite."""
         require_extra("retrieval", self.name, "pytrec_eval")
-        found = self.load()
-        count = len(found.documents)
+        collection = self.load()
+        count = len(collection.documents)
 
         def score(vectors: np.ndarray) -> TaskResult:
-            return self.result(found, cosines(vectors[count:], vectors[:count]))
+            return self.result(collection, cosines(vectors[count:], vectors[:count]))
 
-        texts = [*found.documents.values(), *found.queries.values()]
+        texts = [*collection.documents.values(), *collection.queries.values()]
         return Prepared(
             texts,
             score,
-            score_rows=lambda rows: self.result(found, rows),
+            score_rows=lambda rows: self.result(collection, rows),
             ranked=count,
             sides=True,
-            score_search=partial(self._result_of_search, found),
+            score_search=partial(self._result_of_search, collection),
         )
 
-    def _result_of_search(self, found: Collection, search: DocumentSearch, progress: Progress) -> RetrievalResult:
+    def _result_of_search(self, collection: Collection, search: DocumentSearch, progress: Progress) -> RetrievalResult:
         """Score the documents that a search finds; what it does not find has no rank."""
-        ranking = ranked_by(search.documents, found.queries, found.grades, progress)
-        if not any(name in found.documents for given in ranking.values() for name in given):
-            other = next((name for given in ranking.values() for name in given), "nothing")
+        ranking = ranked_by(search.documents, collection.queries, collection.grades, progress)
+        if not any(name in collection.documents for ranked in ranking.values() for name in ranked):
+            other = next((name for ranked in ranking.values() for name in ranked), "nothing")
             raise DataError(
                 f"{search.name}: it found {other}, and no document of {self.path}. Index the file of these documents, "
                 "so that each is known by its _id."
             )
-        for query, given in ranking.items():
-            if found.documents.get(query) == found.queries[query]:
-                given.pop(query, None)  # as in `result`
-        return self._with(measures_of_each(found.grades, ranking), None, found)
+        for query, ranked in ranking.items():
+            if collection.documents.get(query) == collection.queries[query]:
+                ranked.pop(query, None)  # as in `result`
+        return self._with(measures_of_each(collection.grades, ranking), None, collection)
 
-    def result(self, found: Collection, scores_of: Rows) -> RetrievalResult:
+    def result(self, collection: Collection, scores_of: Rows) -> RetrievalResult:
         """Return the result of a ranking by the scores (Q, N) of all documents for a slice of the queries."""
-        documents, queries = list(found.documents), list(found.queries)
+        documents, queries = list(collection.documents), list(collection.queries)
         place = {document: i for i, document in enumerate(documents)}
         ranking: dict[str, dict[str, float]] = {}
         obeyed: list[np.ndarray] = []
@@ -144,25 +144,27 @@ class RetrievalTask(OwnTask):
             for query, scores in zip(queries[block], scores_of(block), strict=True):
                 if not np.isfinite(scores).all():
                     # A broken model has no score here, and keeps those of the other tasks.
-                    return self._with({}, None, found)
-                if (itself := place.get(query)) is not None and found.documents[query] == found.queries[query]:
+                    return self._with({}, None, collection)
+                if (itself := place.get(query)) is not None and collection.documents[query] == collection.queries[
+                    query
+                ]:
                     scores[itself] = -np.inf  # a query that is a document of the collection must not find itself
                 first = np.argpartition(scores, -DEPTH)[-DEPTH:] if len(scores) > DEPTH else np.arange(len(scores))
                 ranking[query] = {documents[i]: float(scores[i]) for i in first}
-                if query in found.violations:
-                    near = scores[[place[d] for d, grade in found.grades[query].items() if grade > 0]]
-                    far = scores[[place[d] for d in found.violations[query]]]
+                if query in collection.violations:
+                    near = scores[[place[d] for d, grade in collection.grades[query].items() if grade > 0]]
+                    far = scores[[place[d] for d in collection.violations[query]]]
                     obeyed.append((near[:, None] > far[None, :]).ravel())
         share = 100 * float(np.concatenate(obeyed).mean()) if obeyed else None
-        return self._with(measures_of_each(found.grades, ranking), share, found)
+        return self._with(measures_of_each(collection.grades, ranking), share, collection)
 
     def _with(
-        self, each: Mapping[str, tuple[float, float]], obeyed: float | None, found: Collection
+        self, each: Mapping[str, tuple[float, float]], obeyed: float | None, collection: Collection
     ) -> RetrievalResult:
         """Return the result of the measures of each query; none of them if the model is broken."""
         ndcg, recall = np.mean([*each.values()], axis=0).tolist() if each else (math.nan, math.nan)
-        items = Items(np.array([each[query][0] / 100 for query in found.queries])) if each else None
-        counts = (len(found.queries), recall, obeyed, found.left_out, len(found.documents))
+        items = Items(np.array([each[query][0] / 100 for query in collection.queries])) if each else None
+        counts = (len(collection.queries), recall, obeyed, collection.left_out, len(collection.documents))
         return RetrievalResult(self.name, self.title, "ndcg@10", ndcg, *counts, items=items)
 
 
@@ -184,7 +186,7 @@ def ranked_by(
         for query, text in queries.items():
             kept: dict[str, float] = {}
             for names, score in documents(text, _PASSAGES):
-                kept.setdefault(next((one for one in names if one in grades[query]), names[0]), score)
+                kept.setdefault(next((name for name in names if name in grades[query]), names[0]), score)
             ranking[query] = dict(list(kept.items())[:DEPTH])
             bar.advance()
     return ranking
@@ -198,33 +200,33 @@ def measures_of_each(
 
     # -inf stands for a document that is left out, which trec_eval would rank last instead.
     # A query without any document gets one that nobody judged, since trec_eval passes over those that have none.
-    kept = {q: {d: s for d, s in found.items() if s > -math.inf} or {"": 0.0} for q, found in ranking.items()}
+    kept = {q: {d: s for d, s in scores.items() if s > -math.inf} or {"": 0.0} for q, scores in ranking.items()}
     judged = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10", f"recall.{DEPTH}"}).evaluate(kept)
-    return {q: (100 * one["ndcg_cut_10"], 100 * one[f"recall_{DEPTH}"]) for q, one in judged.items()}
+    return {q: (100 * measures["ndcg_cut_10"], 100 * measures[f"recall_{DEPTH}"]) for q, measures in judged.items()}
 
 
 def read_texts(path: Path, kind: str) -> dict[str, str]:
     """Read id to text; the title of a document stands before its text, as in BEIR."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for where, row in json_rows(path):
         name, text, title = row.get("_id"), row.get("text"), row.get("title") or ""
         if not isinstance(name, str | int) or not isinstance(text, str) or not isinstance(title, str):
             raise DataError(f"{where}: a {kind} has the fields _id and text; this row has {', '.join(row) or 'none'}.")
-        if str(name) in found:
+        if str(name) in texts:
             raise DataError(f"{where}: there is a {kind} '{name}' already. Give each its own _id.")
         if kind == "query" and not text.strip():
             raise DataError(f"{where}: the query '{name}' is empty. Write its text, or remove the line.")
-        found[str(name)] = f"{title} {text}".strip()
-    if not found:
+        texts[str(name)] = f"{title} {text}".strip()
+    if not texts:
         raise DataError(f"{path}: the file is empty. Put one {kind} a line there, as a JSON object with _id and text.")
-    return found
+    return texts
 
 
 def _judgements(
     path: Path, names: tuple[str, ...], documents: dict[str, str] | None, queries: dict[str, str]
 ) -> list[tuple[str, list[str]]]:
     """Read lines that begin with a query and a document."""
-    found = []
+    lines = []
     for i, (where, cells) in enumerate(table_rows(path)):
         if len(cells) != len(names):
             raise DataError(
@@ -235,26 +237,26 @@ def _judgements(
         for kind, name, known in (("query", cells[0], queries), ("document", cells[1], documents)):
             if known is not None and name not in known:
                 raise DataError(f"{where}: there is no {kind} '{name}'. Add it to the {kind} file or remove the line.")
-        found.append((where, cells))
-    if not found:
+        lines.append((where, cells))
+    if not lines:
         raise DataError(
             f"{path}: the file is empty. Put {', '.join(names)} there, one of these on each line, with tabs between "
             "them."
         )
-    return found
+    return lines
 
 
 def read_grades(path: Path, documents: dict[str, str] | None, queries: dict[str, str]) -> dict[str, dict[str, int]]:
     """Read query to document to grade; with None for the documents, these may be called anything."""
     grades: dict[str, dict[str, int]] = {}
     for where, (query, document, grade) in _judgements(path, ("query", "document", "grade"), documents, queries):
-        given = grades.setdefault(query, {})
-        if document in given:
+        by_document = grades.setdefault(query, {})
+        if document in by_document:
             raise DataError(
                 f"{where}: query '{query}' and document '{document}' are judged twice. Keep one of the lines."
             )
         try:
-            given[document] = int(grade)
+            by_document[document] = int(grade)
         except ValueError:
             raise DataError(f"{where}: the grade '{grade}' is not a whole number. Put 0 or 1 there, or more.") from None
     return grades

@@ -55,10 +55,10 @@ class StsTask(Task):
 
     def load(self, data: Path) -> RatedPairs:
         """Read all pairs from a folder, the files one after another; raises as `read` does."""
-        found = {file.subset: _read(data, file, self.scale) for file in self.files}
+        subsets = {file.subset: _read(data, file, self.scale) for file in self.files}
         for file in self.files:
-            self.check_count(data / file.path, len(found[file.subset]), "rated pair", file.size)
-        return RatedPairs.of(found)
+            self.check_count(data / file.path, len(subsets[file.subset]), "rated pair", file.size)
+        return RatedPairs.of(subsets)
 
     def read(self, data: Path) -> Prepared:
         """Read the pairs for the suite, less those of the tasks in `without`."""
@@ -109,7 +109,7 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
             "belong together; copy both from the same release."
         )
     needed = max(*file.columns, file.gold_column) + 1
-    found = []
+    pairs = []
     for i, row in enumerate(rows):
         if ratings is not None and not ratings[i].strip():
             continue  # not rated
@@ -122,8 +122,8 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
             )
         rating, where = (cells[file.gold_column], where) if ratings is None else (ratings[i], f"{gold}, line {i + 1}")
         first, second = (cells[column].strip() for column in file.columns)
-        found.append((first, second, read_rating(rating, scale, where)))
-    return found
+        pairs.append((first, second, read_rating(rating, scale, where)))
+    return pairs
 
 
 _SCALE = (0.0, 5.0)

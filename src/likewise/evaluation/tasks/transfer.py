@@ -96,9 +96,9 @@ class TransferTask(Task):
             path = find_file(data, file.path)
             lines = read_lines(path, file.encoding)[file.header :]
             for place, line in enumerate(lines, start=1 + file.header):
-                if (found := re.fullmatch(file.row, line)) is None:
+                if (match := re.fullmatch(file.row, line)) is None:
                     raise DataError(f"{path}, line {place}: not {file.form}. Copy the file again.")
-                cells = found.groupdict()
+                cells = match.groupdict()
                 labels.append(cells.pop("label", file.label))
                 # An empty line is a full stop, as in SentEval's examples.
                 texts.append(tuple(" ".join(text.split()) or "." for text in cells.values()))
@@ -127,11 +127,11 @@ class TransferTask(Task):
             if not np.isfinite(vectors).all():
                 # A broken model has no score here, and keeps those of the other tasks.
                 return TransferResult(self.name, self.title, "accuracy", math.nan, 0, None, math.nan, (), self.seed)
-            found = probe(vectors, labels, self.trials(labels, parts), self.strengths)
-            sides = labels[found.tested], found.predictions[found.tested]
+            probed = probe(vectors, labels, self.trials(labels, parts), self.strengths)
+            sides = labels[probed.tested], probed.predictions[probed.tested]
             f1 = 100 * float(f1_score(*sides, pos_label="1", zero_division=0)) if self.pairs else None
-            measures = (int(found.tested.sum()), f1, 100 * found.dev, found.strengths, self.seed)
-            return TransferResult(self.name, self.title, "accuracy", 100 * found.accuracy, *measures)
+            measures = (int(probed.tested.sum()), f1, 100 * probed.dev, probed.strengths, self.seed)
+            return TransferResult(self.name, self.title, "accuracy", 100 * probed.accuracy, *measures)
 
         return Prepared([text for column in zip(*texts, strict=True) for text in column], score)
 

@@ -60,15 +60,15 @@ class WikiSectionsTask(Task):
         """
         if self.original:
             path = find_file(data, ORIGINAL)
-            found = read_triplets(path)[: self.size]
+            triplets = read_triplets(path)[: self.size]
         else:
             from likewise.corpus.documents import read_documents
 
             assert self.size is not None
             path = find_file(data, ARTICLES)
-            found = list(section_triplets(read_documents(path), self.size, self.seed))
-        self.check_count(path, len(found), "triplet", self.size)
-        return found
+            triplets = list(section_triplets(read_documents(path), self.size, self.seed))
+        self.check_count(path, len(triplets), "triplet", self.size)
+        return triplets
 
     def read(self, data: Path) -> Prepared:
         """Read the triplets for the suite."""

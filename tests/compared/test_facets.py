@@ -10,7 +10,8 @@ from scipy.stats import pearsonr, spearmanr
 from likewise.evaluation import evaluate
 from likewise.evaluation.pairs import RatedPairs
 from likewise.evaluation.task import DataError, TaskMissing
-from likewise.evaluation.tasks.facets import TASKS, TOPICS, read_facets
+
+facets = pytest.importorskip("compared.facets")
 
 SIZES = {"DP": 40, "GC": 30, "GM": 50}
 
@@ -38,17 +39,22 @@ def write_facets(folder: Path, texts: list[str], sizes: dict[str, int] = SIZES) 
 
 
 @pytest.fixture
+def few(sentences) -> list[str]:
+    return sentences[:40]
+
+
+@pytest.fixture
 def data(tmp_path, few) -> Path:
     return write_facets(tmp_path, few)
 
 
 @pytest.fixture
 def pairs(data) -> RatedPairs:
-    return read_facets(data)
+    return facets.read_facets(data)
 
 
 def test_reads_columns_0_9_and_10_of_the_three_files(pairs, few):
-    assert {topic: int((pairs.subset_names == name).sum()) for topic, name in TOPICS.items()} == SIZES
+    assert {topic: int((pairs.subset_names == name).sum()) for topic, name in facets.TOPICS.items()} == SIZES
     assert pairs.gold[:7].tolist() == [0, 1, 2, 3, 4, 5, 0]
     assert pairs.first[0] in few
     assert pairs.second[5] == pairs.first[5]
@@ -69,19 +75,19 @@ def cosines(pairs, rows):
 
 
 def test_unsupervised_is_the_correlation_of_cosines(data, pairs):
-    prepared = TASKS[0].prepare(data)
+    prepared = facets.FACETS.prepare(data)
     result = prepared.score(vectors(prepared.sentences))
     known = cosines(pairs, pairs.gold >= 0)
     assert result.pearson == pytest.approx(100 * pearsonr(known, pairs.gold).statistic)
     # Equal sentences tie at a cosine of 1, up to the last bit.
     assert result.score == result.spearman == pytest.approx(100 * spearmanr(known, pairs.gold).statistic, abs=0.02)
-    assert [part.name for part in result.subsets] == list(TOPICS.values())
-    own = pairs.subset_names == TOPICS["GC"]
+    assert [part.name for part in result.subsets] == list(facets.TOPICS.values())
+    own = pairs.subset_names == facets.TOPICS["GC"]
     assert result.subsets[1].pearson == pytest.approx(100 * pearsonr(cosines(pairs, own), pairs.gold[own]).statistic)
 
 
 def test_through_the_suite(tiny_model, data):
-    report = evaluate(tiny_model, "afs", data=data)
+    report = evaluate(tiny_model, facets.FACETS, data=data)
     assert report["afs"].n == 120
     assert report.missing == ()
 
@@ -89,7 +95,7 @@ def test_through_the_suite(tiny_model, data):
 def test_quotes_that_went_through_two_encodings(tmp_path, few):
     path = write_facets(tmp_path, few) / "AFS" / "ArgPairs_GC.csv"
     path.write_bytes(b"1,,,,,,,,,it\x89\xdb\xaas a \x89\xdb\xcfright\x89\xdb\x9d,caf\x8e\n" * 10)
-    pairs = read_facets(tmp_path)
+    pairs = facets.read_facets(tmp_path)
     assert pairs.first[SIZES["DP"]] == 'it\'s a "right"'
     assert pairs.second[SIZES["DP"]] == "café"
 
@@ -106,10 +112,10 @@ def test_malformed_rows_are_named(line, message, data):
     with (data / "AFS" / "ArgPairs_GM.csv").open("a") as file:
         file.write(line + "\n")
     with pytest.raises(DataError, match=message):
-        read_facets(data)
+        facets.read_facets(data)
 
 
 def test_missing_files_are_told(data):
     (data / "AFS" / "ArgPairs_DP.csv").unlink()
     with pytest.raises(TaskMissing, match=r"AFS/ArgPairs_DP\.csv"):
-        read_facets(data)
+        facets.read_facets(data)

@@ -1,8 +1,8 @@
 """Argument facet similarity: pairs of arguments, rated by whether they make the same point (Misra et al. 2016).
 
 The pairs are on three topics and rated from 0 to 5; the cosines are taken as they are. The papers fine-tune the encoder
-on part of the pairs (Reimers and Gurevych 2019, section 4.3, which 'Sentence Similarity Based on Contexts' follows):
-that is benchmarks/facets.py.
+on part of the pairs (Reimers and Gurevych 2019, section 4.3, which 'Sentence Similarity Based on Contexts' follows),
+which `likewise finetune sts` does.
 """
 
 import csv
@@ -42,7 +42,7 @@ class FacetTask(Task):
 
 def _read(path: Path) -> list[tuple[str, str, float]]:
     """Return the rows of a file; the first line is a header if its rating is not a number."""
-    found = []
+    rows = []
     reader = csv.reader(_text(path.read_bytes()).splitlines(keepends=True))
     for i, cells in enumerate(reader):
         where = f"{path}, line {reader.line_num}"
@@ -56,10 +56,10 @@ def _read(path: Path) -> list[tuple[str, str, float]]:
         if i == 0 and not is_number(cells[_SCORE]):
             continue
         rating = read_rating(cells[_SCORE], SCALE, where)
-        found.append((" ".join(cells[_FIRST].split()), " ".join(cells[_SECOND].split()), rating))
-    if not found:
+        rows.append((" ".join(cells[_FIRST].split()), " ".join(cells[_SECOND].split()), rating))
+    if not rows:
         raise DataError(f"{path}: there is no rated pair. Copy the file again.")
-    return found
+    return rows
 
 
 def _text(raw: bytes) -> str:
@@ -70,4 +70,4 @@ def _text(raw: bytes) -> str:
         return fixed.decode("mac_roman")
 
 
-TASKS = (FacetTask("afs", "AFS"),)
+FACETS = FacetTask("afs", "AFS")
