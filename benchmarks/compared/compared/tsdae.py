@@ -9,14 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from likewise.corpus.sentences import without_words
 from likewise.encoder.poolings import PoolingMode
 from likewise.errors import LikewiseError
 from likewise.recipes import Reading, Recipe, SharpOptions, TextCollator, option
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import nn
 
 
@@ -36,6 +34,8 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     >>> delete_words("the small cat sees a dog", 0.6, np.random.default_rng(2))
     'cat a dog'
     """
+    from likewise.corpus.sentences import without_words  # numpy comes with it
+
     if not 0 <= share <= 1:
         raise LikewiseError(f"the share of deleted words must be between 0 and 1, not {share}")
     words = sentence.split()
@@ -44,7 +44,7 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     kept = rng.random(len(words)) >= share
     if not kept.any():
         kept[rng.integers(len(words))] = True
-    return without_words(words, {*np.flatnonzero(~kept).tolist()})
+    return without_words(words, {place for place, stays in enumerate(kept) if not stays})
 
 
 def noisy_views(rows: list[dict[str, Any]], deletion: float, seed: int) -> dict[str, list[str]]:
