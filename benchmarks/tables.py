@@ -62,9 +62,10 @@ def spread(table: str, arm: str, set: str = "average", bold: bool = False, **whe
     return f"{shown} ± {statistics.stdev(found):.2f}" if len(found) > 1 else shown
 
 
-def of_arms(table: str, arms: list[str | None], sets: list[str], digits: int = 2, **where: Any) -> str:
+def of_arms(table: str, arms: list[str | None], sets: list[str | None], digits: int = 2, **where: Any) -> str:
     """Return the mean over arms and sets, such as the seeds of a model that are arms of their own."""
-    found = [value for arm in arms for name in sets for value in values(table, arm, set=name, **where)]
+    places = [{"set": name} if name else {} for name in sets]
+    found = [value for arm in arms for place in places for value in values(table, arm, **place, **where)]
     return f"{statistics.fmean(found):.{digits}f}"
 
 
