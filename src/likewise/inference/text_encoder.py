@@ -120,39 +120,34 @@ class TextEncoder:
         """Return the length of an item in tokens."""
         return int(self._tokens.length(item))
 
-    def vectors(self, items: Sequence[Item], spread: Spread = map, step: Step = _nothing) -> np.ndarray:
-        """Return the vectors (S, D), float32 and of length 1, of S items, 1 or more; threads may call at the same time.
+    def vectors(self, items: Sequence[Item]) -> np.ndarray:
+        """Return the vectors (S, D), float32 and of length 1, of S items, 1 or more.
 
-        Args:
-            spread: maps over the batches: `map` on one core, that of an executor on several.
-            step: called with the number of items done after each batch.
+        A call runs on one core, and as many threads may call at the same time as there are `workers`.
         """
-        vectors, _ = self.in_batches(items, self._batches(items), workers=self.workers, spread=spread, step=step)
+        vectors, _ = self.in_batches(items, self._batches(items), workers=self.workers)
         return cut(float32(vectors), self.truncate_dim)
 
     def with_tokens(
-        self, items: Sequence[Item], take: Callable[[np.ndarray], Taken], step: Step = _nothing
+        self,
+        items: Sequence[Item],
+        take: Callable[[np.ndarray], Taken],
+        step: Step = _nothing,
+        *,
+        spread: Spread | None = None,
     ) -> tuple[np.ndarray, list[Taken]]:
-        """Return the vectors (S, D) of S items, 1 or more, and what is taken of their tokens, on all cores.
+        """Return the vectors (S, D) of S items, 1 or more, and what is taken of their tokens.
 
         Args:
             take: called with the vectors (T, E) of each text's tokens as its batch is done, as all of them together
                 would fill the memory; in this thread, while the next batches are encoded.
             step: called with the number of items done after each batch.
+            spread: maps over the batches; None for all cores.
 
         Raises:
             LikewiseError: the vectors are not finite.
         """
-        return self.vectors_and_tokens(items, take, spread_over(self.pool, 2 * self.workers), step)
-
-    def vectors_and_tokens(
-        self,
-        items: Sequence[Item],
-        take: Callable[[np.ndarray], Taken],
-        spread: Spread = map,
-        step: Step = _nothing,
-    ) -> tuple[np.ndarray, list[Taken]]:
-        """Return the vectors (S, D) of S items, and what is taken of their tokens; see `vectors` and `with_tokens`."""
+        spread = spread or spread_over(self.pool, 2 * self.workers)
         vectors, taken = self.in_batches(
             items, self._batches(items), workers=self.workers, spread=spread, step=step, take=take
         )
@@ -166,7 +161,7 @@ class TextEncoder:
         item, empty = self.items([text, ""], side)
         same = min(len(item), len(empty))
         start = next((i for i in range(same) if item[i] != empty[i]), same)
-        vectors, (tokens,) = self.vectors_and_tokens([item], np.copy)
+        vectors, (tokens,) = self.with_tokens([item], np.copy, spread=map)
         return vectors[0], tokens[start:], item[start:]
 
     def in_batches(

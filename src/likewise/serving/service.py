@@ -261,7 +261,7 @@ class Service:
         (asked,) = model.items([query], facts.side("query"))
 
         def run(some: Sequence[Item], take: Callable[[np.ndarray], Any]) -> list[Any]:
-            encoding = model.pool.submit(model.vectors_and_tokens, some, take)
+            encoding = model.pool.submit(model.with_tokens, some, take, spread=map)
             work.encodes(encoding)
             return encoding.result(self.options.timeout)[1]
 
