@@ -149,6 +149,9 @@ class ModelHandle:
         total: int = 1,
         *,
         tokens: bool = False,
+        by_export: bool = True,
+        normalize: bool = True,
+        batch_size: int | None = None,
         progress: Progress | None = None,
         before: str = "",
     ) -> TextEncoder:
@@ -158,52 +161,27 @@ class ModelHandle:
             texts: the first of the texts, by which the engine is chosen if the model is loaded.
             total: how many there are in all, about.
             tokens: whether it must give the vectors of tokens.
+            by_export: whether an export may be taken without loading the model.
+            normalize, batch_size: as `TextEncoder` takes them; an export has the defaults.
             progress: shows the engine.
             before: the engine of the run that is resumed.
         """
         # For few texts it does not pay to load the model for bfloat16, where that was left open.
-        if before == BY_EXPORT or (not before and (total < FEW or not self._bf16)):
+        if by_export and (before == BY_EXPORT or (not before and (total < FEW or not self._bf16))):
             with suppress(LookupError):
                 encoder = self.export(role)
                 if encoder.gives_tokens or not tokens:
                     if progress:
                         progress.tell(f"engine: {encoder.engine}")
                     return encoder
-        return self.loaded(role, texts, total, progress=progress, before=before)
-
-    def loaded(
-        self,
-        role: Role | None = None,
-        texts: Sequence[str] = (),
-        total: int = 1,
-        *,
-        normalize: bool = True,
-        batch_size: int | None = None,
-        progress: Progress | None = None,
-        before: str = "",
-    ) -> TextEncoder:
-        """Return the encoder of texts in a role by the loaded model; see `opened`.
-
-        Args:
-            normalize, batch_size: as `TextEncoder` takes them.
-        """
         from likewise.inference.policy import DEFAULT, settled, text_encoder
 
-        choice = self._choice
+        choice, side = self._choice, self.facts.side(role)
         if not self._path and choice in (EngineChoice(), DEFAULT):  # nothing was asked for
             own = getattr(self.model, "choice", None)
             choice = DEFAULT if own == choice == DEFAULT else settled(self.model)
-        return text_encoder(
-            self.model,
-            choice,
-            texts,
-            total,
-            side=self.facts.side(role),
-            normalize=normalize,
-            batch_size=batch_size,
-            progress=progress,
-            before=before,
-        )
+        by_model = partial(text_encoder, self.model, choice, texts, total, side=side, normalize=normalize)
+        return by_model(batch_size=batch_size, progress=progress, before=before)
 
     def export(self, role: Role | None = None) -> TextEncoder:
         """Return the encoder of texts in a role by an export.
@@ -244,8 +222,8 @@ class ModelHandle:
         """Return a function that opens an encoder of this model in another process, which keeps it.
 
         Args:
-            encoder: what `loaded` returned, whose engine and settings the other one has.
-            texts, total: as `loaded` was given them, so that the engine is checked on the same texts.
+            encoder: what `opened` returned without an export, whose engine and settings the other one has.
+            texts, total: as `opened` was given them, so that the engine is checked on the same texts.
 
         Raises:
             ClusterError: the model has no folder or name from which it could be loaded there.
@@ -267,7 +245,7 @@ def _reopened(
     engine: str,
 ) -> TextEncoder:
     handle = ModelHandle(name, *(engine.split() if engine.count(" ") == 1 else ()))
-    return handle.loaded(role, texts, total, normalize=normalize, batch_size=batch_size)
+    return handle.opened(role, texts, total, by_export=False, normalize=normalize, batch_size=batch_size)
 
 
 def export_encoder(fingerprint: str, tokenizer: str | None, truncate_dim: int | None, prompt: str = "") -> TextEncoder:

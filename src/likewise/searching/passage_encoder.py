@@ -182,13 +182,10 @@ class PassageEncoder:
         if self._vectors is None:
             own, notes = self._encoder, self._job.notes
             before = notes.get("engine", "") if notes.get("asked") == own.asked else ""
-            total, told = max(total, len(texts)), self._progress
+            total, asked = max(total, len(texts)), {"tokens": self._table.has_tokens, "by_export": not self.workers}
+            self._vectors = own.opened("document", texts, total, progress=self._progress, before=before, **asked)
             if self.workers:
-                self._vectors = own.loaded("document", texts, total, progress=told, before=before)
                 self._elsewhere = own.elsewhere(self._vectors, texts, total)
-            else:
-                tokens = self._table.has_tokens
-                self._vectors = own.opened("document", texts, total, tokens=tokens, progress=told, before=before)
             self._job.note(engine=self._vectors.engine, asked=own.asked)
         if self._table.has_tokens and self.codec is None:
             return self._fitted(texts)
