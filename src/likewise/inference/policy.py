@@ -160,17 +160,16 @@ class Policy:
             logger.warning(note)
         exact = default or choice == EngineChoice("torch")
         try:
-            pair = chosen.engine.name, chosen.engine.precision
-            if exact and pair == TORCH and len(texts) <= DEFAULT_BATCH:
-                exactly = equal_vectors(tokens, TorchEngine(model, whole=True), texts, batch_size)
-                return torch.as_tensor(exactly), chosen
-            rows = TextEncoder(tokens, chosen.engine, batch_size=at_most).rows(texts, step)
+            if exact and chosen.engine.pair == TORCH and len(texts) <= DEFAULT_BATCH:
+                rows = equal_vectors(tokens, TorchEngine(model, whole=True), texts, batch_size)
+            else:
+                rows = TextEncoder(tokens, chosen.engine, batch_size=at_most).rows(texts, step)
         except Exception as error:
             if not default or chosen.engine.name == "torch":
                 raise
             # Nobody asked for this engine: what torch can encode must not fail by it.
             logger.warning("%s fails, and torch runs instead: %s", chosen.engine, first_line(error))
-            self._failed[chosen.engine.name, chosen.engine.precision] = first_line(error)
+            self._failed[chosen.engine.pair] = first_line(error)
             self._settle(model, Chosen(TorchEngine(model), f"{chosen.engine} fails: {first_line(error)}"))
             return self.rows(model, choice, texts, batch_size=batch_size, at_most=at_most, step=step)
         finally:
@@ -199,11 +198,10 @@ class Policy:
                 self._for_default(model, [])
 
     def _settle(self, model: SentenceTransformer, chosen: Chosen) -> None:
-        pair = chosen.engine.name, chosen.engine.precision
-        self._settled, self.default = (pair, chosen.why), f"{chosen.engine}: {chosen.why}"
+        self._settled, self.default = (chosen.engine.pair, chosen.why), f"{chosen.engine}: {chosen.why}"
         self._seen.clear()
         name = getattr(model, "loaded_from", None) or "the model"
-        faster = self.missing_export(pair)
+        faster = self.missing_export(chosen.engine.pair)
         hint = f"; an export for {' '.join(faster)} would be faster: likewise export {name}" if faster else ""
         logger.info("%s runs on %s%s", name, self.default, hint)
 
@@ -232,9 +230,7 @@ class Policy:
         """
         auto, close = choice.engine == "auto", choice.precision == "close"
         named = choice.precision in ("bf16", "int8")
-        if (choice.engine, choice.precision) == TORCH:
-            return Chosen(TorchEngine(model))
-        if not texts and not close:
+        if (choice.engine, choice.precision) == TORCH or not (texts or close):
             return Chosen(TorchEngine(model))
         if auto and not named and self._hooked:
             return Chosen(TorchEngine(model), "the model has hooks, which no other engine would call")

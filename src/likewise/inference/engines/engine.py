@@ -91,6 +91,11 @@ class Engine(ABC):
     """Whether batches that are fewer than two a core run one after the other, each on all cores."""
 
     @property
+    def pair(self) -> EngineVariant:
+        """Its name and its precision."""
+        return self.name, self.precision
+
+    @property
     def gives_tokens(self) -> bool:
         """Whether it gives the vectors of tokens."""
         return True
