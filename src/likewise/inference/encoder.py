@@ -33,7 +33,7 @@ class Encoder(OwnInference):
     """The folder, as an absolute path, or the name of the hub."""
 
     last_engine: str | None = None
-    """What the last `encode` ran on; None where SentenceTransformer's own way was taken."""
+    """The engine of the last `encode`; None if that was SentenceTransformer's own way."""
 
     @property
     def engine(self) -> str:

@@ -174,7 +174,7 @@ def _to_parts(
     if before not in ("", encoder.engine):
         written.parts.drop(*written.parts.facts)
     job.note(engine=encoder.engine)
-    opened = ModelHandle(model).elsewhere(encoder, texts, total) if workers else lambda: encoder
+    opened = ModelHandle(model).for_worker(encoder, texts, total) if workers else lambda: encoder
     write = PartWriter(opened, written.incoming, written.schema, written.known)
     if earlier := written.rows:
         progress.tell(f"resuming after {counted(earlier, 'row')}")

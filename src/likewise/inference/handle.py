@@ -36,7 +36,7 @@ BY_EXPORT = "onnx fp32"
 """The engine of a model that is not loaded, in words."""
 _FACTS = "facts.json"
 _FORMAT = 2
-"""Of the facts: those of another one are found anew."""
+"""The format of the facts: those of another one are determined anew."""
 _ROLES: tuple[Role, ...] = ("query", "document")
 
 
@@ -105,7 +105,7 @@ class ModelHandle:
         engine: EngineName = "auto",
         precision: EnginePrecision = "fp32",
     ) -> None:
-        self._given, self._choice = model, EngineChoice(engine, precision)
+        self._source, self._choice = model, EngineChoice(engine, precision)
         self.asked = f"{engine} {precision}"
         self._exports: dict[Role | None, TextEncoder] = {}
         # What 'auto' takes for these vectors wherever there is an export (see `candidates`).
@@ -117,12 +117,12 @@ class ModelHandle:
     @cached_property
     def model(self) -> SentenceTransformer:
         """The model, loaded on first access."""
-        if not isinstance(self._given, str | os.PathLike):
-            return self._given
+        if not isinstance(self._source, str | os.PathLike):
+            return self._source
         check_loadable(self._path)  # a name that leads nowhere is said before torch is imported
         from likewise.inference.load_model import load
 
-        return load(self._given, engine=self._choice.engine, precision=self._choice.precision)
+        return load(self._source, engine=self._choice.engine, precision=self._choice.precision)
 
     @cached_property
     def facts(self) -> Facts:
@@ -139,7 +139,7 @@ class ModelHandle:
     def name(self) -> str | None:
         """The name by which a search loads the model again: an absolute path, or one of the hub."""
         if not self._path:
-            return getattr(self._given, "loaded_from", None)
+            return getattr(self._source, "loaded_from", None)
         return str(Path(self._path).expanduser().resolve()) if Path(self._path).exists() else self._path
 
     def opened(
@@ -218,7 +218,7 @@ class ModelHandle:
         own.no_padding()
         return own
 
-    def elsewhere(self, encoder: TextEncoder, texts: Sequence[str], total: int) -> Callable[[], TextEncoder]:
+    def for_worker(self, encoder: TextEncoder, texts: Sequence[str], total: int) -> Callable[[], TextEncoder]:
         """Return a function that opens an encoder of this model in another process, which keeps it.
 
         Args:

@@ -58,15 +58,15 @@ from likewise.runs.progress import Progress
 
 MAKERS: dict[str, ModuleType] = {"openvino": openvino_engine, "onnx": onnx_engine}
 DEFAULT = EngineChoice("auto", "close")
-"""What `load` takes if it is not told."""
+"""The choice of `load` if it is told nothing."""
 TORCH: EngineVariant = ("torch", "fp32")
 LONG = 5e12
 """Operations from which a job makes an export: about a minute of two cores with AVX2."""
 LONG_IN_BF16 = 1e14
 """The same where torch is in bfloat16 without an export, which is then a fifth faster: some minutes of one core."""
 _AT_ONCE = 4 * ENOUGH
-"""Texts of a default call from which its engine is judged before it, on some of them. A shorter call of a model that
-was never judged here is encoded in float32, so that no first call takes longer for being judged."""
+"""The number of texts of a default call from which its engine is judged before it runs, on some of them. A shorter call
+of a model that was never judged here is encoded in float32, so that no first call takes longer for being judged."""
 
 logger = logging.getLogger(__name__)
 

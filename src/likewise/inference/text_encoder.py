@@ -69,7 +69,7 @@ class TextEncoder:
 
     @property
     def engine(self) -> str:
-        """What it runs on, in words."""
+        """The engine in words."""
         return str(self.runs)
 
     @property
@@ -79,7 +79,7 @@ class TextEncoder:
 
     @property
     def gives_tokens(self) -> bool:
-        """Whether it gives the vectors of the tokens of a model that has such."""
+        """True if it gives the vectors of tokens, should the model have such."""
         return self._for_tokens is not None or self.runs.gives_tokens
 
     def __call__(self, texts: Sequence[str], step: Step = _nothing) -> np.ndarray:

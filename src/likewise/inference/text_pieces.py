@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyarrow import fs, parquet
 
 WINDOW = 8192
-"""Texts that are held, encoded and written at a time."""
+"""The number of texts that are held, encoded and written at a time."""
 STREAM = "-"
 """Standard input or output, in the place of a file."""
 _WINDOW_CHARACTERS = 1 << 24

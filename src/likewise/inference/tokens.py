@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Step = Callable[[int], object]
-"""Called with the number of texts done."""
+"""A function that is called with the number of texts done."""
 FEW = 256
-"""For fewer texts 'auto' opens no export, which takes about as long as encoding them; one that is open is used."""
+"""The number of texts from which 'auto' opens an export, which takes about as long as encoding them by torch."""
 WASTE = 64
 """Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
 SENTENCES = [
@@ -28,19 +28,19 @@ SENTENCES = [
     for verb in ("said that", "did not know", "has found out, after a long search,", "wrote")
     for ending in ("it was late.", "what the cells of the plant need to grow.", "prices rose by 3.5% in May.")
 ]
-"""Texts on which an engine is compared with torch where there are none of the user's own."""
+"""Sentences on which an engine is compared with torch if there are no texts of the user's own."""
 _PIECE = 1024  # texts handed to the tokenizer at a time: its objects are far larger than the ids
 
 
 class TextSide(NamedTuple):
-    """What a model does with the texts of one side of a search: its prompt before them, and its route."""
+    """The side of a search that texts are on: the prompt that a model puts before them, and its route for them."""
 
     prompt: str = ""
     task: Role | None = None
 
 
 PLAIN = TextSide()
-"""Of a text that is put as it is."""
+"""The side of texts that are put as they are."""
 
 
 class WholeText(NamedTuple):
@@ -51,7 +51,7 @@ class WholeText(NamedTuple):
 
 
 class WholeTexts:
-    """In place of `Tokens`, for a model that reads texts in a way of its own."""
+    """The place of `Tokens` for a model that reads texts in a way of its own."""
 
     def items(self, texts: Sequence[str], side: TextSide) -> list[WholeText]:
         """Return texts with the side that they are on."""

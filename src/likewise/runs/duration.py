@@ -9,7 +9,7 @@ from typing import TypeVar
 Done = TypeVar("Done")
 
 WORTH_TELLING = 120.0
-"""Seconds that a job takes at least, for its duration to be told."""
+"""The least seconds of a job whose duration is told."""
 
 _FIRST, _LEAST = 4, 0.5  # items of the first batch, and seconds that the measured one takes
 _SETTLED = 0.7  # of the seconds of an item in the batch before

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 EVERY_SECONDS = 60.0
-"""Between two lines of a bar where there is no terminal."""
+"""The seconds between two lines of a bar if there is no terminal."""
 
 
 class Bar:

@@ -185,7 +185,7 @@ class PassageEncoder:
             total, asked = max(total, len(texts)), {"tokens": self._table.has_tokens, "by_export": not self.workers}
             self._vectors = own.opened("document", texts, total, progress=self._progress, before=before, **asked)
             if self.workers:
-                self._elsewhere = own.elsewhere(self._vectors, texts, total)
+                self._elsewhere = own.for_worker(self._vectors, texts, total)
             self._job.note(engine=self._vectors.engine, asked=own.asked)
         if self._table.has_tokens and self.codec is None:
             return self._fitted(texts)

@@ -15,7 +15,7 @@ from likewise.serving.serve_options import ServeOptions
 _THROWN_AWAY, _LINGER = 1 << 20, 1.0
 """Bytes, and seconds, for which a refused client may go on to send, so that it gets to read why."""
 _READ = 1 << 16
-"""Bytes of an answer that a client reads at least within the timeout."""
+"""The least bytes of an answer that a client reads within the timeout."""
 
 
 class Connection(HttpToolsProtocol):

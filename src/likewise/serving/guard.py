@@ -20,7 +20,7 @@ from likewise.serving.serve_options import ServeOptions
 OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico")
 """Paths that need no key: they tell nothing of models or texts."""
 _SLICE = 1 << 16
-"""Bytes of a body that are looked through before other requests have their turn: a millisecond or two."""
+"""The bytes of a body that are looked through before other requests have their turn: a millisecond or two."""
 _SIGN = 12
 """The most bytes that a character has in JSON: two escapes."""
 _DIGITS = 20  # of a Content-Length; Python refuses to read one of more than 4,300

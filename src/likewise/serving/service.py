@@ -84,7 +84,7 @@ class ServedModel:
 
     @property
     def gives_tokens(self) -> bool:
-        """Whether it has vectors of tokens."""
+        """True if it has vectors of tokens."""
         return bool(self.facts.tokens) and self.encoder.gives_tokens
 
 

@@ -36,7 +36,7 @@ Call: TypeAlias = "Callable[[np.ndarray, np.ndarray], tuple[Vectors, Vectors | N
 """Ids and mask, (B, T) int64 each, to the vectors (B, D), and those of the tokens (B, T, E) if they are asked for."""
 
 ENDLESS = 1 << 30
-"""As a number of texts: those of a service, which come for as long as it runs, so that no time is foretold."""
+"""The number of texts of a service, which come for as long as it runs: no time is foretold for them."""
 
 DEFAULT_BATCH = 32
 """The batch size of SentenceTransformer.encode where none is given."""
@@ -86,9 +86,9 @@ class Engine(ABC):
     at_least: int = 1
     """Tokens that a batch must have; shorter ones are padded to it."""
     makes_batches: bool = False
-    """Whether it takes all texts at once and makes batches of them itself."""
+    """True if it takes all texts at once and makes batches of them itself."""
     few_on_all_cores: bool = True
-    """Whether batches that are fewer than two a core run one after the other, each on all cores."""
+    """True if batches that are fewer than two a core run one after the other, each on all cores."""
 
     @property
     def pair(self) -> EngineVariant:
@@ -97,7 +97,7 @@ class Engine(ABC):
 
     @property
     def gives_tokens(self) -> bool:
-        """Whether it gives the vectors of tokens."""
+        """True if it gives the vectors of tokens."""
         return True
 
     @abstractmethod
@@ -138,7 +138,7 @@ class TorchEngine(Engine):
         self.budget = CPU_BUDGET if on_cpu else DEVICE_BUDGET
 
     def open(self, workers: int, tokens: bool = False) -> Call:
-        """See `Engine.open`; the caller sets the threads (see `one_core_threads`)."""
+        """Return the function that runs one batch, as `Engine.open`; the caller sets the threads of torch."""
         import torch
 
         from likewise.encoder.attention import only_pooled_token
@@ -175,11 +175,11 @@ class OwnEncode(Engine):
 
     @property
     def gives_tokens(self) -> bool:
-        """It does not."""
+        """False: `encode` gives the vectors of texts alone."""
         return False
 
     def open(self, workers: int, tokens: bool = False) -> Call:
-        """See `Engine.open`."""
+        """Return the function that runs one batch, as `Engine.open`."""
         import torch
 
         def call(items: np.ndarray, mask: np.ndarray) -> tuple[Tensor, None]:

@@ -103,7 +103,7 @@ class OnnxEngine(Engine):
         self._sessions: dict[tuple[str, int], InferenceSession] = {}
 
     def open(self, workers: int, tokens: bool = False) -> Call:
-        """See `Engine.open`."""
+        """Return the function that runs one batch, as `Engine.open`."""
         if tokens and not self.gives_tokens:
             raise LookupError(TOKENS)
         file = WHOLE if tokens and (self._folder / WHOLE).exists() else FILE

@@ -108,7 +108,7 @@ class OpenVINOEngine(Engine):
         self._compiles = threading.Lock()
 
     def open(self, workers: int, tokens: bool = False) -> Call:
-        """See `Engine.open`."""
+        """Return the function that runs one batch, as `Engine.open`."""
         if tokens and len(self._model.outputs) == 1:
             raise LookupError(TOKENS)
         threads = max(torch.get_num_threads(), workers)

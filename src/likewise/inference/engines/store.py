@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from likewise.inference.tokens import Tokens
 
 MAX_DIFFERENCE = 1e-5
-"""How far a number of a float32 engine may be from torch's, relative to the vector's length."""
+"""The largest difference of a float32 engine's numbers from torch's, relative to the vector's length."""
 MIN_COSINE = 0.99
 MIN_RANK = 0.985
-"""What a lower precision must reach (docs/reference/defaults.md: where STS-B moved by less than 0.1)."""
+"""The values that a lower precision must reach (docs/reference/defaults.md: where STS-B moved by less than 0.1)."""
 MIN_CLOSE = 0.999
 """The lowest cosine of a text's two vectors that 'close' allows."""
 ENOUGH = 32
-"""Fewer sentences say nothing of ranks: with 6 pairs a correlation of 0.94 is one swap."""
+"""The number of sentences that say something of ranks: with 6 pairs a correlation of 0.94 is one swap."""
 PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime", "torch": "torch"}
 TOKENIZER = "tokenizer.json"
 _FORMAT = 4
-"""Of the graphs: an export of another one is made again."""
+"""The format of the graphs: an export of another one is made again."""
 _KIND, _FACTS = "engines", "facts.json"
 
 
