@@ -9,6 +9,7 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
 from likewise.corpus.folders import list_folder
+from likewise.corpus.lines_and_rows import read_rows
 from likewise.corpus.sources import find_files, find_sources
 from likewise.runs.progress import Progress
 
@@ -183,3 +184,20 @@ def test_of_a_folder_prose_is_read_and_a_line_counts_the_rest(tmp_path):
     assert len(find_sources(tmp_path, DEFAULT, progress)) == 4
     assert told == [f"left out: {others}"]
     assert find_files(tmp_path / "i.py") == [tmp_path / "i.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("a.jsonl", '{"n": 1, "text": "One pump."}\n{"text": "Two valves."}\n'),
+        ("a.json", '[{"n": 1, "text": "One pump."}, {"text": "Two valves."}]'),
+        ("a.csv", "id,text\n7,One pump.\n8,Two valves.\n"),
+    ],
+)
+def test_the_field_text_is_read_where_none_is_named(name, body, tmp_path):
+    (tmp_path / name).write_text(body)
+    (source,) = find_sources(tmp_path / name, CorpusOptions())
+    assert [row["text"] for _, row in read_rows(source)] == ["One pump.", "Two valves."]
+    assert source.options.field == "text"
+    (named,) = find_sources(tmp_path / name, CorpusOptions(field="other"))
+    assert named.options.field == "other"

@@ -27,7 +27,9 @@ class CorpusOptions(Options):
     likewise.runs.options.ContradictionError: min_words 9 is more than max_words 3: no sentence could be kept
     """
 
-    field: str | None = option(None, "Field that holds the text in JSONL, CSV and Parquet rows.", min_length=1)
+    field: str | None = option(
+        None, "Field that holds the text in JSONL, CSV and Parquet rows; by default text.", min_length=1
+    )
     split: Split = option(
         "auto",
         "Plain text: each line is a sentence, or prose to be split; auto looks at the beginning of each file. Fields "

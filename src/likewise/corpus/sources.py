@@ -26,6 +26,9 @@ from likewise.runs.progress import Progress
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, `hf:NAME[:CONFIG][:SPLIT][:COLUMN]`, or a list of these."""
 
+TEXT_FIELD = "text"
+"""The field that holds the text of rows where none is named, as in rows that are given in Python."""
+
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _TOLD = 3  # lines on files that are left out
 _READ = "plain text, Markdown, JSONL, CSV, Parquet, MediaWiki XML, or a document such as .html, .docx or .pdf"
@@ -189,7 +192,10 @@ def open_source(
     """
     if options.field is None and (field := field_of(path)):
         options = options.updated(field=field)
-    source = Source(path, options, _kind(Source(path, options)), report if report is not None else CorpusReport())
+    kind = _kind(Source(path, options))
+    if kind in READERS and options.field is None:  # `_kind_of_rows` saw that it is there
+        options = options.updated(field=TEXT_FIELD)
+    source = Source(path, options, kind, report if report is not None else CorpusReport())
     if source.kind == "document" and source.document in CONVERTED:
         converted(path, source.document, options, tick)
     return source
@@ -263,6 +269,8 @@ def _kind_of_rows(source: Source, kind: SourceKind) -> SourceKind:
         return kind
     if kind == "jsonl" and isinstance(row.get("sections"), list):
         return "articles"
+    if isinstance(row.get(TEXT_FIELD), str):
+        return kind
     names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
     raise CorpusError(
         f"{source.path}:{number}: it is not clear which field holds the text: give --field NAME, one of {names}"

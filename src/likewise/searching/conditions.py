@@ -221,7 +221,7 @@ class _Parser:
         numbers = ("int", "float")
         if left.kind != right.kind and not (left.kind in numbers and right.kind in numbers):
             self.fail(f"one field holds {CALLED[left.kind]}, the other {CALLED[right.kind]}")
-        if left.kind in numbers:
+        if left.kind in numbers and left.kind != right.kind:
             return f"CAST(`{left.name}` AS DOUBLE) {sign} CAST(`{right.name}` AS DOUBLE)"
         return f"{_compared(left)} {sign} {_compared(right)}"
 
@@ -261,7 +261,7 @@ class _Parser:
             self.fail(f"{literal} is too large a number")
         if field.kind == "float":
             return f"`{field.name}` {sign} {value!r}"
-        if re.fullmatch(r"[+-]?\d{1,18}", text):
+        if re.fullmatch(r"[+-]?\d{1,19}", text) and abs(int(text)) < 2**63:
             return f"`{field.name}` {sign} {int(text)}"
         return f"CAST(`{field.name}` AS DOUBLE) {sign} {value!r}"
 
