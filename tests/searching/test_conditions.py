@@ -216,6 +216,6 @@ def test_the_index_answers_what_it_was_asked_and_nothing_more(indexed):
 
 def test_whole_numbers_are_compared_to_their_last_digit(saved_model, tmp_path):
     rows = [{"id": name, "text": f"pump {name}", "n": 2**60 + i, "m": 2**60} for i, name in enumerate("ab")]
-    made = likewise.index(rows, model=saved_model, out=tmp_path / "ix", quiet=True)
+    made = index(rows, model=saved_model, out=tmp_path / "ix", quiet=True)
     for where, wanted in ((f"n = {2**60 + 1}", "b"), (f"n <= {2**60}", "a"), (f"n IN ({2**60})", "a"), ("n > m", "b")):
         assert [hit.id for hit in made.search("pump", where=where)] == [wanted], where
