@@ -20,7 +20,7 @@ def by_text(folder):
 
 def test_neighbours_and_moments_are_those_of_all_vectors(many):
     table, found = opened(many)
-    vectors = table.vectors_of(found.rows).astype(np.float64)
+    vectors = table.sample(len(found.rows)).astype(np.float64)
     cosines = vectors @ vectors.T - 2 * np.eye(len(vectors))
     np.testing.assert_allclose(found.similarity, -np.sort(-cosines, axis=1)[:, :5], atol=1e-6)
     np.testing.assert_allclose(np.take_along_axis(cosines, found.near, axis=1), found.similarity, atol=1e-6)
@@ -83,7 +83,7 @@ def test_the_approximate_index_finds_most_of_the_neighbours_also_after_an_update
         index(given, model=word_model, out=out, approximate=300, quiet=True)
         table, found = opened(out)
         assert table.is_approximate
-        vectors = table.vectors_of(found.rows)
+        vectors = table.sample(len(found.rows))
         exact = np.argsort(-(vectors @ vectors.T - 2 * np.eye(len(vectors))), axis=1)[:, :3]
         shared = [len(set(a) & set(b)) for a, b in zip(exact.tolist(), found.near.tolist(), strict=True)]
         assert np.mean(shared) > 2.4
@@ -101,7 +101,7 @@ def test_cells_find_most_of_the_neighbours(kept, sentences, word_model, tmp_path
     table, found = opened(out)
     assert table.is_approximate
     assert len(found.rows) > 350
-    vectors = table.vectors_of(found.rows)
+    vectors = table.sample(len(found.rows))
     cosines = vectors @ vectors.T - 2 * np.eye(len(vectors))
     reached = np.take_along_axis(cosines, found.near, axis=1)
     np.testing.assert_allclose(found.similarity, reached, atol=1e-6)

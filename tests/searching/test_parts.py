@@ -23,7 +23,7 @@ class Exhaustive:
 
     def __init__(self, reader, query, pipeline):
         rows, _ = reader.table.keys()
-        self.vectors = reader.table.vectors_of(rows).astype(np.float64)
+        self.vectors = reader.table.sample(len(rows)).astype(np.float64)
         self.texts = [row["text"] for row in reader.table.passages(rows)]
         by_words = {hit.text: hit.words for hit in reader.search(query, 1000, mode="words")}
         self.words = np.array([by_words.get(text, 0.0) for text in self.texts])
@@ -43,13 +43,13 @@ def test_hybrid_is_the_exhaustive_fusion_of_standardised_scores(reader, neighbou
     hits = reader.search(QUERY, 300, pipeline=pipeline)
     assert len(hits) == (wanted.words > 0).sum() if (vectors, neighbours) == (0, 0) else 300
     place = [wanted.texts.index(hit.text) for hit in hits]
-    np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=1e-4)
+    np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=2.5e-3)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    np.testing.assert_allclose([hit.similarity for hit in hits], wanted.cosines[place], atol=1e-5)
+    np.testing.assert_allclose([hit.similarity for hit in hits], wanted.cosines[place], atol=2e-4)  # 16 bits
     if words:
         np.testing.assert_allclose([hit.words for hit in hits], wanted.words[place], atol=1e-5)
     for hit, i in zip(hits, place, strict=True):
-        assert hit.scores.get("neighbours", 0) == pytest.approx(wanted.final[i] - wanted.own[i], abs=1e-4)
+        assert hit.scores.get("neighbours", 0) == pytest.approx(wanted.final[i] - wanted.own[i], abs=1e-3)
         assert sum(hit.scores.values()) == pytest.approx(hit.score)
 
 
@@ -60,7 +60,7 @@ def test_few_candidates_have_the_scores_of_an_exhaustive_fusion(reader, query, m
     monkeypatch.setattr(parts, "SCANNED", 400)
     hits = reader.search(query, 10, pipeline=pipeline)
     place = [wanted.texts.index(hit.text) for hit in hits]
-    np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=1e-4)
+    np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=2.5e-3)
     assert (
         len(set(place) & set(np.argsort(-wanted.final)[:10].tolist())) >= 5
     )  # a passage that only its neighbours hold up can be missed
@@ -85,7 +85,7 @@ def test_a_sample_of_all_passages_gives_the_scores_of_an_exhaustive_fusion(reade
     wanted = Exhaustive(reader, query, pipeline)
     hits = large(10_000).search(query, 100, pipeline=pipeline)
     place = [wanted.texts.index(hit.text) for hit in hits]
-    np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=1e-4)
+    np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=2.5e-3)
     np.testing.assert_allclose([hit.words for hit in hits], wanted.words[place], atol=1e-5)
 
 
@@ -158,7 +158,7 @@ def test_a_passage_takes_a_share_of_its_document_by_hand(sentences, word_model, 
     made = index(texts, model=word_model, out=tmp_path / "a.index", words=12, quiet=True)
     steps = {"vectors": 1, "words": 2, "neighbours": 0, "tokens": 0, "documents": 0.7, "depth": 300}
     rows, _ = made.table.keys()
-    passages, vectors = made.table.passages(rows), made.table.vectors_of(rows).astype(np.float64)
+    passages, vectors = made.table.passages(rows), made.table.sample(len(rows)).astype(np.float64)
     assert len(rows) > len(texts) + 20
     by_words = {hit.text: hit.words for hit in made.search(QUERY, 300, mode="words")}
     words = np.array([by_words.get(row["text"], 0.0) for row in passages])

@@ -1,4 +1,4 @@
-"""The nearest passages of each passage, its document, and the moments of all vectors, computed when an index is built.
+"""The vectors of an index, their moments, and each passage's nearest ones and its document, for fast looks.
 
 Letters of the shapes: N passages, R and B passages of a block, K nearest passages, D embedding, M documents, L of these
 with more than one passage, S some passages.
@@ -42,6 +42,8 @@ class Geometry:
         keys: (N,) the hashes of their texts, by which they are known in the next version.
         near: (N, K) positions of the nearest passages, the nearest first; -1 if there are fewer.
         similarity: (N, K) their cosines.
+        apart: (N, D) the vectors, of length 1, less their mean, in float16: LanceDB takes a tenth of a millisecond to
+            look one up.
         mean: (D,) the mean vector.
         covariance: (D, D) of the vectors.
         document: (N,) the number of each passage's document.
@@ -55,6 +57,7 @@ class Geometry:
     keys: np.ndarray
     near: np.ndarray
     similarity: np.ndarray
+    apart: np.ndarray
     mean: np.ndarray
     covariance: np.ndarray
     document: np.ndarray
@@ -88,6 +91,11 @@ class Geometry:
     def positions(self, ids: np.ndarray) -> np.ndarray:
         """Return the positions (S,) of row ids (S,), all of which are there."""
         return np.searchsorted(self.rows, ids)
+
+    def cosines(self, vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Return the cosines (S,) of a query, (D,) of length 1, with passages by their positions (S,)."""
+        apart: np.ndarray = np.asarray(self.apart[positions]).astype(np.float32) @ vector
+        return apart + float(self.mean @ vector)
 
     def moments(self, vector: np.ndarray) -> tuple[float, float]:
         """Return the mean and the deviation of a query's cosines with all passages.
@@ -169,9 +177,9 @@ def build(table: Table, count: int, stop: StopRequest, before: Geometry | None =
         else:
             _welcome(blocks, near, similarity, new, stale)
     near[~np.isfinite(similarity)] = -1
-    moments = _moments(blocks, table.dimension)
+    apart, *moments = _moments(blocks, len(rows), table)
     documents = _documents(blocks, table.documents(), *moments)
-    return Geometry(rows, keys, near, np.where(near < 0, 0, similarity), *moments, *documents)
+    return Geometry(rows, keys, near, np.where(near < 0, 0, similarity), apart, *moments, *documents)
 
 
 def _kept(
@@ -332,17 +340,21 @@ def _return_visits(near: np.ndarray, similarity: np.ndarray, new: np.ndarray, st
                 similarity[other, place + 1 :], similarity[other, place] = similarity[other, place:-1].copy(), cosine
 
 
-def _moments(blocks: Blocks, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (D,) and the covariance (D, D) of all vectors."""
-    count, mean, squares = 0, np.zeros(dimension), np.zeros((dimension, dimension))
+def _moments(blocks: Blocks, total: int, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return all vectors less their mean (N, D), which lie in a file, the mean (D,) and the covariance (D, D)."""
+    mean, squares = np.zeros(table.dimension), np.zeros((table.dimension, table.dimension))
+    halves = np.zeros((0, table.dimension), dtype=np.float16)
+    if total:
+        with TemporaryFile(dir=table.folder) as file:  # which is there until its mapping is closed
+            halves = np.memmap(file, dtype=np.float16, mode="w+", shape=(total, table.dimension))
     for _, vectors in blocks():
-        count += len(vectors)
         mean += vectors.sum(axis=0, dtype=np.float64)
-    mean /= max(1, count)
-    for _, vectors in blocks():  # less the mean first: the vectors of some models are nearly the same
+    mean /= max(1, total)
+    for positions, vectors in blocks():  # less the mean first: the vectors of some models are nearly the same
         apart = vectors - mean.astype(np.float32)
         squares += apart.T @ apart
-    return mean, squares / max(1, count)
+        halves[positions] = apart
+    return halves, mean, squares / max(1, total)
 
 
 def _documents(

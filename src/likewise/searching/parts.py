@@ -106,7 +106,6 @@ class Lookup:
         self.of_vectors = mean, deviation if deviation > EQUAL else 1.0
         self._known = np.zeros(0, dtype=np.int64)  # positions, ascending
         self._raw = np.zeros((2, 0))  # cosines and BM25 scores of these
-        self._cosines: dict[int, float] = {}
 
     def _search_words(self, text: str) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
         ids, scores = self.table.by_words(text, self._read)
@@ -132,10 +131,9 @@ class Lookup:
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
-        ids, cosines = self.table.nearest(self.asked.vector, depth, where)
-        positions = self.geometry.positions(ids)
-        self._cosines = dict(zip(positions.tolist(), cosines.tolist(), strict=True))
-        return positions
+        positions = np.sort(self.geometry.positions(self.table.about(self.asked.vector, depth, where)))
+        cosines = self.geometry.cosines(self.asked.vector, positions)
+        return positions[np.argsort(-cosines, kind="stable")[:depth]]
 
     def best_words(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the passages with the highest BM25 scores."""
@@ -148,18 +146,11 @@ class Lookup:
         missing = np.setdiff1d(positions, self._known)
         if len(missing):
             words = self._together.submit(self._bm25, missing)
-            new = np.stack([self._similarities(missing), words.result()])
+            new = np.stack([self.geometry.cosines(self.asked.vector, missing), words.result()])
             known = np.concatenate([self._known, missing])
             order = np.argsort(known)
             self._known, self._raw = known[order], np.hstack([self._raw, new])[:, order]
         return self._raw[:, np.searchsorted(self._known, positions)]
-
-    def _similarities(self, positions: np.ndarray) -> np.ndarray:
-        cosines = np.array([self._cosines.get(position, np.nan) for position in positions.tolist()])
-        absent = np.isnan(cosines)
-        if absent.any():
-            cosines[absent] = self.table.vectors_of(self.geometry.rows[positions[absent]]) @ self.asked.vector
-        return cosines
 
     def _bm25(self, positions: np.ndarray) -> np.ndarray:
         bm25, holding = np.zeros(len(positions)), self.holding
@@ -282,8 +273,9 @@ class Neighbours(Part):
     name = "neighbours"
 
     def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Look the nearest passages up together with the passages: one look is faster than two."""
-        self.lookup.raw(np.union1d(best_first, self.near(best_first)))
+        """Look up what any of the passages, or of their nearest, may need: one look is faster than two."""
+        near = self.near(best_first)
+        self.lookup.raw(np.unique(np.concatenate([best_first, near, self.near(near)])))
 
     def near(self, positions: np.ndarray) -> np.ndarray:
         """Return the positions (S,) of the nearest passages of others, each once."""
@@ -426,7 +418,6 @@ def _ranked(lookup: Lookup, scores: _Scores, unwanted: Lookup | None, depth: int
         taken = np.setdiff1d(neighbours.near(best), passages)
         if where:
             taken = geometry.positions(table.allowed(geometry.rows[taken], where))
-        neighbours.prepare(taken, scores.before(0))
         passages = np.concatenate([passages, taken])
     parts = scores.each(passages) | ({"excluded": -off(passages)} if barred else {})
     final = np.sum(list(parts.values()), axis=0)

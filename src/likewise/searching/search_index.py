@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["hybrid", "vectors", "words"]
 By = Literal["passage", "document"]
-FORMAT = 3
+FORMAT = 4
 """The format of the files of an index: an index of another one is to be made again."""
 _WORD = re.compile(r"\w+")
 _EDGES = re.compile(r"^\W+|\W+$")

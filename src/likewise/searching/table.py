@@ -42,7 +42,7 @@ _HELD_AT_MOST = 20_000
 _PROBES = 20
 """Cells of the approximate index that are searched."""
 _REFINED, _TIMES = 500, 5
-"""Vectors that are compared exactly after it: so many, or so many times those that are wanted if these are more."""
+"""Vectors that are compared after it: so many, or so many times those that are wanted if these are more."""
 
 
 Encoded = tuple[np.ndarray, bytes]
@@ -383,6 +383,11 @@ class Table:
         """Return the row ids (S,) of the nearest passages, the nearest first, and their cosines (S,)."""
         return _with_cosines(self._filtered(self._nearest(vector, count, exact), where))
 
+    def about(self, vector: np.ndarray, count: int, where: str | None = None) -> np.ndarray:
+        """Return the row ids (S,) of some passages, among which the `count` nearest are likely to be."""
+        many = max(_TIMES * count, _REFINED) if self.is_approximate else count
+        return _ids(self._filtered(self._nearest(vector, many, refined=False), where))
+
     def nearest_of(self, vectors: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the row ids (S,) and cosines (S,) of the nearest passages of each vector, (Q, D)."""
         rows = self._nearest(list(vectors), count).to_arrow()
@@ -394,13 +399,14 @@ class Table:
         ends = np.searchsorted(query[order], np.arange(1, len(vectors)))
         return list(zip(np.split(ids[order], ends), np.split(cosines[order], ends), strict=True))
 
-    def _nearest(self, vector: Any, count: int, exact: bool = False) -> Any:
+    def _nearest(self, vector: Any, count: int, exact: bool = False, refined: bool = True) -> Any:
         query = self._table.search(vector).distance_type("cosine").limit(count).select(["_distance"]).with_row_id(True)
         if exact:
             return query.bypass_vector_index()
         if not self.is_approximate:
             return query
-        return query.nprobes(_PROBES).refine_factor(max(_TIMES, _REFINED // count))
+        query = query.nprobes(_PROBES)
+        return query.refine_factor(max(_TIMES, _REFINED // count)) if refined else query
 
     def by_words(
         self, text: str, count: int, where: str | None = None, among: np.ndarray | None = None
@@ -426,12 +432,6 @@ class Table:
         kind: Any = queries.MatchQuery
         operator = queries.FullTextOperator.AND if every else queries.FullTextOperator.OR
         return self._table.search(kind(text, "searched", operator=operator), query_type="fts")
-
-    def vectors_of(self, ids: np.ndarray) -> np.ndarray:
-        """Return the vectors (S, D) of row ids (S,)."""
-        if not len(ids):
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        return matrix_of(self._taken(ids, ["vector"])["vector"])
 
     def tokens_of(self, ids: np.ndarray) -> list[bytes]:
         """Return the tokens of row ids (S,), as they are stored."""
