@@ -45,6 +45,7 @@ from rows import ResultFile
 
 JUDGED = ("aviation", "exclusion", "regulation", "security", "articles", "sections")
 ARTICLES, WORDS, LEAST, SENTENCE = 400, range(700, 3001), 60, range(8, 31)
+OPERATORS = re.compile('["“”„«»]|(?<!\\S)-')
 
 
 class Judged(NamedTuple):
@@ -112,9 +113,16 @@ def long_articles(path: Path) -> list[dict[str, Any]]:
 
 
 def without_one(text: str, draw: random.Random) -> tuple[str, list[str]]:
-    """Return a text without a sentence of 8 to 30 words, and the sentence; none if it has two sentences or fewer."""
+    """Return a text without a sentence of 8 to 30 words, and the sentence; none if it has two sentences or fewer.
+
+    A sentence with quotes is none: a search would look for what stands in them word by word, and it was taken out.
+    """
     spans = sentence_spans(text)
-    fit = [place for place, (start, end) in enumerate(spans) if len(text[start:end].split()) in SENTENCE]
+    fit = [
+        place
+        for place, (start, end) in enumerate(spans)
+        if len(text[start:end].split()) in SENTENCE and not OPERATORS.search(text[start:end])
+    ]
     if len(spans) < 3 or not fit:
         return text, []
     start, end = spans[draw.choice(fit)]
@@ -147,7 +155,7 @@ def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
         asked = table.search(query_type="hybrid", vector_column_name="vector").vector(reader._encode([text])[0])
         kept: dict[str, float] = {}
         for row in asked.text(MatchQuery(text, "searched")).limit(200).to_list():
-            kept.setdefault(row["_id"], row["_relevance_score"])
+            kept.setdefault(row["id"], row["_relevance_score"])
         found[query] = dict(list(kept.items())[:100])
     return found
 

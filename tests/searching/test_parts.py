@@ -152,7 +152,7 @@ def test_more_neighbours_than_the_index_holds_are_refused(reader):
 
 
 def test_a_passage_takes_a_share_of_its_document_by_hand(sentences, word_model, tmp_path):
-    """Documents of one to five passages; the score is that of the mean vector and of the mean BM25 score."""
+    """Documents of one to five passages; the score is that of the mean vector and of all BM25 scores."""
     texts = [" ".join(sentences[start : start + 1 + start % 5]) for start in range(0, 200, 5)]
     texts += [" ".join(sentences[start : start + 4]) for start in range(200, 260, 4)]
     made = index(texts, model=word_model, out=tmp_path / "a.index", words=12, quiet=True)
@@ -164,7 +164,10 @@ def test_a_passage_takes_a_share_of_its_document_by_hand(sentences, word_model, 
     words = np.array([by_words.get(row["text"], 0.0) for row in passages])
     cosines = vectors @ made._encode([QUERY])[0]
     document = np.array([int(row["id"]) for row in passages])
-    by_document = [np.array([values[document == i].mean() for i in range(len(texts))]) for values in (cosines, words)]
+    by_document = [
+        np.array([total(values[document == i]) for i in range(len(texts))])
+        for values, total in ((cosines, np.mean), (words, np.sum))
+    ]
     gained = 0.7 * (standard(by_document[0]) + 2 * standard(by_document[1]))
     hits = made.search(QUERY, 60, pipeline=steps)
     assert len(hits) == 60

@@ -161,7 +161,7 @@ def test_a_link_that_is_moved_to_another_index_is_followed_as_a_whole(sentences,
     held = reader._opened
     (tmp_path / "next").symlink_to(tmp_path / "two")
     (tmp_path / "next").replace(tmp_path / "link")
-    assert held.table.folder == tmp_path / "one"
+    assert held.stored.table.folder == tmp_path / "one"
     assert {hit.text for hit in reader.search("the", 9)} == {*sentences[30:36]}
 
 

@@ -17,9 +17,9 @@ class Pipeline(Options):
     deviation 1 over all passages of the index. To the scores of the `first` passages, `tokens` times the fit of their
     tokens to those of the query is added, brought to mean 0 and the deviation of these scores. Then each score takes a
     share of the mean score of the passage's nearest, and `documents` times the score of the whole document is added, if
-    documents have several passages: that of its mean vector and mean BM25 score. If the query says what it excludes, as
-    in 'excluding' or 'do not mention', the rest of it is searched for, and `excluded` times the score that a passage
-    has for the excluded words is taken off.
+    documents have several passages: that of its mean vector and of the sum of its passages' BM25 scores. If the query
+    says what it excludes, as in 'excluding' or 'do not mention', the rest of it is searched for, and `excluded` times
+    the score that a passage has for the excluded words is taken off.
 
     With a `reranker`, a cross-encoder of sentence-transformers, the first `reranked` passages are put into its order: a
     passage's score is then its output, on the scale of the scores of these passages.

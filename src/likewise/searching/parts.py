@@ -294,8 +294,8 @@ class Neighbours(Part):
 class Documents(Part):
     """A share of the score of the whole document that a passage is of, if it has other passages.
 
-    The score is that of the document's mean vector and mean BM25 score, each standardised over all documents: long
-    documents are about a query in several passages, none of which may say all of it.
+    The score is that of the document's mean vector and of the sum of its passages' BM25 scores, each standardised over
+    all documents: long documents are about a query in several passages, none of which may say all of it.
     """
 
     name = "documents"
@@ -311,21 +311,21 @@ class Documents(Part):
         own = self.lookup.raw(candidates.positions)[0]
         cosines, mean, deviation = self.geometry.document_cosines(query.vector, numbers, own)
         by_vectors = (cosines - mean) / (deviation if deviation > EQUAL else 1.0)
-        holding, means, mean, deviation = self._words
+        holding, sums, mean, deviation = self._words
         place = np.searchsorted(holding, numbers).clip(max=len(holding) - 1)
-        of_words = np.where(holding[place] == numbers, means[place], 0.0)
+        of_words = np.where(holding[place] == numbers, sums[place], 0.0)
         by_words = (of_words - mean) / deviation
         return self.weight * (self.pipeline.vectors * by_vectors + self.pipeline.words * by_words)
 
     @cached_property
     def _words(self) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Documents with words of the query, their mean BM25 scores, and the moments of these over all documents."""
+        """Documents with words of the query, the sums of their BM25 scores, and the moments of these."""
         document, sizes = self.geometry.document, self.geometry.document_sizes
         holding, place = np.unique(document[self.lookup.holding], return_inverse=True)
-        means = np.bincount(place, self.lookup.scores, len(holding)) / sizes[holding]
-        mean, deviation = moments(means, np.zeros(1), len(sizes))
-        holding, means = np.append(holding, len(sizes)), np.append(means, 0.0)  # so that there is one
-        return holding, means, mean, deviation
+        sums = np.bincount(place, self.lookup.scores, len(holding))
+        mean, deviation = moments(sums, np.zeros(1), len(sizes))
+        holding, sums = np.append(holding, len(sizes)), np.append(sums, 0.0)  # so that there is one
+        return holding, sums, mean, deviation
 
 
 PARTS: tuple[type[Part], ...] = (Vectors, Words, TokenFit, Neighbours, Documents)
