@@ -38,7 +38,7 @@ class CausalModel:
     def identity(self) -> str:
         """The name, and the files of a folder by their sizes and times: on these depends what the model says."""
         files = sorted(Path(self.folder).expanduser().glob("*")) if Path(self.folder).expanduser().is_dir() else []
-        stats = [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in files if one.is_file()]
+        stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
         return f"{self.folder} {stats}"
 
     @cached_property
@@ -76,8 +76,8 @@ class CausalModel:
 
     def ids(self, text: str) -> list[int]:
         """Return the tokens of a text, without special ones."""
-        found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return found
+        token_ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return token_ids
 
     def padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Return the tokens of N rows (N, T), with padding before them, and where there is no padding (N, T)."""
@@ -98,6 +98,6 @@ class CausalModel:
         """
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         kept = {self.cache_name: cache} if cache is not None else {"use_cache": False}
-        found = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=logits, **kept)
-        scores: Tensor = found.logits
+        output = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=logits, **kept)
+        scores: Tensor = output.logits
         return scores

@@ -63,13 +63,13 @@ class LocalWriter:
         """The cache of the examples, which stand before every passage, that of an empty passage, and their lengths."""
         from transformers import DynamicCache
 
-        found: list[Any] = []
+        caches: list[Any] = []
         for text in (self._frame[0], "".join(self._frame)):
             ids, mask = self._padded([text])
             cache = DynamicCache()
             self._forward(ids, mask, cache)
-            found.append((cache, ids.shape[1]))
-        (before, length), (blind, blind_length) = found
+            caches.append((cache, ids.shape[1]))
+        (before, length), (blind, blind_length) = caches
         return before, blind, length, blind_length
 
     @torch.inference_mode()
@@ -82,7 +82,7 @@ class LocalWriter:
         cache.batch_repeat_interleave(len(texts))
         mask = torch.cat([there.new_ones(len(texts), length), there], dim=1)
         self._forward(passages, mask, cache)
-        heads, asked = self._padded([head(*one) for one in HEADS])  # (H, T)
+        heads, asked = self._padded([head(*asked) for asked in HEADS])  # (H, T)
         cache.batch_repeat_interleave(len(HEADS))
         mask = mask.repeat_interleave(len(HEADS), dim=0)
         blind, blind_mask = copy.deepcopy(empty), mask.new_ones(len(mask), empty_length)
@@ -94,13 +94,13 @@ class LocalWriter:
         ended = set[int]()
         for _ in range(_NEW_TOKENS):
             mask, blind_mask = torch.cat([mask, more], dim=1), torch.cat([blind_mask, more], dim=1)
-            found = surest(self._forward(ids, mask, cache), self._forward(ids, blind_mask, blind))
-            for row, token in zip(rows, found.tolist(), strict=True):
+            tokens = surest(self._forward(ids, mask, cache), self._forward(ids, blind_mask, blind))
+            for row, token in zip(rows, tokens.tolist(), strict=True):
                 if token in ends:
                     ended.add(row)
                 elif row not in ended:
                     written[row].append(token)
-            ids, more = found[:, None], more.new_ones(len(found), 1)
+            ids, more = tokens[:, None], more.new_ones(len(tokens), 1)
             going = [place for place, row in enumerate(rows) if row not in ended]
             if not going:
                 break
@@ -108,15 +108,15 @@ class LocalWriter:
                 kept = torch.tensor(going, device=ids.device)
                 cache.batch_select_indices(kept)
                 blind.batch_select_indices(kept)
-                mask, blind_mask, ids, more = (one[kept] for one in (mask, blind_mask, ids, more))
+                mask, blind_mask, ids, more = (rest[kept] for rest in (mask, blind_mask, ids, more))
                 rows = [rows[place] for place in going]
         queries: list[list[tuple[str, str]]] = [[] for _ in texts]
         for row, tokens in enumerate(written):
             kind, first = HEADS[row % len(HEADS)]
             text = first + tokenizer.decode(tokens, skip_special_tokens=True)
-            one = kind, cleaned(kind, text, whole=row in ended)
-            if one[1] and one not in queries[row // len(HEADS)]:
-                queries[row // len(HEADS)].append(one)
+            query, of_passage = cleaned(kind, text, whole=row in ended), queries[row // len(HEADS)]
+            if query and (kind, query) not in of_passage:
+                of_passage.append((kind, query))
         return queries
 
     def _forward(self, ids: Tensor, mask: Tensor, cache: Any) -> Tensor:

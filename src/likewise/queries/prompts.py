@@ -68,7 +68,8 @@ def messages(text: str, form: str = "") -> list[dict[str, str]]:
 def continued(text: str) -> str:
     """Return the same as a text that a model without a form of conversations continues."""
     parts = [
-        f"Passage: {one['content']}\n" if one["role"] == "user" else f"{one['content']}\n\n" for one in messages(text)
+        f"Passage: {turn['content']}\n" if turn["role"] == "user" else f"{turn['content']}\n\n"
+        for turn in messages(text)
     ]
     return "".join(parts[1:])
 
@@ -79,12 +80,12 @@ def answered(text: str) -> list[tuple[str, str]]:
     >>> answered("**Title:** A pump\\n- Question: 1. why does it fail?\\nI hope this helps")
     [('title', 'A pump'), ('question', 'why does it fail?')]
     """
-    found = []
+    queries = []
     for line in text.splitlines():
         match = re.match(r"[\s*#>-]*(title|keywords|question)s?[\s\d*]*:[*\s]*(?:\d+[.)]\s*)?(.*)", line, re.IGNORECASE)
         if match and (query := cleaned(match[1].lower(), match[2])):
-            found.append((match[1].lower(), query))
-    return list(dict.fromkeys(found))
+            queries.append((match[1].lower(), query))
+    return list(dict.fromkeys(queries))
 
 
 def cleaned(kind: str, text: str, whole: bool = True) -> str:

@@ -53,7 +53,7 @@ class ServerWriter:
         return openai.OpenAI(base_url=self.url, api_key=key, max_retries=0, timeout=_SECONDS, http_client=web)
 
     def _only_model(self) -> str:
-        names = [one.id for one in self._tried(lambda: self._client.models.list().data)]
+        names = [model.id for model in self._tried(lambda: self._client.models.list().data)]
         if len(names) != 1:
             there = f"there are {', '.join(names)}" if names else "it names none"
             raise ServerError(f"{self.url}: name the model that writes by --queries-model ({there})")

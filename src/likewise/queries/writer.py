@@ -112,17 +112,17 @@ def written_for(texts: Sequence[str], writer: Writer, progress: Progress) -> lis
 
 def _write(new: dict[bytes, str], rows: KeptRows, known: dict[bytes, Any], writer: Writer, progress: Progress) -> None:
     """Write the queries for new passages by their keys, and keep them among the rows and among those that are known."""
-    missing = sorted(new.items(), key=_long)
+    missing = sorted(new.items(), key=lambda item: -len(item[1]))
     if missing:
         progress.tell(writer.told)
         spaced = missing[:: max(1, len(missing) // writer.batch)][: writer.batch]  # of all lengths: tells the time
-        others = [one for one in missing if one not in spaced]
+        others = [item for item in missing if item not in spaced]
         batches = [spaced, *(others[start : start + writer.batch] for start in range(0, len(others), writer.batch))]
         with orderly_stop(progress) as stop, progress.bar("writing queries", len(missing)) as bar:
             for number, batch in enumerate(batches):
                 begun = time.perf_counter()
-                found = writer.write([text for _, text in batch])
-                written = {key: queries for (key, _), queries in zip(batch, found, strict=True)}
+                answers = writer.write([text for _, text in batch])
+                written = {key: queries for (key, _), queries in zip(batch, answers, strict=True)}
                 rows.put(written)
                 known |= written
                 if number == 0 and others:
@@ -130,10 +130,6 @@ def _write(new: dict[bytes, str], rows: KeptRows, known: dict[bytes, Any], write
                     progress.tell(f"queries for {counted(len(missing), 'passage')}: {spoken(seconds)}")
                 bar.advance(len(batch))
                 stop.check(f"after the queries for {bar.done:,} of {counted(len(missing), 'passage')}")
-
-
-def _long(one: tuple[bytes, str]) -> int:
-    return -len(one[1])
 
 
 def round_trip(
@@ -156,18 +152,18 @@ def round_trip(
     """
     if not written:
         return []
-    queries, own = [one.text for one in written], np.array([one.passage for one in written])
+    queries, own = [query.text for query in written], np.array([query.passage for query in written])
     words = bm25(queries, texts, language)
     hybrid = standardised(vectors(queries) @ vectors(texts).T) + standardised(words)
     rows = np.arange(len(own))
     ranks = [(scores > scores[rows, own][:, None]).sum(axis=1) for scores in (hybrid, words)]
     stems = analyzer(language)
     of_passages = [set(stems(text)) for text in texts]
-    holding = Counter(word for found in of_passages for word in found)
+    holding = Counter(word for stems_of_passage in of_passages for word in stems_of_passage)
     kept = []
-    for one, by_hybrid, by_words in zip(written, *ranks, strict=True):
-        rare = {word for word in stems(one.text) if holding[word] <= _COMMON * len(texts)}
-        copied = by_words == 0 and rare <= of_passages[one.passage]
+    for query, by_hybrid, by_words in zip(written, *ranks, strict=True):
+        rare = {word for word in stems(query.text) if holding[word] <= _COMMON * len(texts)}
+        copied = by_words == 0 and rare <= of_passages[query.passage]
         if by_hybrid < FIRST and not copied:
-            kept.append(one)
+            kept.append(query)
     return kept
