@@ -83,7 +83,9 @@ def similarity(
 
 
 @overload
-def similarity(model: SentenceTransformer | str | os.PathLike[str], texts: str, others: str, /) -> float: ...
+def similarity(  # type: ignore[overload-overlap]
+    model: SentenceTransformer | str | os.PathLike[str], texts: str, others: str, /
+) -> float: ...
 
 
 @overload
@@ -92,7 +94,9 @@ def similarity(
 ) -> np.ndarray: ...
 
 
-def similarity(*given: Any, model: SentenceTransformer | str | os.PathLike[str] | None = None) -> np.ndarray | float:
+def similarity(
+    *arguments: Any, model: SentenceTransformer | str | os.PathLike[str] | None = None
+) -> np.ndarray | float:
     """Return the cosines of texts with others, whichever similarity the model card names.
 
     The model comes first, as on the command line, or by its name: `similarity(model, "It is open.", "It is shut.")` and
@@ -112,11 +116,11 @@ def similarity(*given: Any, model: SentenceTransformer | str | os.PathLike[str] 
         LoadError: the model cannot be loaded.
         TypeError: there is no model, or there are too many texts.
     """
-    if model is None and len(given) == 3:
-        model, *given = given  # type: ignore[assignment]
-    if model is None or not 1 <= len(given) <= 2:
+    if model is None and len(arguments) == 3:
+        model, *arguments = arguments  # type: ignore[assignment]
+    if model is None or not 1 <= len(arguments) <= 2:
         raise TypeError("similarity takes a model and two texts, or lists of texts: similarity(model, texts, others)")
-    texts, others = given if len(given) == 2 else (given[0], None)
+    texts, others = arguments if len(arguments) == 2 else (arguments[0], None)
     encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
     rows = [texts] if isinstance(texts, str) else list(texts)
     columns = [others] if isinstance(others, str) else list(() if others is None else others)
