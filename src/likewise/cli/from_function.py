@@ -146,5 +146,5 @@ def with_function(
 def _kind(annotation: str) -> Any:
     """Return the type on the command line of a parameter with an annotation."""
     if literal := re.search(r"Literal\[(.*?)\]", annotation):
-        return Literal[ast.literal_eval(f"({literal[1]},)")]  # type: ignore[misc]
+        return Literal[ast.literal_eval(f"({literal[1]},)")]
     return next((kind for word, kind in _KINDS.items() if re.search(rf"\b{word}\b", annotation)), str)

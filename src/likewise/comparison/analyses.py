@@ -468,9 +468,16 @@ def ranked(cosines: np.ndarray, pairs: RatedPairs, task: StsTask, worst: int, mo
     subsets = pairs.subset_names
     picked = tuple(
         MisrankedPair(
-            *(i, subsets[i], pairs.first[i], pairs.second[i]),
-            *map(float, (pairs.gold[i], cosines[i], gold[i], estimated[i], errors[i])),
-            direction=directions[1 + int(np.sign(estimated[i] - gold[i]))],
+            i,
+            subsets[i],
+            pairs.first[i],
+            pairs.second[i],
+            float(pairs.gold[i]),
+            float(cosines[i]),
+            float(gold[i]),
+            float(estimated[i]),
+            float(errors[i]),
+            directions[1 + int(np.sign(estimated[i] - gold[i]))],
         )
         for i in np.argsort(-errors, kind="stable")[:worst].tolist()
     )

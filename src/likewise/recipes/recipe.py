@@ -370,7 +370,8 @@ class Recipe(WithPresets):
     def __post_init__(self) -> None:
         """Make what was not given of `views` and `loss`, again in each copy by `dataclasses.replace`."""
         super().__post_init__()
-        if not (self.views or self.build_collator) or not (self.loss or self.build_loss or self.distils):
+        no_views = not self.views and self.build_collator is None
+        if no_views or (not self.loss and self.build_loss is None and not self.distils):
             raise OptionError(f"recipe {self.name}: it needs views (or build_collator) and loss (or build_loss)")
         for name, usual in (("build_collator", _usual_collator), ("build_loss", _usual_loss)):
             builder = getattr(self, name)
@@ -381,8 +382,8 @@ class Recipe(WithPresets):
 def _usual_encoder(base: str, options: Any) -> Any:
     from likewise.encoder.build import build_encoder
 
-    pooling, head = getattr(options, "pooling", "own"), getattr(options, "head", False)
-    return build_encoder(base, pooling, head, getattr(options, "dropout", None))
+    pooling: Any = getattr(options, "pooling", "own")
+    return build_encoder(base, pooling, getattr(options, "head", False), getattr(options, "dropout", None))
 
 
 def _usual_collator(recipe: Recipe, encoder: Any, options: Any, seed: int) -> Collator:
