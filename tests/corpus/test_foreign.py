@@ -299,3 +299,11 @@ def test_without_the_extra_the_cure_is_named(tmp_path, write, monkeypatch):
     (tmp_path / "c.ipynb").unlink()
     with pytest.raises(CorpusError, match=r"1 file \(1 \.html\).*pip install"):
         find_sources(tmp_path, OPTIONS, progress)
+
+
+def test_comments_that_never_end_lose_nothing_and_take_no_minute(write):
+    begun = time.process_time()
+    (block,) = blocks(write("a.html", f"<p>{PUMP}</p><!-- note --><p>{'<!--' * 50_000}<b>And</b> the rest.</p>"))[:1]
+    assert time.process_time() - begun < 20
+    assert "note" not in str(block)
+    assert "the rest" in str(blocks(write("b.html", f"<p>{PUMP}</p><!--<!--<p>And the rest.</p>")))

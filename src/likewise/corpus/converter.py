@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, AnyStr, ClassVar, Literal, NamedTuple
 
 MEMORY = 2 << 30
 """Bytes that one file may take beyond what the libraries do."""
@@ -271,7 +271,7 @@ def _of_html(content: bytes | str) -> Page:
     named = None
     if isinstance(content, bytes) and b"charset" not in content[:2048].lower():
         named = named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16) or None
-    soup = BeautifulSoup(content, "html.parser", from_encoding=named)
+    soup = BeautifulSoup(_without_open_comments(content), "html.parser", from_encoding=named)
     for tag in soup(_NO_TEXT):
         tag.decompose()
     for tag in soup(("u", "sup")):
@@ -284,6 +284,15 @@ def _of_html(content: bytes | str) -> Page:
     if not text and around:
         text = "\n\n".join(map(_markdown, around))
     return Page(0, text, title, "markdown")
+
+
+def _without_open_comments(content: AnyStr) -> AnyStr:
+    """Return HTML without the marks of comments that never end: Python's parser looks for the end of each anew."""
+    if isinstance(content, bytes):
+        end = content.rfind(b"-->") + 1
+        return content[:end] + content[end:].replace(b"<!--", b"")
+    end = content.rfind("-->") + 1
+    return content[:end] + content[end:].replace("<!--", "")
 
 
 def _markdown(soup: Any) -> str:

@@ -22,7 +22,7 @@ START_SECONDS = 120.0
 """The longest that the libraries may take to load."""
 PAGE_SECONDS = 10.0
 """The longest that a page of a PDF, or another of several pages, may take."""
-FILE_SECONDS, MEGABYTE_SECONDS = 60.0, 30.0
+FILE_SECONDS, MEGABYTE_SECONDS = 30.0, 30.0
 """The longest that a file may take, and how much longer for each megabyte of it."""
 _LOOK = 0.1  # seconds between two looks whether the job is to be stopped
 

@@ -468,11 +468,11 @@ def field_names(header: Iterable[Any]) -> list[str]:
     >>> field_names(["id", " text", "", "id"])
     ['id', 'text', 'column 3', 'id 4']
     """
-    names: list[str] = []
+    names: dict[str, None] = {}
     for number, cell in enumerate(header, 1):
         name = without_invisible("" if cell is None else str(cell)).strip() or "column"
-        names.append(f"{name} {number}" if name in names or name == "column" else name)
-    return names
+        names[f"{name} {number}" if name in names or name == "column" else name] = None
+    return list(names)
 
 
 def _parquet(source: Source) -> Iterator[NumberedRow]:
