@@ -174,3 +174,28 @@ def test_hits_are_printed_in_any_encoding(encoding, saved_model, tmp_path):
         assert "\x9b" not in shown.output
         if more:
             assert json.loads(shown.output)["hits"][0]["text"].startswith("The pump → tank is checked ✓")
+
+
+def test_a_phrase_of_a_long_question_that_no_passage_has_is_told_and_searched_for_by_its_words(
+    sentences, word_model, tmp_path
+):
+    made = index(
+        ["The heat pump is loud.", "A pump leaks.", *sentences[:20]], model=word_model, out=tmp_path / "a.index"
+    )
+    short = made.search('"pump heat" loud')
+    assert (list(short), short.demanded) == ([], ("pump heat",))
+    long = made.search(
+        'What would you say is the reason that the thing they call a "pump heat" is so very loud at night?'
+    )
+    assert long[0].text == "The heat pump is loud."
+    assert (long.demanded, long.missing[0]) == ((), "pump heat")
+    held = made.search(
+        'What would you say is the reason that the thing they call a "heat pump" is so very loud at night?'
+    )
+    assert [hit.text for hit in held] == ["The heat pump is loud."]
+
+
+def test_questions_of_a_judged_set_have_no_operators(sentences, word_model, tmp_path):
+    made = index(["The heat pump is loud.", *sentences[:20]], model=word_model, out=tmp_path / "a.index", quiet=True)
+    assert not made.search('"pump heat" -loud')
+    assert made.documents('"pump heat" -loud')[0][0] == ("0",)

@@ -354,6 +354,20 @@ class Index:
         if by not in ("passage", "document"):
             raise SearchError(f"by is {by!r}: give passage or document")
         typed = TypedQuery.of(normalize("NFC", without_surrogates(query)))
+        return self._hits(typed, k, offset, by, mode, where, mark, pipeline)
+
+    def _hits(
+        self,
+        typed: TypedQuery,
+        k: int,
+        offset: int,
+        by: By,
+        mode: Mode,
+        where: str | None,
+        mark: bool,
+        pipeline: Given | None,
+    ) -> Hits:
+        """Search the present state of the index, and once more if it was replaced meanwhile."""
         while True:
             opened = self._opened
             steps = pipeline_of(pipeline, opened.pipeline)
@@ -381,7 +395,10 @@ class Index:
         conditions = [f"({table.condition(normalize('NFC', where))})"] if where else []
         if not typed.text.strip() or not table.rows:
             return Hits()
-        conditions += [table.holding(phrase) for phrase in typed.demanded]
+        demanded = {phrase: table.holding(phrase) for phrase in typed.demanded}
+        absent = [phrase for phrase, held in demanded.items() if held == "FALSE" and typed.is_prose]
+        demanded = {phrase: held for phrase, held in demanded.items() if phrase not in absent}
+        conditions += demanded.values()
         conditions += [f"NOT ({table.holding(phrase)})" for phrase in typed.barred]
         condition = " AND ".join(conditions) or None
         query, excluded = divided(typed.text) if mode == "hybrid" and steps.excluded else (typed.text, "")
@@ -422,7 +439,7 @@ class Index:
             for (i, others), sentence in zip(shown, sentences, strict=True)
         ]
         missing = () if mode == "vectors" else _missing(table, words, texts)
-        return Hits(hits, excluded, typed.demanded, typed.barred, missing)
+        return Hits(hits, excluded, tuple(demanded), typed.barred, (*absent, *missing))
 
     def documents(
         self, query: str, limit: int = 100, *, mode: Mode = "hybrid", pipeline: Given | None = None
@@ -430,13 +447,15 @@ class Index:
         """Find the documents that fit best: each by its names and the score of its best passage.
 
         A row or text goes by its id, a file by its path, name and stem. `likewise.evaluate` scores an index by this.
+        The query is one of a set of questions, in which quotes and hyphens demand and bar nothing.
 
         Args:
             query, mode, pipeline: as in `search`.
             limit: passages that are looked at.
         """
         best: dict[Sequence[str], float] = {}
-        for hit in self.search(query, limit, mode=mode, mark=False, pipeline=pipeline):
+        asked = TypedQuery(normalize("NFC", without_surrogates(query)))
+        for hit in self._hits(asked, limit, 0, "passage", mode, None, False, pipeline):
             best.setdefault(hit.document, hit.score)
         return list(best.items())
 

@@ -13,6 +13,8 @@ from likewise.retrieval.words import folded
 
 MOST = 32
 """The most phrases and words that a query may demand or bar: each is a condition on all passages."""
+_PROSE = 12
+"""Words outside of quotes from which on a query is a question, and not words that are looked for."""
 _PART = re.compile(
     r"(?:(?<=[\s(\[])|^)(?:(?P<bar>-)?[\"“”„«](?P<phrase>[^\"“”„«»]++)[\"“”»](?=[\s,.;:?!)\]]|$)"
     r"|-(?P<word>[^\W\d_][\w'’-]*\w)(?=[\s,.;:?!)\]]|$))"
@@ -39,6 +41,12 @@ class TypedQuery:
     text: str
     demanded: tuple[str, ...] = ()
     barred: tuple[str, ...] = ()
+
+    @property
+    def is_prose(self) -> bool:
+        """True for a long question, whose quotes may only mark a word: a phrase that no passage has demands nothing."""
+        quoted = sum(len(phrase.split()) for phrase in self.demanded)
+        return len(self.text.split()) - quoted > _PROSE
 
     @classmethod
     def of(cls, query: str) -> TypedQuery:
