@@ -97,9 +97,9 @@ def adapt(
         routes="it has one map for all texts; take `finetune triplets`, which teaches both routes",
         truncate_dim="its map is learnt on whole vectors; give the base without it",
     )
-    texts = BaseTexts(load(base, precision="fp32"), base)
-    given = given_texts(corpus, corpus_options)
-    passages = read_passages(given.files, given.options, seed=chosen.seed, progress=progress)
+    base_texts = BaseTexts(load(base, precision="fp32"), base)
+    text = given_texts(corpus, corpus_options)
+    passages = read_passages(text.files, text.options, seed=chosen.seed, progress=progress)
     words = np.mean([len(passage.text.split()) for passage in passages])
     progress.tell(f"{counted(len(passages), 'passage')}, {words:.1f} words each")
     digest = digest_of("\n".join(f"{passage.title}\t{passage.text}" for passage in passages)).hex()
@@ -108,7 +108,7 @@ def adapt(
     plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=6, defaults=chosen.defaults())
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
-            _adapted(job, texts, passages, chosen, sts, progress)
+            _adapted(job, base_texts, passages, chosen, sts, progress)
         else:
             progress.tell(job.already)
         assert job.finished is not None

@@ -69,8 +69,8 @@ def baseline(
     sentences: Any = ()
     facts: dict[str, Any] = {}
     if corpus is not None:
-        given = given_texts(corpus, corpus_options)
-        read = prepare(given.files, given.options, progress=progress)
+        text = given_texts(corpus, corpus_options)
+        read = prepare(text.files, text.options, progress=progress)
         sentences, facts = read.dataset["sentence"], read.record()
     record = {"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts or None}
     asked = {**chosen.to_dict(), "base": source, "seed": seed}

@@ -202,14 +202,14 @@ def epoch_batches(
     """
     order = np.random.default_rng([seed, 1, epoch]).permutation(len(units))
     batch: list[np.ndarray] = []
-    held, given = 0, False
+    held, yielded = 0, False
     for unit in order:
         batch.append(units[unit])
         held += int(store.lengths[units[unit]].sum())
         if held >= size:
             yield np.concatenate(batch)
-            batch, held, given = [], 0, True
-    if batch and (all_of or not given):
+            batch, held, yielded = [], 0, True
+    if batch and (all_of or not yielded):
         yield np.concatenate(batch)
 
 

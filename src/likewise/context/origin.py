@@ -130,14 +130,14 @@ class ContextFinder:
         """Return the indices of the chosen contexts, reading the words of no more than needed."""
         chunks, _ = self.store.positions(numbers)
         own, taken = words_of(sentence), list[int]()
-        given: set[int] = set()
+        used: set[int] = set()
         before: list[frozenset[str]] = []
         order = np.argsort(-scores, kind="stable")
         for begin in range(0, len(order), step := 2 * options.size):  # reading one context at a time is slow
             rows = order[begin : begin + step]
             of_others, texts = self._of_others(own, numbers[rows], options), self.store.preceding(numbers[rows])
             for index, allowed, text in zip(rows.tolist(), of_others, texts, strict=True):
-                if not allowed or (options.diversity and chunks[index] in given):
+                if not allowed or (options.diversity and chunks[index] in used):
                     continue
                 if options.diversity:
                     words = words_of(text)
@@ -145,7 +145,7 @@ class ContextFinder:
                         continue
                     before.append(words)
                 taken.append(index)
-                given.add(chunks[index])
+                used.add(chunks[index])
                 if len(taken) == options.size:
                     return np.array(taken, np.int64)
         return np.array(taken, np.int64)

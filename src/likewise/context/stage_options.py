@@ -305,8 +305,8 @@ def read_sections(
         try:
             sections[section] = sections[section].updated_from_strings(strings)
         except OptionError as error:
-            given = " ".join(f"--set {section}.{name}={text}" for name, text in strings.items())
-            raise OptionError(f"{given}: {error}") from None
+            flags = " ".join(f"--set {section}.{name}={text}" for name, text in strings.items())
+            raise OptionError(f"{flags}: {error}") from None
     return sections
 
 

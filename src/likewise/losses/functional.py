@@ -35,8 +35,8 @@ def profile_divergence(sentences: Tensor, contexts: Tensor, logits: Tensor, temp
         temperature: tau.
     """
     _check_temperature(temperature)
-    found = (cosine_matrix(sentences, contexts) / temperature).log_softmax(dim=1)
-    return F.kl_div(found, logits.detach().float().log_softmax(dim=1), reduction="batchmean", log_target=True)
+    logs = (cosine_matrix(sentences, contexts) / temperature).log_softmax(dim=1)
+    return F.kl_div(logs, logits.detach().float().log_softmax(dim=1), reduction="batchmean", log_target=True)
 
 
 def cosine_matrix(rows: Tensor, columns: Tensor) -> Tensor:

@@ -65,21 +65,21 @@ Given = Pipeline | Mapping[str, Any] | str | os.PathLike[str]
 """A pipeline, its options by name, or a TOML file with them."""
 
 
-def pipeline_of(given: Given | None, before: Pipeline | None = None) -> Pipeline:
+def pipeline_of(asked: Given | None, before: Pipeline | None = None) -> Pipeline:
     """Return a pipeline from what was given, with what is not said taken from another one, or by default.
 
     Raises:
         OptionError: an option is unknown or out of its range, or the file cannot be read.
     """
     base = before or Pipeline()
-    if given is None:
+    if asked is None:
         return base
-    if isinstance(given, Pipeline):
-        return given
-    found = dict(given if isinstance(given, Mapping) else read_toml(Path(given), Pipeline.model_fields))
-    if isinstance(name := found.get("reranker"), str) and name and Path(name).expanduser().is_dir():
-        found["reranker"] = str(Path(name).expanduser().resolve())  # an index is searched from any folder
-    return base.updated(**found)
+    if isinstance(asked, Pipeline):
+        return asked
+    values = dict(asked if isinstance(asked, Mapping) else read_toml(Path(asked), Pipeline.model_fields))
+    if isinstance(name := values.get("reranker"), str) and name and Path(name).expanduser().is_dir():
+        values["reranker"] = str(Path(name).expanduser().resolve())  # an index is searched from any folder
+    return base.updated(**values)
 
 
 def free_hybrid() -> Pipeline:

@@ -80,20 +80,20 @@ def train(
     base = base_name(method.default_base if base is None else base)
     progress = started(out, chosen, seed, quiet)
     method.check_base(base, chosen)
-    given = given_texts(corpus, corpus_options)
+    texts = given_texts(corpus, corpus_options)
     at_least = chosen.batch_size * chosen.accumulation * processes.count()
     with processes.in_turn():
-        sentences = prepare(given.files, given.options, at_least=at_least, progress=progress)
+        sentences = prepare(texts.files, texts.options, at_least=at_least, progress=progress)
     progress.tell(sentences.report)
     selection = choose_selection(sentences.dataset, chosen, seed, data)
     progress.tell(f"checkpoint selected by: {selection.description}")
     rows = selection.training_rows(sentences.dataset)
     run = Run(method, chosen, base, seed, sentences, rows, selection.evaluator, progress, _train_first)
-    read = given.options if given.in_memory else corpus_options
+    read = texts.options if texts.in_memory else corpus_options
     named = method.preset_name(preset)
     arguments = {"base": base, "out": out, "seed": seed, "data": data, "options": chosen}
     arguments |= {} if preset is None or named == "own" else {"preset": named}
-    config = {"recipe": method.name, "corpus": given.files, "corpus_options": read, **arguments}
+    config = {"recipe": method.name, "corpus": texts.files, "corpus_options": read, **arguments}
     training = _ready(run, named, selection, config)
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
