@@ -94,13 +94,13 @@ class LocalWriter:
         ended = set[int]()
         for _ in range(_NEW_TOKENS):
             mask, blind_mask = torch.cat([mask, more], dim=1), torch.cat([blind_mask, more], dim=1)
-            tokens = surest(self._forward(ids, mask, cache), self._forward(ids, blind_mask, blind))
-            for row, token in zip(rows, tokens.tolist(), strict=True):
+            chosen = surest(self._forward(ids, mask, cache), self._forward(ids, blind_mask, blind))
+            for row, token in zip(rows, chosen.tolist(), strict=True):
                 if token in ends:
                     ended.add(row)
                 elif row not in ended:
                     written[row].append(token)
-            ids, more = tokens[:, None], more.new_ones(len(tokens), 1)
+            ids, more = chosen[:, None], more.new_ones(len(chosen), 1)
             going = [place for place, row in enumerate(rows) if row not in ended]
             if not going:
                 break
