@@ -203,10 +203,10 @@ def _numbered(keys: np.ndarray) -> np.ndarray:
     order = np.argsort(keys, kind="stable")
     ordered, places = keys[order], np.arange(len(keys))
     begins = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(keys)]
-    found = np.empty(len(keys), dtype=[("key", keys.dtype), ("number", np.int64)])
-    found["key"][order] = ordered
-    found["number"][order] = places - np.maximum.accumulate(np.where(begins, places, 0))
-    return found
+    numbered = np.empty(len(keys), dtype=[("key", keys.dtype), ("number", np.int64)])
+    numbered["key"][order] = ordered
+    numbered["number"][order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return numbered
 
 
 def _chosen(blocks: Blocks, mask: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -242,13 +242,13 @@ def _merge(
     if np.isneginf(similarity[:, -1]).any():  # nothing to compare with yet
         if cosines.shape[1] > count:
             best = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
-            cosines, found = np.take_along_axis(cosines, best, axis=1), others[best]
+            cosines, near_by = np.take_along_axis(cosines, best, axis=1), others[best]
         else:
-            found = np.broadcast_to(others, cosines.shape)
+            near_by = np.broadcast_to(others, cosines.shape)
         rows = np.arange(len(near))
     else:  # most are farther than the nearest so far: the few others are sorted, which takes a tenth of the time
-        rows, cosines, found = _nearer(cosines, similarity[:, -1:], others)
-    values, places = np.hstack([similarity[rows], cosines]), np.hstack([near[rows], found])
+        rows, cosines, near_by = _nearer(cosines, similarity[:, -1:], others)
+    values, places = np.hstack([similarity[rows], cosines]), np.hstack([near[rows], near_by])
     order = np.argsort(-values, axis=1, kind="stable")[:, :count]
     similarity[rows], near[rows] = np.take_along_axis(values, order, axis=1), np.take_along_axis(places, order, axis=1)
 
@@ -263,9 +263,9 @@ def _nearer(cosines: np.ndarray, least: np.ndarray, others: np.ndarray) -> tuple
     rows, begins, counts = np.unique(at, return_index=True, return_counts=True)
     shape = len(rows), int(counts.max(initial=0))
     place = np.repeat(np.arange(len(rows)), counts), np.arange(len(at)) - np.repeat(begins, counts)
-    values, found = np.full(shape, -np.inf, dtype=cosines.dtype), np.full(shape, -1, dtype=others.dtype)
-    values[place], found[place] = cosines[at, columns], others[columns]
-    return rows, values, found
+    values, whose = np.full(shape, -np.inf, dtype=cosines.dtype), np.full(shape, -1, dtype=others.dtype)
+    values[place], whose[place] = cosines[at, columns], others[columns]
+    return rows, values, whose
 
 
 def _by_index(
@@ -275,10 +275,10 @@ def _by_index(
     near = np.full((len(positions), count), -1, dtype=np.int32)
     similarity = np.full((len(positions), count), -np.inf, dtype=np.float32)
     for i, (ids, cosines) in enumerate(table.nearest_of(vectors, count + 1)):
-        found = np.searchsorted(rows, ids)
-        other = found != positions[i]
-        found, cosines = found[other][:count], cosines[other][:count]
-        near[i, : len(found)], similarity[i, : len(found)] = found, cosines
+        others = np.searchsorted(rows, ids)
+        other = others != positions[i]
+        others, cosines = others[other][:count], cosines[other][:count]
+        near[i, : len(others)], similarity[i, : len(others)] = others, cosines
     return near, similarity
 
 

@@ -93,8 +93,8 @@ class TokenCodec:
 
     def projected(self, tokens: np.ndarray) -> np.ndarray:
         """Return the tokens (T, E) of a text, of length 1, in the directions that are stored: (T, P)."""
-        found: np.ndarray = _unit(tokens) @ self.directions
-        return found
+        projected: np.ndarray = _unit(tokens) @ self.directions
+        return projected
 
     def pack(self, tokens: np.ndarray) -> bytes:
         """Return the tokens (T, E) of a text as T x P / 4 bytes."""
@@ -117,8 +117,8 @@ class TokenCodec:
 
     def unpack(self, packed: bytes) -> np.ndarray:
         """Return the tokens (T, P) of a text."""
-        found: np.ndarray = self.mean + self.step * (self._codes(packed) - (_LEVELS - 1) / 2)
-        return found
+        tokens: np.ndarray = self.mean + self.step * (self._codes(packed) - (_LEVELS - 1) / 2)
+        return tokens
 
     def lengths(self, packed: Sequence[bytes]) -> np.ndarray:
         """Return the number of tokens (S,) of each text."""
@@ -141,21 +141,21 @@ class TokenCodec:
             (S,); of a text without tokens that of the text that fits worst.
         """
         lengths = self.lengths(packed)
-        found, there = np.zeros(len(packed)), lengths > 0
+        fits, there = np.zeros(len(packed)), lengths > 0
         if there.any():
             starts = (np.cumsum(lengths) - lengths)[there]
             share = (weights / max(weights.sum(), 1e-9)).astype(np.float32)
             # The product with a token's levels; what the steps and means add to it is the same for all.
             products = (query * self.step) @ self._codes(b"".join(packed)).T  # (Q, all T)
             constant = query @ (self.mean - self.step * (_LEVELS - 1) / 2)  # (Q,)
-            found[there] = share @ (np.maximum.reduceat(products, starts, axis=1) + constant[:, None])
-            found[~there] = found[there].min()
-        return found
+            fits[there] = share @ (np.maximum.reduceat(products, starts, axis=1) + constant[:, None])
+            fits[~there] = fits[there].min()
+        return fits
 
     def _codes(self, packed: bytes) -> np.ndarray:
         """Return the levels (T, P), float32."""
-        found = _FOUR[np.frombuffer(packed, dtype=np.uint8)].view(np.float32)
-        return found.reshape(-1, len(self.mean))
+        codes = _FOUR[np.frombuffer(packed, dtype=np.uint8)].view(np.float32)
+        return codes.reshape(-1, len(self.mean))
 
 
 def token_weights(texts: Sequence[np.ndarray]) -> np.ndarray:

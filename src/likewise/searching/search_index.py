@@ -178,7 +178,7 @@ class Index:
 
     def __iter__(self) -> Iterator[str | int]:
         opened = self._opened
-        return (one for id in opened.stored.table.ids() if (one := opened.named(id)) is not None)
+        return (named for id in opened.stored.table.ids() if (named := opened.named(id)) is not None)
 
     def __repr__(self) -> str:
         named = f", made with {self.model}" if self.model else ""
@@ -241,10 +241,10 @@ class Index:
         """
         from likewise.searching.index_update import delete
 
-        given = [ids] if isinstance(ids, str | int) else list(ids)
-        if wrong := [one for one in given if isinstance(one, bool) or not isinstance(one, str | Integral)]:
+        unwanted = [ids] if isinstance(ids, str | int) else list(ids)
+        if wrong := [id for id in unwanted if isinstance(id, bool) or not isinstance(id, str | Integral)]:
             raise SearchError(f"{wrong[0]!r} is not an id: give texts or whole numbers, such as those of hits (hit.id)")
-        there = self.table.present([str(one) for one in given])
+        there = self.table.present([str(id) for id in unwanted])
         return delete(self, self._writing(), there, Progress(quiet)) if there else 0
 
     def _writing(self) -> ModelHandle:
@@ -500,32 +500,33 @@ class Index:
             )
         return ranked(opened.stored, steps, asked, count, where, excluded, self.parts)
 
-    def _reranked(self, opened: _Opened, found: Ranking, query: str, steps: Pipeline) -> Ranking:
+    def _reranked(self, opened: _Opened, ranking: Ranking, query: str, steps: Pipeline) -> Ranking:
         """Return a ranking with the first passages in a cross-encoder's order; what is excluded stays taken off."""
         if self._reranker is None or self._reranker.name != steps.reranker:
             self._reranker = Reranker(steps.reranker)
         texts = [
-            passage_text(row["title"], row["text"]) for row in opened.stored.table.passages(found.ids[: steps.reranked])
+            passage_text(row["title"], row["text"])
+            for row in opened.stored.table.passages(ranking.ids[: steps.reranked])
         ]
         if len(texts) < 2:
-            return found
+            return ranking
         outputs = self._reranker.scores(query, texts)
-        kept = found.scores - found.parts.get("excluded", 0.0)
+        kept = ranking.scores - ranking.parts.get("excluded", 0.0)
         added = np.zeros(len(kept))
         added[: len(texts)] = in_range(kept[: len(texts)], outputs) - kept[: len(texts)]
-        order = np.argsort(-(found.scores + added), kind="stable")
-        parts = {name: values[order] for name, values in {**found.parts, "reranker": added}.items()}
-        scores = (found.scores + added)[order]
-        return Ranking(found.ids[order], scores, found.similarity[order], found.words[order], parts)
+        order = np.argsort(-(ranking.scores + added), kind="stable")
+        parts = {name: values[order] for name, values in {**ranking.parts, "reranker": added}.items()}
+        scores = (ranking.scores + added)[order]
+        return Ranking(ranking.ids[order], scores, ranking.similarity[order], ranking.words[order], parts)
 
     def _vectors_of(self, sentences: Sequence[str]) -> np.ndarray:
         """Return the vectors (S, D) of sentences, of which those of earlier hits are known."""
         if self._sentences_of != self.made_with or len(self._sentences) > _SENTENCES:
             self._sentences, self._sentences_of = {}, self.made_with
         known = self._sentences
-        if new := [one for one in sentences if one not in known]:
+        if new := [sentence for sentence in sentences if sentence not in known]:
             known.update(zip(new, self._encode(new), strict=True))
-        return np.stack([known[one] for one in sentences])
+        return np.stack([known[sentence] for sentence in sentences])
 
     def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""
@@ -534,14 +535,14 @@ class Index:
             [line[a:b].strip() for line in some for a, b in sentence_spans(line) if line[a:b].strip()] or [text]
             for text, some in zip(texts, lines, strict=True)
         ]
-        several = list(dict.fromkeys(one for some in split if len(some) > 1 for one in some))
+        several = list(dict.fromkeys(sentence for some in split if len(some) > 1 for sentence in some))
         fit: dict[str, float] = {}
         if vector is None:
             wanted = {word.lower() for word in _WORD.findall(query)}
-            fit = {one: sum(word.lower() in wanted for word in _WORD.findall(one)) for one in several}
+            fit = {text: sum(word.lower() in wanted for word in _WORD.findall(text)) for text in several}
         elif several:
             fit = dict(zip(several, (self._vectors_of(several) @ vector).tolist(), strict=True))
-        return [max(some, key=lambda one: fit.get(one, 0.0)) for some in split]
+        return [max(some, key=lambda sentence: fit.get(sentence, 0.0)) for some in split]
 
 
 @_count_is_k
@@ -623,16 +624,16 @@ def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] 
     Raises:
         SearchError: none was given, and the index names none.
     """
-    given = model or read_record(index).get("model")
-    if given is None:
+    made_with = model or read_record(index).get("model")
+    if made_with is None:
         raise SearchError(f"{index} names no model: give the one to index with, such as --model runs/arc")
-    return ModelHandle(given, **engine)
+    return ModelHandle(made_with, **engine)
 
 
 def precision_of(record: Mapping[str, Any]) -> EnginePrecision:
     """Return the precision of the passages of an index: float32, unless it was made in another one."""
-    found: EnginePrecision = record.get("precision", "fp32")
-    return found
+    precision: EnginePrecision = record.get("precision", "fp32")
+    return precision
 
 
 def check_version(index: Path, record: Mapping[str, Any]) -> None:
@@ -644,8 +645,8 @@ def check_version(index: Path, record: Mapping[str, Any]) -> None:
 def _codec(folder: Path) -> TokenCodec:
     """Return the form in which the tokens of an index are stored."""
     try:
-        if found := TokenCodec.open(folder):
-            return found
+        if codec := TokenCodec.open(folder):
+            return codec
         reason = "the form of its tokens is missing"
     except (OSError, ValueError, KeyError) as error:
         reason = str(error)
@@ -655,8 +656,8 @@ def _codec(folder: Path) -> TokenCodec:
 def _state(path: Path) -> Any:
     """Return a value that changes when an index is finished again."""
     try:
-        found = (path / "likewise.json").stat()
-        return found.st_mtime_ns, found.st_ino, found.st_dev
+        record = (path / "likewise.json").stat()
+        return record.st_mtime_ns, record.st_ino, record.st_dev
     except OSError:
         return None
 
