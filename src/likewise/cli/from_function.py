@@ -72,10 +72,9 @@ def described(place: str) -> dict[str, Described]:
 
 
 def _value(node: ast.expr | None, named: Mapping[str, ast.expr]) -> Any:
-    """Return a default, which may be a constant of the module; `Parameter.empty` if there is none."""
-    if node is None:
-        return Parameter.empty
-    return ast.literal_eval(named[node.id] if isinstance(node, ast.Name) else node)
+    """Return a default, which may be a constant of the module; `Parameter.empty` for none, or one of another module."""
+    node = named.get(node.id) if isinstance(node, ast.Name) else node
+    return Parameter.empty if node is None or isinstance(node, ast.Attribute) else ast.literal_eval(node)
 
 
 def _texts_of(docstring: str) -> dict[str, str]:
