@@ -122,15 +122,15 @@ def test_an_index_takes_the_choice_and_its_vectors(chosen, text, word_model, tmp
 
 def test_vectors_of_another_model_are_refused(chosen, text, tiny_model, tmp_path):
     kept = next((chosen.folder / "whole").iterdir())
-    with pytest.raises(likewise.LikewiseError, match="another model"):
+    with pytest.raises(likewise.LikewiseError, match="model"):
         likewise.index(text, model=tiny_model, out=tmp_path / "i", vectors_from=kept, quiet=True)
 
 
 def test_too_little_text_is_an_error_that_names_the_cure(word_model, tmp_path):
     (tmp_path / "a.txt").write_text("A cat sees a dog. The river is near the bridge.\n")
-    with pytest.raises(ChoiceError, match="give more text"):
+    with pytest.raises(ChoiceError, match="--queries"):
         likewise.choose(tmp_path / "a.txt", bases=[word_model], quiet=True)
-    with pytest.raises(ChoiceError, match="give both"):
+    with pytest.raises(ChoiceError, match="--queries-file"):
         likewise.choose(tmp_path / "a.txt", bases=[word_model], judgements="q.tsv", quiet=True)
 
 

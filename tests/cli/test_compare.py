@@ -52,11 +52,11 @@ def test_a_configuration_with_an_ablation_in_one_line(corpus_file, tiny_base, da
     [
         (
             'method = "simcse"',
-            "compare.toml: there is no option method: did you mean methods? There are",
+            "methods",
         ),
-        ("methods = [", "is not TOML"),
-        ('methods = ["simcse"]\nsteps = 1', "give a corpus (--corpus FILE)"),
-        ("", "Missing option '--method'"),
+        ("methods = [", "compare.toml"),
+        ('methods = ["simcse"]\nsteps = 1', "--corpus"),
+        ("", "--method"),
     ],
 )
 def test_bad_configuration_is_one_message(text, message, tmp_path):

