@@ -152,8 +152,15 @@ def looks() -> dict[str, object]:
     from likewise.clusters.words import sentences_of as compared_sentences
     from likewise.corpus.given import _are_files
     from likewise.corpus.lines_and_rows import without_invisible
-    from likewise.corpus.markdown import front_matter, is_delimiter, markdown_blocks, plain, without_links
-    from likewise.corpus.marked import adoc_lines, org_lines
+    from likewise.corpus.markdown import (
+        adoc_lines,
+        front_matter,
+        is_delimiter,
+        markdown_blocks,
+        org_lines,
+        plain,
+        without_links,
+    )
     from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans, word_count
     from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
     from likewise.errors import printable

@@ -8,8 +8,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import likewise
-from likewise.clusters.map import Spot, laid_out, map_page
-from likewise.clusters.topics import centres_of
+from likewise.clusters.topics import Spot, centres_of, laid_out, map_page
 
 
 def blobs(count: int, each: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -8,11 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from likewise.corpus import downloads
-from likewise.corpus.downloads import DownloadError, data_folder, get_data
-from likewise.corpus.hub_files import DATASETS
+from likewise.corpus.downloads import DATASETS, DownloadError, data_folder, get_data
 from likewise.evaluation import find_data
 
-from .test_hub_files import tar
+from .test_unpacked import tar
 
 
 class Hub:

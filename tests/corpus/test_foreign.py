@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.corpus import CorpusError, CorpusOptions, converter_process, read_sentences
+from likewise.corpus import CorpusError, CorpusOptions, read_sentences
 from likewise.corpus import foreign as reading
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.passages import read_passages
@@ -209,7 +209,7 @@ def test_a_reader_that_hangs_is_ended_and_the_next_file_is_read(tmp_path, write,
     hung = reading._CONVERTER._process
     os.kill(hung.pid, signal.SIGSTOP)  # or else it might have answered already
     with monkeypatch.context() as patch:
-        patch.setattr(converter_process, "FILE_SECONDS", 0.0)
+        patch.setattr(reading, "FILE_SECONDS", 0.0)
         with pytest.raises(CorpusError, match=rf"{path}: .* to read .* MB"):
             blocks(path)
     assert hung.poll() is not None
@@ -221,8 +221,8 @@ def test_a_reader_that_hangs_is_ended_and_the_next_file_is_read(tmp_path, write,
 
 
 def test_a_page_that_takes_too_long_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(converter_process, "PAGE_SECONDS", -1.0)
-    monkeypatch.setattr(converter_process, "_LOOK", 0.0001)
+    monkeypatch.setattr(reading, "PAGE_SECONDS", -1.0)
+    monkeypatch.setattr(reading, "_LOOK", 0.0001)
     with pytest.raises(CorpusError, match=r"a\.pdf: page 1 takes"):
         blocks(pdf_file(tmp_path / "a.pdf", *([f"{PUMP} This is page {i}."] for i in range(30))))
 

@@ -1,20 +1,19 @@
 """`likewise topics`: the topics of texts, with names by their words, sizes, examples and a map.
 
-Letters of the shapes: N texts, S different texts, P texts that are grouped, T topics, D embedding.
+Letters of the shapes: N texts, S different texts, P texts that are grouped or drawn, T topics, D embedding.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from likewise.clusters.map import Spot, laid_out, map_page
 from likewise.clusters.texts import KeptTexts, keep_texts
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, given_texts
@@ -25,12 +24,65 @@ from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
+from likewise.runs.pages import page_of
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+_FEWEST = 20
+"""Texts below which UMAP has no neighbourhoods to lay out."""
+_SHOWN = 160
+"""Characters of a text on the page."""
+
+
+class Spot(NamedTuple):
+    """A text on the map: its place, from 0 to 1 each, its topic, and the text."""
+
+    x: float
+    y: float
+    topic: int
+    text: str
+
+
+def laid_out(vectors: np.ndarray, seed: int) -> np.ndarray:
+    """Return a place (P, 2) for each vector, from 0 to 1, where near vectors are near (UMAP, by cosines).
+
+    Args:
+        vectors: (P, D) of length 1.
+        seed: fixes the layout.
+    """
+    from sklearn.decomposition import PCA
+    from umap import UMAP
+
+    few = len(vectors) < _FEWEST
+    reducer = PCA(2, random_state=seed) if few else UMAP(min_dist=0.1, metric="cosine", random_state=seed)
+    places = reducer.fit_transform(vectors)
+    low, high = places.min(axis=0), places.max(axis=0)
+    scaled: np.ndarray = (places - low) / np.maximum(high - low, 1e-12)
+    return scaled
+
+
+def map_page(topics: Sequence[Mapping[str, Any]], spots: Sequence[Spot], texts: int) -> str:
+    """Return the page: the map with the names of the topics, and the topics in a list. It loads nothing.
+
+    Args:
+        topics: the facts of each, the largest first.
+        spots: the texts on the map.
+        texts: how many there are in all.
+    """
+    places: dict[int, list[tuple[float, float]]] = {}
+    for spot in spots:
+        places.setdefault(spot.topic, []).append((spot.x, spot.y))
+    labels = [[topic, *np.median(where, axis=0).round(4).tolist()] for topic, where in sorted(places.items())]
+    rows = [[round(x, 4), round(y, 4), topic, text[:_SHOWN]] for x, y, topic, text in spots]
+    data = {"spots": rows, "labels": labels, "names": [topic["name"] for topic in topics]}
+    # "<" would end the script where a text holds "</script>".
+    shown = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
+    return page_of("likewise.clusters", "map.html.j2", topics=topics, shown=len(spots), texts=texts, data=shown)
+
 
 SAMPLE = 20_000
 """Texts that are sorted, drawn at random; every other one goes to the topic of the nearest centre."""

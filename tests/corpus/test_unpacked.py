@@ -5,7 +5,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from likewise.corpus.hub_files import DATASETS, HubFile, unpack
+from likewise.corpus.downloads import DATASETS, HubFile, unpack
 
 TAR = HubFile("a/b", "0" * 40, "all.tar", 1, ("senteval/STS", "senteval/SICK"))
 NLI = HubFile(
