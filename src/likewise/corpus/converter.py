@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, AnyStr, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 MEMORY = 2 << 30
 """Bytes that one file may take beyond what the libraries do."""
@@ -286,7 +286,7 @@ def _of_html(content: bytes | str) -> Page:
     return Page(0, text, title, "markdown")
 
 
-def _without_open_comments(content: AnyStr) -> AnyStr:
+def _without_open_comments(content: bytes | str) -> bytes | str:
     """Return HTML without the marks of comments that never end: Python's parser looks for the end of each anew."""
     if isinstance(content, bytes):
         end = content.rfind(b"-->") + 1
