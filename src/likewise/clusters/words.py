@@ -125,7 +125,7 @@ def exclusive_words() -> dict[str, list[tuple[int, int]]]:
 def exclude(first: str, second: str) -> bool:
     """Return whether two words exclude each other: opposites, or different members of a class such as the weekdays.
 
-    The words are those of `opposites.txt` and of the list of antonyms.
+    The words are those of `opposites.txt`, of the list of antonyms, and of WordNet if nltk and its data are installed.
 
     >>> exclude("left", "right"), exclude("left", "arrives"), exclude("monday", "tuesday"), exclude("open", "opened")
     (True, True, True, False)
@@ -135,7 +135,19 @@ def exclude(first: str, second: str) -> bool:
     same = meanings.keys() & other.keys()
     if any(meanings[number] == other[number] for number in same):
         return False
-    return bool(same) or antonyms().get(first) == second
+    return bool(same) or antonyms().get(first) == second or second in _of_wordnet(first)
+
+
+@lru_cache(maxsize=1 << 14)
+def _of_wordnet(word: str) -> frozenset[str]:
+    """Return the antonyms of a word in WordNet; none if it is not installed."""
+    try:
+        from nltk.corpus import wordnet
+
+        lemmas = [lemma for synset in wordnet.synsets(word) for lemma in synset.lemmas() if lemma.name() == word]
+    except (ImportError, LookupError):
+        return frozenset()
+    return frozenset(other.name() for lemma in lemmas for other in lemma.antonyms())
 
 
 def shared(first: Wording, second: Wording) -> float:
@@ -180,7 +192,7 @@ def difference(first: Wording, second: Wording, known: bool = True) -> str:
     if first.numbers != second.numbers:
         return "numbers"
     left, right = first.words - second.words, second.words - first.words
-    some = [word for word in left if word in exclusive_words() or word in antonyms()]
+    some = [word for word in left if word in exclusive_words() or word in antonyms() or _of_wordnet(word)]
     if any(exclude(word, other) for word in some for other in right):
         return "opposites"
     if not known and not _misspelt(left, right):
