@@ -50,7 +50,13 @@ class DemoSettings(NamedTuple):
     base: str = "bundled:minilm"
     words: str = "bundled:glove"
     corpus: Any = "bundled:wiki-sample"
-    arccse: Mapping[str, Any] = {"pooling": "cls", "max_steps": 30, "triplet_limit": 8, "select_by": "last"}
+    arccse: Mapping[str, Any] = {
+        "pooling": "cls",
+        "learning_rate": 1e-4,
+        "max_steps": 30,
+        "triplet_limit": 8,
+        "select_by": "last",
+    }
     sncse: Mapping[str, Any] = {"preset": "negation", "max_steps": 80, "distil_steps": 40, "batch_size": 32}
     gclsr: Mapping[str, Any] = {
         **{"sentences": 4096, "batch_size": 256, "filters": 100, "epochs": 3, "warmup_epochs": 1},

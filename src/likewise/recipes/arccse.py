@@ -172,10 +172,10 @@ PAPER_LARGE = PAPER_BASE.updated(learning_rate=1e-5, max_length=32)
 CPU = ArcCSEOptions(
     pooling="own",
     batch_size=64,
-    learning_rate=1e-4,
-    max_steps=40,
+    learning_rate=3e-5,
+    max_steps=120,
     max_length=32,
-    eval_steps=20,
+    eval_steps=60,
     sam_rho=0.0,
     triplet_max_length=64,
     triplet_limit=16,
@@ -187,7 +187,7 @@ ARCCSE: Recipe = Recipe(
     source="Zhang et al. 2022, ArcCSE",
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
     preset_notes={
-        "cpu": "For two cores, from a finished encoder: its own pooling, 40 updates of 64 sentences, no SAM.",
+        "cpu": "For two cores, from a finished encoder: its own pooling, 120 updates of 64 sentences, no SAM.",
         "paper-base": "Section 4.1, BERT-base: 16 x 4 sentences an update, rate 3e-5, [CLS], SAM, the whole corpus.",
         "paper-large": "Section 4.1, BERT-large: the same at rate 1e-5, and at most 32 tokens.",
     },
