@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterator
-
 from pathlib import Path
 from typing import Any
 
