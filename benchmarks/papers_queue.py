@@ -23,6 +23,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -135,9 +136,10 @@ TABLES: dict[str, dict[str, Arm]] = {
 
 def results_of(table: str) -> ResultFile:
     """Return the result file of a table."""
-    given = [part for part in sys.argv[1:] if part not in TABLES and part != "--tables"]
-    hidden = given.index("--run") if "--run" in given else len(given)
-    command = ["python", "benchmarks/papers_queue.py", "--tables", table, *given[:hidden]]
+    known = ("--sentences", "--updates", "--device", "--workers", "--base")
+    words = sys.argv[1:]
+    given = [part for name, value in pairwise(words) if name in known for part in (name, value)]
+    command = ["python", "benchmarks/papers_queue.py", "--tables", table, *given]
     return ResultFile(f"papers-{table}", command=" ".join(command))
 
 
