@@ -159,11 +159,15 @@ def speed(count: int) -> None:
             print(f"{name}: {count:,} texts, {time.perf_counter() - begun:.1f} s, {kept:,} kept", flush=True)
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rated", action="store_true", help="MRPC's test part and banking messages")
     options.add_argument("--speed", type=int, help="measure the time for so many vectors instead")
-    args = options.parse_args()
+    return options
+
+
+def main() -> None:
+    args = parser().parse_args()
     if args.speed:
         speed(args.speed)
         return

@@ -86,21 +86,21 @@ def test_vectors_are_kept_for_another_threshold_and_another_file(lines, saved_mo
 
 
 def test_a_stop_while_texts_are_encoded_loses_nothing(corpus_file, saved_model, monkeypatch):
-    from likewise.inference import files
+    from likewise.inference import text_pieces
+    from likewise.inference.vector_parts import PartWriter
 
-    monkeypatch.setattr(files, "WINDOW", 100)
+    monkeypatch.setattr(text_pieces, "WINDOW", 100)
     whole = likewise.duplicates(corpus_file, model=saved_model, threshold=0.99, quiet=True)
     likewise.runs.cache.clear_cache("vectors")
-    encoded = []
-    before = files._with_known
+    encoded, before = [], PartWriter._vectors
 
-    def counted(work, lines, *rest):
-        encoded.append(len(lines))
+    def counted(writer, encoder, texts, step):
+        encoded.append(len(texts))
         if len(encoded) == 2:
             raise Stopped
-        return before(work, lines, *rest)
+        return before(writer, encoder, texts, step)
 
-    monkeypatch.setattr(files, "_with_known", counted)
+    monkeypatch.setattr(PartWriter, "_vectors", counted)
     with pytest.raises(Stopped):
         likewise.duplicates(corpus_file, model=saved_model, threshold=0.99, quiet=True)
     assert likewise.duplicates(corpus_file, model=saved_model, threshold=0.99, quiet=True) == whole

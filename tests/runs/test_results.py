@@ -134,7 +134,7 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_every_command_keeps_the_files_of_others(tmp_path, command):
     (tmp_path / "text.txt").write_text("The pump leaks.\nThe fan is loud.\n")
-    names = ("file", "file.npy", "folder/similarity.tsv", "folder/errors.html")
+    names = ("file", "file.npy", "folder/similarity.json", "folder/errors.json")
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("precious")

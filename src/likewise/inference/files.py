@@ -173,7 +173,6 @@ def _to_parts(
     encoder = opens(texts, total, progress=progress, before=before)
     if before not in ("", encoder.engine):
         written.parts.drop(*written.parts.facts)
-    job.note(engine=encoder.engine)
     opened = ModelHandle(model).for_worker(encoder, texts, total) if workers else lambda: encoder
     write = PartWriter(opened, written.incoming, written.schema, written.known)
     if earlier := written.rows:
@@ -198,6 +197,9 @@ def _to_parts(
         done = 0
         for piece, rows in in_order(begun(), 2 * workers):
             if rows is not None:
+                if before != encoder.engine:  # not earlier: a job that noted nothing leaves nothing when it fails
+                    before = encoder.engine
+                    job.note(engine=before)
                 written.take(piece, rows)
             count = written.parts.facts[piece.name]["rows"]
             if rows is None or workers:
