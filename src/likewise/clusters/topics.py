@@ -265,7 +265,6 @@ def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: dict[str, Any
     from sklearn.cluster import AgglomerativeClustering, KMeans
     from umap import UMAP
 
-    logging.getLogger("BERTopic").setLevel(logging.ERROR)  # it warns of what is done here on purpose
     number, smallest = settings["number"], settings["smallest"]
     groups: Any
     if len(texts) < FEW:
@@ -277,7 +276,10 @@ def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: dict[str, Any
         groups = KMeans(number, random_state=settings["seed"]) if number else HDBSCAN(min_cluster_size=smallest)
         parts = {"umap_model": reduced, "hdbscan_model": groups}
     # 'multilingual' keeps letters that are not English where BERTopic cleans the texts for its words.
-    return BERTopic(language="multilingual", vectorizer_model=_vectorizer(texts, settings), verbose=False, **parts)
+    made = BERTopic(language="multilingual", vectorizer_model=_vectorizer(texts, settings), verbose=False, **parts)
+    # It warns of what is done here on purpose. Its constructor sets the level anew.
+    logging.getLogger("BERTopic").setLevel(logging.ERROR)
+    return made
 
 
 def _best_number(vectors: np.ndarray) -> int:
