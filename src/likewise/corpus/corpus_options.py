@@ -8,6 +8,8 @@ from likewise.errors import LikewiseError
 from likewise.runs.options import OptionError, Options, option
 
 Split = Literal["auto", "line", "prose"]
+TEXT = "text"
+"""The field that holds the text of a row where none is named, in a file as in Python."""
 
 
 class CorpusError(LikewiseError):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, cached, made_in_cache
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 GivenTexts = str | PathLike[str] | Iterable[Any]
 """Files, folders or patterns by their names; a list, a column or any other iterable of texts; or rows: mappings, or a
 DataFrame."""
-ID, TEXT = "_id", "text"
+ID = "_id"
 _HEAD = 1000
 """Items that decide what is given."""
 _LONGEST_NAME = 4096

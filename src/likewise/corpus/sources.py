@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 
 from likewise.corpus.bundled import wiki_sample_path
-from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, read_head
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
@@ -25,9 +25,6 @@ from likewise.runs.progress import Progress
 
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, `hf:NAME[:CONFIG][:SPLIT][:COLUMN]`, or a list of these."""
-
-TEXT_FIELD = "text"
-"""The field that holds the text of rows where none is named, as in rows that are given in Python."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _TOLD = 3  # lines on files that are left out
@@ -194,7 +191,7 @@ def open_source(
         options = options.updated(field=field)
     kind = _kind(Source(path, options))
     if kind in READERS and options.field is None:  # `_kind_of_rows` saw that it is there
-        options = options.updated(field=TEXT_FIELD)
+        options = options.updated(field=TEXT)
     source = Source(path, options, kind, report if report is not None else CorpusReport())
     if source.kind == "document" and source.document in CONVERTED:
         converted(path, source.document, options, tick)
@@ -269,7 +266,7 @@ def _kind_of_rows(source: Source, kind: SourceKind) -> SourceKind:
         return kind
     if kind == "jsonl" and isinstance(row.get("sections"), list):
         return "articles"
-    if isinstance(row.get(TEXT_FIELD), str):
+    if isinstance(row.get(TEXT), str):
         return kind
     names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
     raise CorpusError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec
 from unicodedata import normalize
 
 import numpy as np
@@ -76,6 +76,18 @@ def _count_is_k(function: Callable[_Of, Hits]) -> Callable[_Of, Hits]:
         return function(*arguments, **named)
 
     return called
+
+
+class _Request(NamedTuple):
+    """The arguments of a search; what a judged set does not need has a default."""
+
+    typed: TypedQuery
+    k: int
+    offset: int = 0
+    by: By = "passage"
+    mode: Mode = "hybrid"
+    where: str | None = None
+    mark: bool = False
 
 
 @dataclass(frozen=True)
@@ -354,43 +366,23 @@ class Index:
         if by not in ("passage", "document"):
             raise SearchError(f"by is {by!r}: give passage or document")
         typed = TypedQuery.of(normalize("NFC", without_surrogates(query)))
-        return self._hits(typed, k, offset, by, mode, where, mark, pipeline)
+        return self._hits(_Request(typed, k, offset, by, mode, where, mark), pipeline)
 
-    def _hits(
-        self,
-        typed: TypedQuery,
-        k: int,
-        offset: int,
-        by: By,
-        mode: Mode,
-        where: str | None,
-        mark: bool,
-        pipeline: Given | None,
-    ) -> Hits:
+    def _hits(self, request: _Request, pipeline: Given | None) -> Hits:
         """Search the present state of the index, and once more if it was replaced meanwhile."""
         while True:
             opened = self._opened
             steps = pipeline_of(pipeline, opened.pipeline)
             try:
                 with damage(self.path):
-                    return self._searched(opened, typed, k, offset, by, mode, where, mark, steps)
+                    return self._searched(opened, request, steps)
             except DamageError:
                 if _state(self.path) == opened.state:
                     raise  # otherwise the index was replaced by another one meanwhile
 
-    def _searched(
-        self,
-        opened: _Opened,
-        typed: TypedQuery,
-        k: int,
-        offset: int,
-        by: By,
-        mode: Mode,
-        where: str | None,
-        mark: bool,
-        steps: Pipeline,
-    ) -> Hits:
+    def _searched(self, opened: _Opened, request: _Request, steps: Pipeline) -> Hits:
         """Search one state of the index."""
+        typed, k, offset, by, mode, where, mark = request
         table = opened.stored.table
         conditions = [f"({table.condition(normalize('NFC', where))})"] if where else []
         if not typed.text.strip() or not table.rows:
@@ -455,7 +447,7 @@ class Index:
         """
         best: dict[Sequence[str], float] = {}
         asked = TypedQuery(normalize("NFC", without_surrogates(query)))
-        for hit in self._hits(asked, limit, 0, "passage", mode, None, False, pipeline):
+        for hit in self._hits(_Request(asked, limit, mode=mode), pipeline):
             best.setdefault(hit.document, hit.score)
         return list(best.items())
 
