@@ -46,6 +46,7 @@ from likewise.searching.passages import IndexedPassage
 from likewise.searching.search_index import encoder_of
 from likewise.searching.table import Table
 from likewise.searching.word_sample import WordSample
+from rows import ResultFile
 from searching import memory
 
 DIMENSION, CENTRES, TOKENS, WORDS, ASKED, BLOCK = 384, 1000, 80, 60, 6, 5000
@@ -246,7 +247,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    given = parser().parse_args()
+    given, results = parser().parse_args(), ResultFile("search-scale")
     if given.vectors:
         print(real(given.vectors, given.work), flush=True)
     if given.index:
@@ -261,6 +262,8 @@ def main() -> None:
             for name, values in found.items():
                 p50, p99 = np.quantile(values, [0.5, 0.99])
                 print(f"| {size:,} | {name} | {p50:.1f} | {p99:.1f} | {p50 / plain:.2f} |", flush=True)
+                times = {"p50_ms": round(float(p50), 1), "p99_ms": round(float(p99), 1)}
+                results.add({"passages": made.count, "parts": name, "queries": given.queries, **times})
             print(f"memory at most: {memory():,} MB", flush=True)
 
 

@@ -89,7 +89,9 @@ def cost(count: int) -> dict:
 def main() -> None:
     args = parser().parse_args()
     if args.lines:
-        print(json.dumps(cost(args.lines)))
+        measured = {"part": "cost", "model": MODEL, **cost(args.lines)}
+        print(json.dumps(measured))
+        ResultFile(args.table).add(measured)
         return
     rows = []
     for name in SETS:
