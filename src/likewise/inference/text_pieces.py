@@ -1,4 +1,4 @@
-"""The texts to encode in pieces: windows of a stream of lines, or parts of files that a worker reads by itself.
+"""The texts to encode, in pieces: windows of a stream of lines, or parts of files that a worker reads by itself.
 
 Every line is one text, an empty line the empty text, so that row i belongs to line i. Only the line break and a byte
 order mark are taken off, and only '\\n' and '\\r\\n' end a line, as `wc -l` counts. With a `field` in the options each

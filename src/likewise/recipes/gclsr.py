@@ -71,8 +71,8 @@ class GCLSROptions(TrainingOptions):
     )
     augmentation: Literal["partial", "full", "authors", "none", "edits", "paraphrases"] = option(
         "partial",
-        "Second view of a sentence: with noise on some words (partial), on all (full) or on some as in the authors' "
-        "code, the sentence itself (none), with word edits (EDA), or a paraphrase.",
+        "Second view of a sentence: with noise on some words (partial), on all words (full), or on some words as the "
+        "authors' code adds it (authors); the sentence itself (none); with word edits (edits); or a paraphrase.",
     )
     paraphrases: str = option("", "File with 'sentence TAB paraphrase' on each line, for augmentation=paraphrases.")
     edits: Literal["all", "no-synonyms"] = option(

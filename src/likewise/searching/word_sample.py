@@ -1,8 +1,8 @@
-"""A sample of the passages of a large index, by whose words the BM25 scores of all passages are known in their spread.
+"""A sample of the passages of a large index, from which the spread of all their BM25 scores is estimated.
 
-A score counts by how far it lies above the mean of all passages' scores, in their deviations. Of a small index all
-scores are read. Of a large one the best are read, which are most of the spread; what the others add is estimated by
-the scores of a sample, whose words lie in a table of their own.
+A score counts by the number of standard deviations that it lies above the mean of all passages. In a small index the
+scores of all passages are read. In a large one only the best are read, which make up most of the spread; what the
+others add to it is estimated from the scores of a sample, whose words lie in a table of their own.
 
 Letters of the shapes: S passages, O passages of a sample.
 """
