@@ -32,6 +32,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+import lancedb
 import numpy as np
 
 import likewise
@@ -131,7 +132,7 @@ def built(folder: Path, made: Passages) -> dict[str, Any]:
         "version": table.version,
     }
     write_json(folder / "likewise.json", record | {"geometry": "geometry-00000000", "pipeline": Pipeline().to_dict()})
-    table._table.optimize(cleanup_older_than=timedelta(0))  # as a later update does
+    lancedb.connect(folder).open_table(table.name).optimize(cleanup_older_than=timedelta(0))  # as a later update does
     return took | {"MB": round(on_disk(folder)), "of it tokens": round(made.count * len(packed[0]) / 2**20)}
 
 

@@ -27,6 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import lancedb
 import numpy as np
 from lancedb.query import MatchQuery
 
@@ -150,7 +151,7 @@ def by_index(judged: Judged, reader: likewise.Index, **settings: Any) -> Found:
 
 def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
     """LanceDB's own hybrid search of the same table: reciprocal ranks."""
-    table, found = reader.table._table, {}
+    table, found = lancedb.connect(reader.table.folder).open_table(reader.table.name), {}
     for query, text in judged.queries.items():
         asked = table.search(query_type="hybrid", vector_column_name="vector").vector(reader._encode([text])[0])
         kept: dict[str, float] = {}

@@ -32,20 +32,27 @@ def no_report_of_spares() -> Iterator[None]:
         missing = [line.strip() for line in text.splitlines() if "| MISSING" in line]
         return "LOAD REPORT" not in text or not all(line.startswith("pooler.") for line in missing)
 
-    with _filtered("modeling_utils", tells):
+    with _filtered("transformers.modeling_utils", tells):
         yield
 
 
 @contextmanager
 def no_warning_of_times() -> Iterator[None]:
     """Hide the warning that transformers orders checkpoints by number and not by time, which is as good."""
-    with _filtered("trainer_utils", lambda record: "mtime may not be reliable" not in record.getMessage()):
+    with _filtered("transformers.trainer_utils", lambda record: "mtime may not be reliable" not in record.getMessage()):
         yield
 
 
 @contextmanager
-def _filtered(module: str, shown: Callable[[logging.LogRecord], bool]) -> Iterator[None]:
-    logger = logging.getLogger(f"transformers.{module}")
+def no_warning_of_old_names() -> Iterator[None]:
+    """Hide the warnings that a property is deprecated: a tracer reads all that there are."""
+    with _filtered("sentence_transformers.base.model", lambda record: "deprecated" not in record.getMessage()):
+        yield
+
+
+@contextmanager
+def _filtered(name: str, shown: Callable[[logging.LogRecord], bool]) -> Iterator[None]:
+    logger = logging.getLogger(name)
     logger.addFilter(shown)
     try:
         yield

@@ -2,8 +2,7 @@
 
 With [CLS] or the mask of a prompt as pooling, a transformer's last layer is asked for one of its T vectors. Keys and
 values are made of all tokens; the query, and all that comes after attention, of one: of the layer's twelve D x D
-products with T rows (in BERT's shape), two are left (a test counts them). What comes out is the same up to rounding. In
-training the dropout masks are those that the whole layer would have drawn, so that a run is the same run.
+products with T rows (in BERT's shape), two are left (a test counts them). What comes out is the same up to rounding.
 
 OpenVINO makes a kernel of its own of 'product, softmax, product', which takes a third of the time of an encoder that
 reads sentences. With one product for query, key and value, and with the scores transposed, so that the softmax goes
@@ -161,7 +160,9 @@ def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | Non
     """Return a BERT layer's vector (B, 1, D) of the token at `at` (B,), or of the first for None."""
     attention, output, last = layer.attention.self, layer.attention.output, layer.output
     heads, width = attention.num_attention_heads, attention.attention_head_size
-    own = _row(hidden, at, 1)
+    own = (
+        hidden[:, :1] if at is None else hidden.gather(1, at[:, None, None].expand(-1, 1, hidden.shape[2]))
+    )  # (B, 1, D)
     queries, keys, values = (
         part(inputs).unflatten(-1, (heads, width)).transpose(1, 2)
         for part, inputs in ((attention.query, own), (attention.key, hidden), (attention.value, hidden))
@@ -170,33 +171,11 @@ def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | Non
     if mask is not None:
         mask = mask[:, :, :1]  # padding is all that it hides, from every token alike
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min) if mask.dtype == torch.bool else scores + mask
-    weights = torch.softmax(scores, -1).to(values.dtype)
-    if attention.training:
-        pairs = (hidden.shape[0], heads, hidden.shape[1], hidden.shape[1])
-        weights = _dropped(weights, attention.dropout, pairs, at, 2)
+    weights = attention.dropout(torch.softmax(scores, -1).to(values.dtype))
     context = (weights @ values).transpose(1, 2).flatten(2)
-    mixed = output.dense(context)
-    mixed = output.LayerNorm(_dropped(mixed, output.dropout, hidden.shape, at, 1) + own)
-    made = last.dense(layer.intermediate(mixed))
-    vector: Tensor = last.LayerNorm(_dropped(made, last.dropout, hidden.shape, at, 1) + mixed)
+    mixed = output.LayerNorm(output.dropout(output.dense(context)) + own)
+    vector: Tensor = last.LayerNorm(last.dropout(last.dense(layer.intermediate(mixed))) + mixed)
     return vector
-
-
-def _row(values: Tensor, at: Tensor | None, dim: int) -> Tensor:
-    """Select the entry at `at` (B,) along `dim` for each of B; the dimension is kept with size 1."""
-    if at is None:
-        return values.narrow(dim, 0, 1)
-    shape = [-1] + [1] * (values.dim() - 1)
-    size = [*values.shape[:dim], 1, *values.shape[dim + 1 :]]
-    return values.gather(dim, at.view(shape).expand(size))
-
-
-def _dropped(values: Tensor, dropout: nn.Dropout, whole: Any, at: Tensor | None, dim: int) -> Tensor:
-    """Apply dropout to one row by its part of the mask for `whole` values, with the same random draws."""
-    if not dropout.training or not dropout.p:
-        return values
-    keep = torch.empty(tuple(whole), dtype=values.dtype, device=values.device).bernoulli_(1 - dropout.p)
-    return values * _row(keep, at, dim) / (1 - dropout.p)
 
 
 _KINDS = (BertSelfAttention, RobertaSelfAttention, XLMRobertaSelfAttention)

@@ -388,7 +388,7 @@ class Policy:
 
     def _opened(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Engine:
         if pair[0] == "torch" and pair not in self._open:
-            engine = TorchEngine(sample.model, "bf16" if pair[1] == "bf16" else "fp32")
+            engine = TorchEngine(sample.model, "bf16" if pair[1] == "bf16" else "fp32", traced=not self._hooked)
             if engine.model is sample.model:  # not kept: it holds the model
                 return engine
             self._open[pair] = engine

@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.errors import LikewiseError
 from likewise.inference.cores import cores, one_core_threads
-from likewise.inference.engines.engine import DEVICE_BUDGET, TOKENS, Call, Engine, Vectors
+from likewise.inference.engines.engine import DEVICE_BUDGET, TOKENS, Engine, Vectors
 from likewise.inference.tokens import PLAIN, Step, TextSide, Tokens, WholeTexts, by_budget
 from likewise.runs.prefetch import spread_over
 
@@ -183,10 +183,12 @@ class TextEncoder:
         Returns:
             The vectors (S, D) as the engine gives them, and what was taken.
         """
-        call, at_least = self._opened(workers, take is not None)
+        engine = self._engine_of(take is not None)
+        call = engine.open(workers, take is not None)
 
         def run(batch: np.ndarray) -> tuple[Vectors, np.ndarray | None, np.ndarray]:
-            ids, mask = self._tokens.batch([items[i] for i in batch], at_least)
+            texts = [items[i] for i in batch]
+            ids, mask = self._tokens.batch(texts, engine.filled_to(len(texts), max(map(self.tokens, texts))))
             vectors, tokens = call(ids, mask)
             return vectors, None if tokens is None else float32(tokens), mask
 
@@ -201,14 +203,13 @@ class TextEncoder:
             step(len(batch))
         return all_vectors, [taken[i] for i in range(len(taken))]
 
-    def _opened(self, workers: int, tokens: bool) -> tuple[Call, int]:
-        """Return the function that runs a batch, and the tokens that a batch must have."""
-        engine = self.runs
-        if tokens and not engine.gives_tokens:
-            if self._for_tokens is None:
-                raise LookupError(TOKENS)
-            engine = self._for_tokens()
-        return engine.open(workers, tokens), engine.at_least
+    def _engine_of(self, tokens: bool) -> Engine:
+        """Return the engine that runs a batch."""
+        if not tokens or self.runs.gives_tokens:
+            return self.runs
+        if self._for_tokens is None:
+            raise LookupError(TOKENS)
+        return self._for_tokens()
 
     def _batches(self, items: Sequence[Item]) -> list[np.ndarray]:
         if self.runs.makes_batches:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Coroutine
 from importlib.util import find_spec, module_from_spec
-from typing import Any
+from typing import Any, TypeVar
 
 from likewise.errors import LikewiseError, require_extra
 
+Result = TypeVar("Result")
 _CLIENT = "lance_namespace_urllib3_client"
 """Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
 
@@ -40,6 +42,17 @@ def lancedb_module() -> Any:
     if client is not None:
         del sys.modules[_CLIENT]  # imported by somebody else, it is whole
     return lancedb
+
+
+def finished(work: Coroutine[Any, Any, Result]) -> Result:
+    """Wait for work of LanceDB, in the loop in which it runs all of it, and return what comes of it.
+
+    Its functions that are not asynchronous wait many times in a query, each time for the other thread.
+    """
+    from lancedb.background_loop import LOOP
+
+    result: Result = LOOP.run(work)
+    return result
 
 
 def _allowed() -> float:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from urllib.parse import quote, unquote
 from uuid import uuid4
@@ -27,7 +28,7 @@ from likewise.retrieval.words import folded
 from likewise.searching.conditions import ConditionError, condition_of
 from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
 from likewise.searching.hit import document_of
-from likewise.searching.lance import lancedb_module
+from likewise.searching.lance import finished, lancedb_module
 from likewise.searching.leftovers import GRACE, OWN_FOLDER
 from likewise.searching.passages import IndexedPassage, passage_text
 from likewise.searching.typed_query import has_blanks, standing
@@ -96,9 +97,7 @@ class Table:
         self.folder, self.name = folder, name
         lancedb = lancedb_module()
         try:
-            self._table = lancedb.connect(folder).open_table(name)
-            if version is not None:
-                self._table.checkout(version)
+            self._table = finished(_opened(lancedb, folder, name, version))
             self.is_approximate = "vector_idx" in self._indexes()
         except (ValueError, RuntimeError, OSError) as error:
             raise _damaged(folder, error) from None
@@ -111,23 +110,23 @@ class Table:
         kinds = dict.fromkeys(_OWN, pa.string()) | {"last": pa.bool_(), "line": pa.int32()}
         kinds |= {"tokens": pa.binary()} if tokens else {}
         schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), dimension)})
-        lancedb_module().connect(folder).create_table(name, schema=schema, mode="overwrite")
+        finished(_created(lancedb_module(), folder, name, schema))
         return cls(folder, name)
 
     @cached_property
     def _schema(self) -> Any:
         """The columns, which LanceDB takes milliseconds to tell."""
-        return self._table.schema
+        return finished(self._table.schema())
 
     @property
     def rows(self) -> int:
         """The number of passages."""
-        return int(self._table.count_rows())
+        return int(finished(self._table.count_rows()))
 
     @property
     def version(self) -> int:
         """The number of the present version."""
-        return int(self._table.version)
+        return int(finished(self._table.version()))
 
     @property
     def dimension(self) -> int:
@@ -155,9 +154,8 @@ class Table:
         types = {"int": "bigint", "float": "double", "bool": "boolean"}
         new = {column_of(name, kind): kind for name, kind in metadata.items() if name not in self._columns}
         if new:
-            self._table.add_columns(
-                {column: f"cast(NULL as {types.get(kind, 'string')})" for column, kind in new.items()}
-            )
+            empty = {column: f"cast(NULL as {types.get(kind, 'string')})" for column, kind in new.items()}
+            finished(self._table.add_columns(empty))
             del self._schema, self._columns
 
     @property
@@ -182,15 +180,16 @@ class Table:
         condition = f"regexp_like(searched, '{standing(phrase)}')"
         if not has_blanks(phrase):
             return condition
-        query = self._words(folded(phrase), every=True).select([]).with_row_id(True).limit(_HELD_AT_MOST + 1)
-        rows = _ids(query.where(condition, prefilter=False).to_arrow())
+        query = self._words(folded(phrase), every=True).select([]).with_row_id().limit(_HELD_AT_MOST + 1)
+        rows = _ids(finished(query.where(condition).postfilter().to_arrow()))
         if len(rows) > _HELD_AT_MOST:
             return condition
         return f"_rowid IN ({_listed(rows)})" if len(rows) else "FALSE"
 
     def has_word(self, word: str) -> bool:
         """Return whether a passage has a word, or a form of it."""
-        return bool(self._words(word, every=True).limit(1).select([]).with_row_id(True).to_arrow().num_rows)
+        query = self._words(word, every=True).limit(1).select([]).with_row_id()
+        return bool(finished(query.to_arrow()).num_rows)
 
     def sources(self) -> dict[str, tuple[str, int, bool]]:
         """Return, for each source that is a file, its path, how many passages it has, and whether they are all."""
@@ -223,16 +222,16 @@ class Table:
         columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
         columns |= {"tokens": [tokens for _, tokens in encoded]} if self.has_tokens else {}
         vectors = vector_column(np.stack([vector for vector, _ in encoded]))
-        self._table.add(pa.table(columns | {"vector": vectors}, schema=self._schema))
+        finished(self._table.add(pa.table(columns | {"vector": vectors}, schema=self._schema)))
 
     def remove(self, sources: Sequence[str]) -> None:
         """Remove the passages of sources."""
         for start in range(0, len(sources), _LISTED_AT_ONCE):
-            self._table.delete(f"source IN ({_quoted(sources[start : start + _LISTED_AT_ONCE])})")
+            finished(self._table.delete(f"source IN ({_quoted(sources[start : start + _LISTED_AT_ONCE])})"))
 
     def rename(self, source: str, name: str) -> None:
         """Give the passages of a source to one of another name."""
-        self._table.update(where=f"source IN ({_quoted([source])})", values={"source": name})
+        finished(self._table.update({"source": name}, where=f"source IN ({_quoted([source])})"))
 
     def remove_ids(self, ids: Sequence[str]) -> int:
         """Remove the rows of ids, and return how many there were. A file that loses one will be read anew."""
@@ -241,7 +240,7 @@ class Table:
             among = f"id IN ({_texts(ids[start : start + _LISTED_AT_ONCE])})"
             rows = self._select(["id", "source", "file"], among)
             removed |= set(rows["id"].to_pylist())
-            self._table.delete(among)
+            finished(self._table.delete(among))
             of_files = {row["source"] for row in rows.to_pylist() if row["file"]}
             for source in sorted(of_files):
                 self.rename(source, uuid4().hex)  # is that of no file, and so the file is read again
@@ -266,9 +265,8 @@ class Table:
 
     def all_but(self, wanted: np.ndarray) -> list[str]:
         """Return the sources that are not wanted, by the first 16 hex digits of each as whole numbers, ascending."""
-        query = self._table.search().select(["source"]).limit(None)
         unwanted: dict[str, None] = {}
-        for batch in query.to_batches(1 << 16):
+        for batch in _batches(self._table.query().select(["source"]), 1 << 16):
             sources = batch["source"].to_pylist()
             numbers = np.array([number_of(source) for source in sources], dtype=np.uint64)
             unwanted |= dict.fromkeys(sources[i] for i in np.flatnonzero(~np.isin(numbers, wanted)).tolist())
@@ -302,19 +300,19 @@ class Table:
 
         if "searched_idx" not in self._indexes():
             words: Any = {"remove_stop_words": False, "max_token_length": None, "base_tokenizer": "icu/split"}
-            self._table.create_index("searched", config=FTS(language=language, **words))
+            finished(self._table.create_index("searched", config=FTS(language=language, **words)))
 
     def index_vectors(self) -> None:
         """Make the approximate index of the vectors, if there is none."""
         from lancedb.index import IvfPq
 
         if not self.is_approximate:
-            self._table.create_index("vector", config=IvfPq(distance_type="cosine"))
+            finished(self._table.create_index("vector", config=IvfPq(distance_type="cosine")))
             self.is_approximate = True
 
     def optimize(self) -> None:
         """Join small pieces, and take new passages up into the indexes. Older versions are kept."""
-        self._table.optimize(cleanup_older_than=timedelta(days=36500))
+        finished(self._table.optimize(cleanup_older_than=timedelta(days=36500)))
 
     def clean(self, left: Mapping[str, float]) -> None:
         """Remove older versions, half-written files of this table, and what earlier ones have left.
@@ -323,7 +321,7 @@ class Table:
             left: names of folders that the record of the index names as its own, of the form that `index` gives.
                 Nothing else in the folder is touched.
         """
-        self._table.optimize(cleanup_older_than=_KEPT)
+        finished(self._table.optimize(cleanup_older_than=_KEPT))
         own = self.folder / f"{self.name}.lance"
         for path in own.rglob(".tmp*"):  # of a killed process: only one writes at a time
             if path.is_file():
@@ -334,12 +332,12 @@ class Table:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _indexes(self) -> set[str]:
-        return {index.name for index in self._table.list_indices()}
+        return {index.name for index in finished(self._table.list_indices())}
 
     def sample(self, count: int) -> np.ndarray:
         """Return the vectors (S, D) of up to `count` passages, evenly spaced."""
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
-        return matrix_of(self._table.take_offsets(places).select(["vector"]).to_arrow()["vector"])
+        return matrix_of(finished(self._table.take_offsets(places).select(["vector"]).to_arrow())["vector"])
 
     def searched(self, ids: np.ndarray) -> list[str]:
         """Return the words of the passages of row ids (S,), ascending, as they are looked for."""
@@ -349,7 +347,7 @@ class Table:
     def texts(self, count: int) -> list[str]:
         """Return the texts, as the model reads them, of up to `count` passages, evenly spaced."""
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
-        rows = self._table.take_offsets(places).select(["title", "text"]).to_arrow().to_pylist()
+        rows = finished(self._table.take_offsets(places).select(["title", "text"]).to_arrow()).to_pylist()
         return [passage_text(row["title"], row["text"]) for row in rows]
 
     def keys(self) -> tuple[np.ndarray, np.ndarray]:
@@ -361,9 +359,9 @@ class Table:
 
     def documents(self) -> np.ndarray:
         """Return the number of the document of each passage (S,), in the order of the row ids."""
-        query = self._table.search().select(["file", "line", "title", "id", "source"]).with_row_id(True).limit(None)
+        query = self._table.query().select(["file", "line", "title", "id", "source"]).with_row_id()
         ids, names = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int64)]
-        for batch in query.to_batches(1 << 14):
+        for batch in _batches(query, 1 << 14):
             ids.append(_ids(batch))
             keys = [repr(document_of(row)) if row["file"] else row["source"] for row in batch.to_pylist()]
             digests = b"".join(digest_of(key)[:8] for key in keys)
@@ -373,8 +371,7 @@ class Table:
 
     def blocks(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the row ids (S,) and vectors (S, D) of all passages, about `size` at a time."""
-        query = self._table.search().select(["vector"]).with_row_id(True).limit(None)
-        for batch in query.to_batches(size):
+        for batch in _batches(self._table.query().select(["vector"]).with_row_id(), size):
             yield batch["_rowid"].to_numpy(), _rows(batch["vector"])
 
     def nearest(
@@ -390,7 +387,7 @@ class Table:
 
     def nearest_of(self, vectors: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the row ids (S,) and cosines (S,) of the nearest passages of each vector, (Q, D)."""
-        rows = self._nearest(list(vectors), count).to_arrow()
+        rows = finished(self._nearest(list(vectors), count).to_arrow())
         ids, cosines = _with_cosines(rows)
         if len(vectors) == 1:
             return [(ids, cosines)]
@@ -400,7 +397,8 @@ class Table:
         return list(zip(np.split(ids[order], ends), np.split(cosines[order], ends), strict=True))
 
     def _nearest(self, vector: Any, count: int, exact: bool = False, refined: bool = True) -> Any:
-        query = self._table.search(vector).distance_type("cosine").limit(count).select(["_distance"]).with_row_id(True)
+        query = self._table.query().nearest_to(vector).distance_type("cosine").limit(count)
+        query = query.select(["_distance"]).with_row_id()
         if exact:
             return query.bypass_vector_index()
         if not self.is_approximate:
@@ -420,7 +418,7 @@ class Table:
             return np.zeros(0, dtype=np.uint64), np.zeros(0)
         query = self._words(text).limit(count).select(["_score"])
         limits = [f"({where})"] * bool(where) + ([f"_rowid IN ({_listed(among)})"] if among is not None else [])
-        rows = self._filtered(query.with_row_id(True), " AND ".join(limits) or None, where)
+        rows = self._filtered(query.with_row_id(), " AND ".join(limits) or None, where)
         ids, scores = _ids(rows), rows["_score"].to_numpy()
         order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
         return ids[order], scores[order]
@@ -431,7 +429,7 @@ class Table:
 
         kind: Any = queries.MatchQuery
         operator = queries.FullTextOperator.AND if every else queries.FullTextOperator.OR
-        return self._table.search(kind(text, "searched", operator=operator), query_type="fts")
+        return self._table.query().nearest_to_text(kind(text, "searched", operator=operator))
 
     def tokens_of(self, ids: np.ndarray) -> list[bytes]:
         """Return the tokens of row ids (S,), as they are stored."""
@@ -451,7 +449,7 @@ class Table:
 
     def _taken(self, ids: np.ndarray, columns: list[str]) -> Any:
         """Return columns of the passages of row ids (S,), in their order."""
-        rows = self._table.take_row_ids(ids.tolist()).select(columns).with_row_id().to_arrow()
+        rows = finished(self._table.take_row_ids(ids.tolist()).select(columns).with_row_id().to_arrow())
         order = np.argsort(own := _ids(rows))
         return rows.take(order[np.searchsorted(own, ids, sorter=order)])
 
@@ -459,13 +457,13 @@ class Table:
         """Return those of some row ids (S,) whose passages meet a condition."""
         if not len(ids):
             return ids
-        query = self._table.search().select([]).with_row_id(True).limit(None)
+        query = self._table.query().select([]).with_row_id()
         return _ids(self._filtered(query, f"({where}) AND _rowid IN ({_listed(ids)})", where))
 
     def _filtered(self, query: Any, condition: str | None, where: str | None = None) -> Any:
         """Return the rows of a query that meet a condition, which holds `where`, that of the user."""
         try:
-            return (query.where(condition, prefilter=True) if condition else query).to_arrow()
+            return finished((query.where(condition) if condition else query).to_arrow())
         except (ValueError, RuntimeError) as error:
             where = where or condition
             if where is None or _is_lost(error):
@@ -473,8 +471,28 @@ class Table:
             raise SearchError(f"the filter {where!r} is not valid: {first_line(error)}") from None
 
     def _select(self, columns: list[str], where: str | None = None, with_ids: bool = False) -> Any:
-        query = self._table.search().select(columns).with_row_id(with_ids).limit(None)
-        return (query.where(where) if where else query).to_arrow()
+        query = self._table.query().select(columns)
+        query = query.with_row_id() if with_ids else query
+        return finished((query.where(where) if where else query).to_arrow())
+
+
+async def _opened(lancedb: ModuleType, folder: Path, name: str, version: int | None) -> Any:
+    table = await (await lancedb.connect_async(folder)).open_table(name)
+    if version is not None:
+        await table.checkout(version)
+    return table
+
+
+async def _created(lancedb: ModuleType, folder: Path, name: str, schema: Any) -> None:
+    await (await lancedb.connect_async(folder)).create_table(name, schema=schema, mode="overwrite")
+
+
+def _batches(query: Any, size: int) -> Iterator[Any]:
+    """Yield the rows of a query, about `size` at a time."""
+    batches = finished(query.to_batches(max_batch_length=size))
+    with suppress(StopAsyncIteration):
+        while True:
+            yield finished(anext(batches))
 
 
 def check_fields(names: Sequence[str]) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -100,6 +101,10 @@ class Engine(ABC):
         """True if it gives the vectors of tokens."""
         return True
 
+    def filled_to(self, texts: int, longest: int) -> int:
+        """Return the tokens to which a batch of some texts is filled up, of which the longest has `longest`."""
+        return max(self.at_least, longest)
+
     @abstractmethod
     def open(self, workers: int, tokens: bool = False) -> Call:
         """Return the function that runs one batch.
@@ -124,18 +129,26 @@ class TorchEngine(Engine):
         precision: of the products.
         whole: compute all that sentence-transformers does, for vectors that are equal to its own to the last bit,
             instead of the last layer for the pooled token alone.
+        traced: run bfloat16 on a processor as one graph, which takes half a second to make.
     """
 
     name = "torch"
 
     def __init__(
-        self, model: SentenceTransformer, precision: Literal["fp32", "bf16"] = "fp32", *, whole: bool = False
+        self,
+        model: SentenceTransformer,
+        precision: Literal["fp32", "bf16"] = "fp32",
+        *,
+        whole: bool = False,
+        traced: bool = False,
     ) -> None:
         on_cpu = model.device.type == "cpu"
         self.model = _in_bf16(model) if precision == "bf16" and on_cpu else model
         self.precision, self.whole = precision, whole
         self._dtype = next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), None)
         self.budget = CPU_BUDGET if on_cpu else DEVICE_BUDGET
+        self._traced = traced and precision == "bf16" and on_cpu
+        self._graphs: dict[bool, Any] = {}
 
     def open(self, workers: int, tokens: bool = False) -> Call:
         """Return the function that runs one batch, as `Engine.open`; the caller sets the threads of torch."""
@@ -145,6 +158,8 @@ class TorchEngine(Engine):
 
         model, device, bf16 = self.model, self.model.device, self.precision == "bf16"
         whole = tokens or self.whole
+        if self._traced and (graph := self._graph(tokens)) is not None:
+            return partial(_run, graph, tokens)
 
         def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Tensor, Tensor | None]:
             # These contexts are of the calling thread only, so they are entered in each call.
@@ -157,6 +172,34 @@ class TorchEngine(Engine):
                 return vectors, outputs[TOKENS] if tokens else None
 
         return call
+
+    def _graph(self, tokens: bool) -> Any:
+        """Return the model as one graph of torch; None if it cannot be traced.
+
+        It makes the same products, without the calls of a hundred modules, which take half the time of a sentence.
+        """
+        import torch
+
+        from likewise.inference.engines.graph import example, tracing
+
+        if tokens not in self._graphs:
+            self._graphs[tokens] = None
+            cast = torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False)
+            with suppress(CannotExport), cast, tracing(self.model, tokens or None) as graph:
+                if not tokens or graph.tokens:
+                    traced = torch.jit.trace(graph, example(self.model), check_trace=False)
+                    self._graphs[tokens] = torch.jit.freeze(traced)
+        return self._graphs[tokens]
+
+
+def _run(graph: Any, tokens: bool, ids: np.ndarray, mask: np.ndarray) -> tuple[Tensor, Tensor | None]:
+    """Run a graph that was traced, as the function that `Engine.open` returns."""
+    import torch
+
+    with torch.inference_mode():
+        made = graph(torch.from_numpy(ids), torch.from_numpy(mask))
+    vectors, *of_tokens = made if isinstance(made, tuple) else (made,)
+    return vectors.float(), of_tokens[0] if tokens else None
 
 
 class OwnEncode(Engine):

@@ -18,7 +18,7 @@ from likewise.encoder.modules import modes_restored, parts_of
 from likewise.encoder.text_cnn import TextCNN
 from likewise.errors import first_line
 from likewise.inference.engines.engine import OUTPUT, TOKENS, CannotExport
-from likewise.transformers_output import only_errors
+from likewise.transformers_output import no_warning_of_old_names, only_errors
 
 # Part of what an index and an export are known by: another one makes every index one of another model.
 _FORMAT = "2"
@@ -109,7 +109,13 @@ def tracing(model: SentenceTransformer, tokens: bool | None = None) -> Iterator[
     """
     try:
         has_tokens = token_dimension(model) > 0
-        with modes_restored(model), torch.no_grad(), only_errors(), warnings.catch_warnings():
+        with (
+            modes_restored(model),
+            torch.no_grad(),
+            only_errors(),
+            no_warning_of_old_names(),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")
             with nullcontext(False) if tokens else only_pooled_token(model) as is_single:
                 yield PooledGraph(model.eval(), has_tokens and not is_single).eval()

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 FILE = "model.xml"
 _ONE_CORE = 64
 """Cells of a batch up to which one core is as fast as several, which wait for each other in every layer."""
+_FIXED = (16, 32, 64)
+"""Lengths in tokens to which a single text is filled up: a graph of a fixed shape needs no preparation in each call,
+which takes longer than the tokens that are added."""
 
 
 def _openvino() -> ModuleType:
@@ -102,20 +105,21 @@ class OpenVINOEngine(Engine):
     def __init__(self, folder: Path, precision: EnginePrecision, at_least: int) -> None:
         self.precision = precision
         self.at_least = at_least
-        self._model = _core().read_model(folder / FILE)
-        self._compiled: dict[tuple[int, int, int], openvino.CompiledModel] = {}
+        self._models: dict[int, openvino.Model | None] = {0: _core().read_model(folder / FILE)}  # 0: of any length
+        self._compiled: dict[tuple[int, int, int, int], openvino.CompiledModel] = {}
         self._own = threading.local()  # a request serves one thread at a time
         self._compiles = threading.Lock()
 
     def open(self, workers: int, tokens: bool = False) -> Call:
         """Return the function that runs one batch, as `Engine.open`."""
-        if tokens and len(self._model.outputs) == 1:
+        if tokens and len(self._any_length.outputs) == 1:
             raise LookupError(TOKENS)
         threads = max(torch.get_num_threads(), workers)
 
         def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
             one_core = workers > 1 or ids.size <= _ONE_CORE
-            request = self._request(threads if one_core else 1, threads)
+            length = ids.shape[1] if len(ids) == 1 and self._models.get(ids.shape[1]) else 0
+            request = self._request(threads if one_core else 1, threads, length)
             # Given to `infer`, inputs and outputs pass through Python's dictionaries: a tenth of a sentence's time.
             for place, part in enumerate((ids, mask)):
                 request.set_input_tensor(place, _openvino().Tensor(part, shared_memory=True))
@@ -125,9 +129,32 @@ class OpenVINOEngine(Engine):
 
         return call
 
-    def _request(self, streams: int, threads: int) -> openvino.InferRequest:
+    def filled_to(self, texts: int, longest: int) -> int:
+        """Return the tokens that a batch is filled up to: a single text to a length with a graph of its own."""
+        longest = super().filled_to(texts, longest)
+        fixed = next((length for length in _FIXED if length >= longest), 0) if texts == 1 else 0
+        return fixed if fixed and self._of_length(fixed) else longest
+
+    @property
+    def _any_length(self) -> openvino.Model:
+        model = self._models[0]
+        assert model is not None
+        return model
+
+    def _of_length(self, length: int) -> openvino.Model | None:
+        """Return the model of one text of a length; None if the length is more than it can read."""
+        if length not in self._models:
+            model = self._any_length.clone()
+            try:
+                model.reshape({port.any_name: [1, length] for port in model.inputs})
+            except RuntimeError:
+                model = None
+            self._models[length] = model
+        return self._models[length]
+
+    def _request(self, streams: int, threads: int, length: int = 0) -> openvino.InferRequest:
         """Return this thread's request to the model compiled for a number of batches at a time and of threads."""
-        key = (os.getpid(), streams, threads)  # the threads of another process did not come along with a fork
+        key = (os.getpid(), streams, threads, length)  # the threads of another process did not come with a fork
         requests = self._own.__dict__.setdefault("requests", {})
         if key not in requests:
             settings = {
@@ -140,7 +167,7 @@ class OpenVINOEngine(Engine):
             }
             with self._compiles:
                 if key not in self._compiled:
-                    self._compiled[key] = _core().compile_model(self._model, "CPU", settings)
+                    self._compiled[key] = _core().compile_model(self._models[length], "CPU", settings)
             requests[key] = self._compiled[key].create_infer_request()
         return requests[key]
 

@@ -1,0 +1,63 @@
+"""Dropout that draws its masks faster on a processor.
+
+A training step of a small transformer draws some forty million chances, and torch draws them one at a time. Here each
+draw of 64 bits makes four. A probability is kept to 1/65,536. The draws come from torch's global generator, so that a
+seed fixes them and a checkpoint restores them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+_LEVELS = 1 << 16
+
+
+def dropped(values: Tensor, probability: float) -> Tensor:
+    """Return a tensor of any shape with zeros by chance, and the rest scaled by 1 / (1 - probability)."""
+    words = torch.empty(-(-values.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
+    chances = words.view(torch.int16)[: values.numel()].view(values.shape)
+    kept = chances >= round(probability * _LEVELS) - _LEVELS // 2
+    return values * kept.to(values.dtype).mul_(1 / (1 - probability))
+
+
+class FastDropout(TorchFunctionMode):
+    """A `with` block in which torch's dropout and attention draw their masks by `dropped`, if they run on a processor.
+
+    It holds for the thread that entered it, and for every model, since they all call these two functions of torch.
+    """
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Call a function of torch, or compute the same with masks of our own."""
+        kwargs = kwargs or {}
+        if function is F.dropout and args[0].device.type == "cpu":
+            return _dropout(*args, **kwargs)
+        if function is F.scaled_dot_product_attention and args[0].device.type == "cpu":
+            return _attention(*args, **kwargs)
+        return function(*args, **kwargs)
+
+
+def _dropout(values: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    if inplace or not training or not 0 < p < 1:
+        return F.dropout(values, p, training, inplace)
+    return dropped(values, p)
+
+
+def _attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, **form: Any
+) -> Tensor:
+    """Return the mixed values (..., T, W) of queries (..., T, W), keys and values (..., S, W)."""
+    scale = form.pop("scale", None)
+    if not dropout_p or any(form.values()):  # causal, or with fewer keys than queries: torch's own
+        return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, scale=scale, **form)
+    scores = (query * (scale or query.shape[-1] ** -0.5)) @ key.transpose(-2, -1)
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return dropped(torch.softmax(scores, -1), dropout_p).to(value.dtype) @ value
