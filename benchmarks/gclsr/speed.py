@@ -34,8 +34,8 @@ from likewise.runs.plan import machine
 
 LIGHT = [
     "paper bundled:glove",
-    "light bundled:glove",
-    "light distilled:bundled:minilm",
+    "narrow bundled:glove",
+    "narrow distilled:bundled:minilm",
     "average distilled:bundled:minilm",
     "learnt bundled:minilm",
 ]

@@ -63,14 +63,14 @@ def speed(theme: dict[str, Any]) -> None:
         ("arccse", onnx, average("arccse", "arccse, mean pooling"), 0, (10, 5)),
         (
             "gclsr, GloVe",
-            rate["light bundled:glove"],
+            rate["narrow bundled:glove"],
             average("gclsr", "regions 1 alone, no attention"),
             2,
             (0, -20),
         ),
         (
             "gclsr,\ndistilled words",
-            rate["light distilled:bundled:minilm"],
+            rate["narrow distilled:bundled:minilm"],
             average("gclsr", "untrained, distilled, regions 1 alone, no attention"),
             2,
             (-12, 10),

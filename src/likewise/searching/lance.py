@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import sys
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from importlib.util import find_spec, module_from_spec
 from typing import Any, TypeVar
 
@@ -44,15 +46,24 @@ def lancedb_module() -> Any:
     return lancedb
 
 
-def finished(work: Coroutine[Any, Any, Result]) -> Result:
-    """Wait for work of LanceDB, in the loop in which it runs all of it, and return what comes of it.
+def begun(work: Coroutine[Any, Any, Result]) -> Future[Result]:
+    """Begin work of LanceDB in the loop in which it runs all of it.
 
     Its functions that are not asynchronous wait many times in a query, each time for the other thread.
     """
     from lancedb.background_loop import LOOP
 
-    result: Result = LOOP.run(work)
-    return result
+    return asyncio.run_coroutine_threadsafe(work, LOOP.loop)
+
+
+def finished(work: Coroutine[Any, Any, Result]) -> Result:
+    """Wait for work of LanceDB, and return what comes of it."""
+    future = begun(work)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
 
 
 def _allowed() -> float:

@@ -13,7 +13,6 @@ Letters of the shapes: S passages, K nearest passages, D embedding, Q tokens of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -89,45 +88,44 @@ class Stored(NamedTuple):
 class Lookup:
     """The cosines and BM25 scores of one query, looked up for passages as they are needed, and their moments.
 
+    The words are searched while the vectors are.
+
     Args:
-        together: runs a search by words while the vectors are searched.
         by_words: False takes every BM25 score as 0.
 
     Attributes:
         of_vectors: mean and deviation of the cosines of all passages.
     """
 
-    def __init__(self, stored: Stored, asked: Asked, together: Executor, by_words: bool = True) -> None:
+    def __init__(self, stored: Stored, asked: Asked, by_words: bool = True) -> None:
         self.table, self.geometry, self.codec, self._sample = stored
-        self.asked, self._together = asked, together
+        self.asked = asked
         self._read = READ if self._sample else SCANNED
-        self._best = together.submit(self._search_words, asked.text if by_words else "")
+        text = asked.text if by_words else ""
+        self._words = self.table.by_words_soon(text, self._read)
+        self._of_sample = self._sample.scores_soon(text) if self._sample else None
         mean, deviation = self.geometry.moments(asked.vector)
         self.of_vectors = mean, deviation if deviation > EQUAL else 1.0
         self._known = np.zeros(0, dtype=np.int64)  # positions, ascending
         self._raw = np.zeros((2, 0))  # cosines and BM25 scores of these
 
-    def _search_words(self, text: str) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-        ids, scores = self.table.by_words(text, self._read)
-        holding, others = self.geometry.positions(ids), np.zeros(1)
-        if self._sample and len(ids) == self._read:
-            others = self._sample.others(text, holding, scores)
-        return holding, scores, moments(scores, others, len(self.geometry.rows))
-
-    @property
+    @cached_property
     def holding(self) -> np.ndarray:
         """Positions (S,) of the passages with the highest BM25 scores, the best first."""
-        return self._best.result()[0]
+        return self.geometry.positions(self._words()[0])
 
     @property
     def scores(self) -> np.ndarray:
         """Their BM25 scores (S,)."""
-        return self._best.result()[1]
+        return self._words()[1]
 
-    @property
+    @cached_property
     def of_words(self) -> tuple[float, float]:
         """Mean and deviation of the BM25 scores of all passages."""
-        return self._best.result()[2]
+        others = np.zeros(1)
+        if self._sample and self._of_sample and len(self.holding) == self._read:
+            others = self._sample.others(self._of_sample(), self.holding, self.scores)
+        return moments(self.scores, others, len(self.geometry.rows))
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
@@ -145,8 +143,7 @@ class Lookup:
         """Return cosines and BM25 scores, (2, S), of passages."""
         missing = np.setdiff1d(positions, self._known)
         if len(missing):
-            words = self._together.submit(self._bm25, missing)
-            new = np.stack([self.geometry.cosines(self.asked.vector, missing), words.result()])
+            new = np.stack([self.geometry.cosines(self.asked.vector, missing), self._bm25(missing)])
             known = np.concatenate([self._known, missing])
             order = np.argsort(known)
             self._known, self._raw = known[order], np.hstack([self._raw, new])[:, order]
@@ -383,11 +380,10 @@ def ranked(
             neighbours have contributed, so that they cannot bring the passage back.
         more: parts of others, which add to the scores after those of `PARTS`.
     """
-    with ThreadPoolExecutor(2) as together:
-        lookup = Lookup(stored, asked, together, bool(pipeline.words))
-        unwanted = Lookup(stored, excluded, together, bool(pipeline.words)) if excluded else None
-        scores = _Scores(lookup, [part(lookup, pipeline) for part in (*PARTS, *more)])
-        return _ranked(lookup, scores, unwanted, max(count, pipeline.depth), where)
+    lookup = Lookup(stored, asked, bool(pipeline.words))
+    unwanted = Lookup(stored, excluded, bool(pipeline.words)) if excluded else None
+    scores = _Scores(lookup, [part(lookup, pipeline) for part in (*PARTS, *more)])
+    return _ranked(lookup, scores, unwanted, max(count, pipeline.depth), where)
 
 
 def _ranked(lookup: Lookup, scores: _Scores, unwanted: Lookup | None, depth: int, where: str | None) -> Ranking:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +28,7 @@ from likewise.retrieval.words import folded
 from likewise.searching.conditions import ConditionError, condition_of
 from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
 from likewise.searching.hit import document_of
-from likewise.searching.lance import finished, lancedb_module
+from likewise.searching.lance import begun, finished, lancedb_module
 from likewise.searching.leftovers import GRACE, OWN_FOLDER
 from likewise.searching.passages import IndexedPassage, passage_text
 from likewise.searching.typed_query import has_blanks, standing
@@ -46,6 +46,8 @@ _REFINED, _TIMES = 500, 5
 """Vectors that are compared after it: so many, or so many times those that are wanted if these are more."""
 
 
+WordScores = tuple[np.ndarray, np.ndarray]
+"""The row ids (S,) of passages and their BM25 scores (S,)."""
 Encoded = tuple[np.ndarray, bytes]
 """The vector (D,) of a text, and its tokens as they are stored; b"" if they are not."""
 
@@ -406,22 +408,32 @@ class Table:
         query = query.nprobes(_PROBES)
         return query.refine_factor(max(_TIMES, _REFINED // count)) if refined else query
 
-    def by_words(
-        self, text: str, count: int, where: str | None = None, among: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def by_words(self, text: str, count: int, where: str | None = None, among: np.ndarray | None = None) -> WordScores:
         """Return the row ids (S,) of the passages with the highest BM25 scores, the best first, and these (S,).
 
         Args:
             among: row ids that are looked at alone.
         """
+        return self.by_words_soon(text, count, where, among)()
+
+    def by_words_soon(
+        self, text: str, count: int, where: str | None = None, among: np.ndarray | None = None
+    ) -> Callable[[], WordScores]:
+        """Begin what `by_words` does, and return what waits for it."""
         if not text:
-            return np.zeros(0, dtype=np.uint64), np.zeros(0)
+            return lambda: (np.zeros(0, dtype=np.uint64), np.zeros(0))
         query = self._words(text).limit(count).select(["_score"])
         limits = [f"({where})"] * bool(where) + ([f"_rowid IN ({_listed(among)})"] if among is not None else [])
-        rows = self._filtered(query.with_row_id(), " AND ".join(limits) or None, where)
-        ids, scores = _ids(rows), rows["_score"].to_numpy()
-        order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
-        return ids[order], scores[order]
+        rows = self._filtered_soon(query.with_row_id(), " AND ".join(limits) or None, where)
+
+        @cache
+        def ordered() -> WordScores:
+            found = rows()
+            ids, scores = _ids(found), found["_score"].to_numpy()
+            order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
+            return ids[order], scores[order]
+
+        return ordered
 
     def _words(self, text: str, every: bool = False) -> Any:
         """Return the query for passages that have a word of a text, or every word."""
@@ -462,13 +474,22 @@ class Table:
 
     def _filtered(self, query: Any, condition: str | None, where: str | None = None) -> Any:
         """Return the rows of a query that meet a condition, which holds `where`, that of the user."""
-        try:
-            return finished((query.where(condition) if condition else query).to_arrow())
-        except (ValueError, RuntimeError) as error:
-            where = where or condition
-            if where is None or _is_lost(error):
-                raise
-            raise SearchError(f"the filter {where!r} is not valid: {first_line(error)}") from None
+        return self._filtered_soon(query, condition, where)()
+
+    def _filtered_soon(self, query: Any, condition: str | None, where: str | None = None) -> Callable[[], Any]:
+        """Begin what `_filtered` does, and return what waits for it."""
+        rows = begun((query.where(condition) if condition else query).to_arrow())
+
+        def result() -> Any:
+            try:
+                return rows.result()
+            except (ValueError, RuntimeError) as error:
+                told = where or condition
+                if told is None or _is_lost(error):
+                    raise
+                raise SearchError(f"the filter {told!r} is not valid: {first_line(error)}") from None
+
+        return result
 
     def _select(self, columns: list[str], where: str | None = None, with_ids: bool = False) -> Any:
         query = self._table.query().select(columns)

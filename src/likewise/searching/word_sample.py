@@ -9,13 +9,14 @@ Letters of the shapes: S passages, O passages of a sample.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from likewise.searching.passages import IndexedPassage
-from likewise.searching.table import Table
+from likewise.searching.table import Table, WordScores
 
 SCANNED = 10_000
 """The most passages of an index whose BM25 scores are all read: it has no sample."""
@@ -89,15 +90,19 @@ class WordSample:
         rows, keys = table.keys()
         return cls(table, rows, keys.astype(np.int64))
 
-    def others(self, text: str, best: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    def scores_soon(self, text: str) -> Callable[[], WordScores]:
+        """Begin to search the sample, and return what waits for the row ids and BM25 scores of those with the words."""
+        return self.table.by_words_soon(text, len(self.positions))
+
+    def others(self, of_sample: WordScores, best: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the BM25 scores (O,) of the passages of the sample that are not among the best ones.
 
         Args:
-            text: of the query.
+            of_sample: what `scores_soon` has found.
             best: (S,) positions of the best passages.
             scores: (S,) their scores, the highest first: none of the others has a higher one than the last.
         """
-        found, values = self.table.by_words(text, len(self.positions))
+        rows, values = of_sample
         all_values = np.zeros(len(self.positions))
-        all_values[np.searchsorted(self.rows, found)] = values
+        all_values[np.searchsorted(self.rows, rows)] = values
         return np.minimum(all_values[~np.isin(self.positions, best)], scores[-1])
