@@ -229,7 +229,6 @@ def test_a_training_says_nothing_of_transformers_own(corpus_file, tiny_base, tmp
         ("finetune", "nli", "--train", "none.txt", "--base", "BASE", "--seed"),
         ("baseline", "whitening", "--corpus", "none.txt", "--base", "BASE", "--seed"),
         ("compare", "--method", "simcse", "--corpus", "none.txt", "--base", "BASE", "--steps", 1, "--seeds"),
-        ("analyze", "similarity", "BASE", "--sentences", "none.txt", "--seed"),
     ],
     ids=lambda verb: verb[0],
 )
@@ -238,13 +237,6 @@ def test_a_seed_below_zero_is_told_before_anything_is_read(verb, tiny_base, tmp_
     assert done.exit_code == 2
     assert "seed must be a whole number from 0" in done.output
     assert not content(tmp_path)
-
-
-def test_an_analysis_that_fails_makes_no_folder(model, tmp_path):
-    for verb, more in (("similarity", ("--sentences", tmp_path / "no.txt")), ("errors", ("--task", "no"))):
-        done = cli("analyze", verb, model, "--out", tmp_path / "report", *more)
-        assert done.exit_code == 2, done.output
-        assert not (tmp_path / "report").exists()
 
 
 def test_messages_count_one_as_one(tiny_base, tmp_path):

@@ -161,7 +161,6 @@ def offered(line: str) -> list[str]:
         ("likewise finetune tr", ["triplets"]),
         ("likewise baseline wh", ["whitening"]),
         ("likewise train arccse --triplet-we", ["--triplet-weight"]),
-        ("likewise analyze errors --t", ["--task"]),
     ],
 )
 def test_a_shell_completes_verbs_and_options(line, expected):

@@ -126,8 +126,6 @@ COMMANDS = {
     "duplicates, groups": ("duplicates", "TEXT", "--out", "FILE"),
     "duplicates, kept": ("duplicates", "TEXT", "--keep-one", "FILE"),
     "score": ("context", "score", "--work", "nothing", "a", "b", "--out", "FILE"),
-    "similarity": ("analyze", "similarity", "nothing", "--out", "FOLDER"),
-    "errors": ("analyze", "errors", "nothing", "--task", "sts-b", "--out", "FOLDER"),
 }
 
 

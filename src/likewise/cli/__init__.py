@@ -38,7 +38,6 @@ _SECTIONS: CommandSections = {
     "Measure": {
         "evaluate": ("scores:evaluate", "Score a model on similarity, transfer and other tasks."),
         "compare": ("scores:compare", "Train and evaluate methods under one budget."),
-        "analyze": ("scores:analyze", "See what a model does: similarities, errors."),
     },
     "Text, data and cache": {
         "negate": ("data:negate", "Write the negation of every sentence of a text file."),

@@ -9,10 +9,9 @@ from typer import Option
 
 import likewise
 from likewise.cli.from_function import with_function
-from likewise.cli.groups import CommandTable, group, typed
+from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import (
-    ModelArgument,
     ReplaceOption,
     with_config,
     with_corpus,
@@ -145,68 +144,3 @@ def compare(arguments: dict[str, Any]) -> None:
     for line in [*notes(comparison), verdict(comparison)]:
         typer.echo(line)
     typer.echo(f"report: {comparison.path / 'comparison.html'}")
-
-
-@group("See what a model does: similarities and errors, as data, a table and a picture.")
-def analyze() -> CommandTable:
-    """Return the commands of `likewise analyze`."""
-    return {
-        "similarity": (_similarity, "Compare the cosines of a sentence with itself, its negation and another one."),
-        "errors": (_errors, "Find the pairs whose rank by the cosine is furthest from that by human ratings."),
-    }
-
-
-ReportFolder = Annotated[Path, Option(help="The folder to write to.")]
-
-
-@typed
-@with_function(
-    "comparison/analyses.py:analyze_similarity",
-    kinds={"model": ModelArgument, "precision": MeasuringPrecision, "sentences": str},
-    names={"n": "-n"},
-    texts={"sentences": "A text file with one sentence per line; by default the seven STS test sets."},
-    without=["quiet"],
-)
-def _similarity(arguments: dict[str, Any], *, out: ReportFolder, overwrite: ReplaceOption = False) -> None:
-    """Compare a sentence's cosines with itself, its negation and another sentence, before and after training."""
-    from likewise.comparison.analyses import SimilarityReport, analyze_similarity
-
-    report = _analyzed(SimilarityReport, analyze_similarity, arguments, out, overwrite)
-    left_out = sum(report.left_out.values())
-    typer.echo(f"{counted(len(report.sentences), 'sentence')}, {left_out:,} left out without a negation")
-    _print_table(*report.cells())
-
-
-@typed
-@with_function(
-    "comparison/analyses.py:analyze_errors",
-    kinds={"model": ModelArgument, "precision": MeasuringPrecision},
-    without=["quiet"],
-)
-def _errors(arguments: dict[str, Any], *, out: ReportFolder, overwrite: ReplaceOption = False) -> None:
-    """Find the pairs whose rank by the cosine is furthest from that by human ratings."""
-    from likewise.comparison.analyses import ErrorAnalysis, analyze_errors
-
-    analysis = _analyzed(ErrorAnalysis, analyze_errors, arguments, out, overwrite)
-    typer.echo(
-        f"{analysis.title}: {analysis.pairs:,} pairs, Spearman {analysis.spearman:.2f}; "
-        f"of the worst {len(analysis.worst)} pairs {analysis.overestimated} are overestimated"
-    )
-    for number, pair in enumerate(analysis.worst[:5], start=1):
-        typer.echo(f"  {number}. R_G {pair.gold_rank:,g}, R_E {pair.estimated_rank:,g}, {pair.direction}")
-        typer.echo(f"     {pair.first}\n     {pair.second}")
-
-
-def _analyzed(kind: Any, analyze: Any, arguments: dict[str, Any], out: Path, overwrite: bool) -> Any:
-    """Analyze, write the files and name them; a folder that cannot be written is told before minutes of encoding."""
-    kind.paths(out, overwrite)
-    analysis = analyze(**arguments, quiet=not sys.stderr.isatty())
-    for path in analysis.write(out, overwrite):
-        typer.echo(f"written: {path}")
-    return analysis
-
-
-def _print_table(columns: Any, rows: Any) -> None:
-    from rich.console import Console
-
-    Console(highlight=False).print(table_of(columns, rows))

@@ -1,7 +1,3 @@
-from .analyses import ErrorAnalysis as ErrorAnalysis
-from .analyses import SimilarityReport as SimilarityReport
-from .analyses import analyze_errors as analyze_errors
-from .analyses import analyze_similarity as analyze_similarity
 from .comparison_job import compare as compare
 from .methods import ComparisonError as ComparisonError
 from .methods import Method as Method
