@@ -5,6 +5,8 @@ import dataclasses
 import pytest
 import torch
 
+import likewise
+from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.recipes import ArcCSEOptions, OptionError, Recipe, TrainingOptions, find_recipe
 
@@ -50,7 +52,7 @@ def test_a_loss_that_counts_is_made_anew_for_each_training(tiny_model):
 
         def __call__(self, loss, *columns):
             self.calls += 1
-            return self.calls
+            return torch.tensor(self.calls)
 
     recipe = dataclasses.replace(RECIPE, loss=Counting)
     first, second = (recipe.build_loss(tiny_model, recipe.options()) for _ in range(2))
@@ -72,3 +74,31 @@ def test_options_of_ones_own_take_the_place_of_a_preset():
     assert [arccse.preset_name(preset) for preset in (None, "paper-base", own)] == ["cpu", "paper-base", "own"]
     with pytest.raises(OptionError, match=r"SNCSEOptions.*ArcCSEOptions"):
         sncse.options(own)
+
+
+def test_a_loss_knows_where_the_training_is_also_after_a_stop(corpus_file, tiny_base, tmp_path, stopping_after):
+    seen = []
+
+    def loss(loss, first, second):
+        seen.append((loss.step, loss.steps))
+        return nearness(loss, first, second)
+
+    recipe = dataclasses.replace(RECIPE, loss=loss)
+    made = {"base": str(tiny_base), "out": tmp_path / "run", "quiet": True, "max_steps": 5}
+    made |= {"select_by": "last", "batch_size": 4, "precision": "fp32"}
+    with stopping_after(3):
+        likewise.train(recipe, corpus_file, **made)
+    likewise.train(recipe, corpus_file, **made)
+    assert seen == [(step, 5) for step in range(5)]
+
+
+@pytest.mark.parametrize("wrong", [None, 0.5, {"part": 1.0}])
+def test_a_loss_that_is_no_tensor_is_named(corpus_file, tiny_base, tmp_path, wrong):
+    def own_loss(loss, first, second):
+        return wrong
+
+    recipe = dataclasses.replace(RECIPE, loss=own_loss)
+    with pytest.raises(LikewiseError, match="the loss own_loss returned"):
+        likewise.train(
+            recipe, corpus_file, base=str(tiny_base), out=tmp_path / "run", quiet=True, max_steps=1, select_by="last"
+        )

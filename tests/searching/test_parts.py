@@ -207,7 +207,17 @@ def test_a_part_from_outside_adds_to_the_scores(many, reader):
 @pytest.mark.parametrize("name", ["words", "first"])
 def test_two_parts_of_one_name_are_refused(many, name):
     with pytest.raises(SearchError, match=f"cannot be called '{name}'"):
-        Index(many, parts=[type("Other", (Part,), {"name": name})])
+        Index(many, parts=[type("Other", (Part,), {"name": name, "weight": 1.0})])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [Part, Short.__new__(Short), type("Off", (Short,), {"weight": 0.0}), int],
+    ids=["nameless", "object", "off", "int"],
+)
+def test_what_would_never_count_is_no_part(many, part):
+    with pytest.raises(SearchError, match="is no part of a search"):
+        Index(many, parts=[part])
 
 
 def test_a_part_that_scores_other_passages_is_named(many):

@@ -13,7 +13,6 @@ from likewise.errors import require_extra
 from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:
-
     from likewise.comparison.result import Comparison
 
 # Okabe and Ito 2008, 'Color Universal Design'.

@@ -1,7 +1,8 @@
 """The converters of documents, and the process in which they run: `python -m likewise.corpus.converter`.
 
-A format is a class with `accepts` and `convert`. The process reads a task a line and answers in lines, so that a file
-that crashes a library, or fills the memory, ends only this process. See `likewise.corpus.foreign`, which starts it.
+A format is a subclass of `Converter`; other packages register theirs by entry points. The process reads a task a line
+and answers in lines, so that a file that crashes a library, or fills the memory, ends only this process. See
+`likewise.corpus.foreign`, which starts it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -61,19 +63,20 @@ class Page(NamedTuple):
 
 
 class Converter:
-    """A format of documents; a new one is a subclass, in `CONVERTERS`.
+    """A format of documents; a new one is a subclass, in `CONVERTERS` or registered by an entry point.
 
     Attributes:
-        suffixes: the endings of its files.
+        suffixes: the endings of its files, in small letters.
         unit: what a place in it is called, "" if it has none.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = ""
 
-    def accepts(self, suffix: str) -> bool:
-        """Return whether it reads files of an ending."""
-        return suffix in self.suffixes
+    @property
+    def is_own(self) -> bool:
+        """True if it is a format of this library, which the extra `files` reads."""
+        return type(self).__module__ in (__name__, "likewise.corpus.converter")
 
     def convert(self, path: Path) -> Iterator[Page | int]:
         """Yield the pages of a file; a number says how many there will be, and that it goes on."""
@@ -248,12 +251,33 @@ class Mailbox(Converter):
 CONVERTERS: tuple[Converter, ...] = (
     WebPage(), Word(), Slides(), Pdf(), Sheets(), Book(), OpenDocument(), Mail(), Mailbox(),
 )  # fmt: skip
-"""The formats that are converted."""
+"""The formats of this library that are converted."""
 
 
-def converter_of(suffix: str) -> Converter:
-    """Return the converter of an ending."""
-    return next(converter for converter in CONVERTERS if converter.accepts(suffix))
+@cache
+def converters() -> dict[str, Converter]:
+    """Return what converts files, by their endings: the formats of this library, then those of other packages.
+
+    Raises:
+        CorpusError: what another package registers cannot be loaded, or is no subclass of `Converter`.
+    """
+    from importlib.metadata import entry_points
+
+    from likewise.corpus.corpus_options import CorpusError
+    from likewise.runs.plugins import FORMATS_GROUP, load_registered
+
+    entries = sorted(entry_points(group=FORMATS_GROUP), key=lambda entry: entry.name)
+    others: list[Converter] = []
+    for entry in entries:
+        kind = load_registered(entry, type, f"the format {entry.name!r}", CorpusError)
+        if not issubclass(kind, Converter):
+            raise CorpusError(f"the format {entry.name!r} ({entry.value}) is no subclass of likewise.corpus.Converter")
+        others.append(kind())
+    known: dict[str, Converter] = {}
+    for converter in (*CONVERTERS, *others):
+        for suffix in converter.suffixes:
+            known.setdefault(suffix, converter)
+    return known
 
 
 def _info(suffix: str) -> Any:
@@ -367,7 +391,8 @@ def main() -> None:
     def answer(**content: Any) -> None:
         print(json.dumps(content), file=answers, flush=True)
 
-    import markitdown  # noqa: F401 (its memory is not the file's)
+    with suppress(ImportError):  # formats of other packages may not need it
+        import markitdown  # noqa: F401 (its memory is not the file's)
 
     _limit_memory()
     answer(ready=True)
@@ -376,7 +401,10 @@ def main() -> None:
         try:
             with Path(task["out"]).open("w", encoding="utf-8") as out:
                 pages = 1
-                for page in converter_of(task["suffix"]).convert(Path(task["path"])):
+                converter = converters().get(task["suffix"])
+                if converter is None:
+                    raise LookupError("no installed package reads such files")
+                for page in converter.convert(Path(task["path"])):
                     if isinstance(page, int):
                         pages = page
                     else:
@@ -461,4 +489,6 @@ def without_edges(pages: list[list[str]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    from likewise.corpus import converter  # whose classes are those of other packages, too
+
+    converter.main()

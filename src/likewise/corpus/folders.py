@@ -10,12 +10,12 @@ from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.files import format_suffix, kernel_devices, read_head
-from likewise.corpus.foreign import CONVERTED, DOCUMENTS, can_convert, uninstalled
+from likewise.corpus.foreign import document_suffixes, lacks_extra, uninstalled
 from likewise.corpus.lines_and_rows import MARKED
 from likewise.errors import counted
 
 FOLDER_SUFFIXES = (".txt", *MARKED, ".text", ".rst", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
-"""Formats that are read of a folder, beside `DOCUMENTS`; code is text too, but not prose."""
+"""Formats that are read of a folder, beside documents; code is text too, but not prose."""
 
 IGNORE_FILES = (".gitignore", ".likewiseignore")
 _NO_PROSE = ("makefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile", "gemfile", "procfile")
@@ -57,11 +57,10 @@ def list_folder(folder: Path, exclude: Sequence[str] = (), leave_out: Path | Non
     walk = _Walk(folder, exclude, leave_out)
     others: Counter[str] = Counter()
     lacking: Counter[str] = Counter()
-    converts = can_convert()
     for path in walk.files():
         if not _is_prose(path):
             others[format_suffix(path) or path.name] += 1
-        elif not converts and path.suffix.lower() in CONVERTED:
+        elif lacks_extra(path.suffix.lower()):
             lacking[path.suffix.lower()] += 1
         else:
             walk.listing.files.append(path)
@@ -173,7 +172,7 @@ def _is_prose(path: Path) -> bool:
     if not path.is_file():
         return False
     if suffix := format_suffix(path):
-        if path.suffix.lower() in DOCUMENTS:
+        if path.suffix.lower() in document_suffixes():
             return True
         return suffix in FOLDER_SUFFIXES or suffix.startswith(".xml-p")  # a part of a dump, of pages
     if path.name.lower() in _NO_PROSE:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import likewise
-from likewise.corpus.converter import CONVERTERS, Page
+from likewise.corpus.converter import Page, converters
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import FREE_EXPANSION, Tick
 from likewise.errors import counted
@@ -161,15 +161,8 @@ def _run(answers: queue.Queue[dict[str, Any] | None], started: queue.SimpleQueue
 
 
 NOTEBOOK = ".ipynb"
-CONVERTED = tuple(suffix for converter in CONVERTERS for suffix in converter.suffixes)
-DOCUMENTS = (*CONVERTED, NOTEBOOK)
-"""Endings of the files that are read here."""
-
-UNITS = {suffix: one.unit for one in CONVERTERS for suffix in one.suffixes if one.unit} | {
-    NOTEBOOK: "cell",
-    ".parquet": "row",
-}
-"""What the place in a file is called, if it is no line."""
+_UNITS = {NOTEBOOK: "cell", ".parquet": "row"}
+"""What the place in a file is called that is not converted, if it is no line."""
 
 INSTALL = "pip install 'likewise[files]'"
 
@@ -178,9 +171,16 @@ _FORMAT = 2  # raise it when the same file gives another text
 _ZIPPED = (".docx", ".pptx", ".xlsx", ".xlsm", ".epub", ".odt")
 
 
-def can_convert() -> bool:
-    """Return whether the extra `files` is installed."""
-    return all(find_spec(name) is not None for name in ("markitdown", "pypdfium2", "openpyxl"))
+def document_suffixes() -> tuple[str, ...]:
+    """Return the endings of the files that are read here."""
+    return (*converters(), NOTEBOOK)
+
+
+def lacks_extra(suffix: str) -> bool:
+    """Return whether a file of an ending can be read after the extra `files` is installed."""
+    packages = ("markitdown", "pypdfium2", "openpyxl")
+    converter = converters().get(suffix)
+    return converter is not None and converter.is_own and not all(find_spec(name) for name in packages)
 
 
 def place_in(file: str, line: int) -> str:
@@ -189,7 +189,8 @@ def place_in(file: str, line: int) -> str:
     >>> place_in("a.txt", 3), place_in("a.pdf", 3), place_in("a.html", 0)
     ('a.txt:3', 'a.pdf, page 3', 'a.html')
     """
-    if unit := UNITS.get(Path(file).suffix.lower()):
+    suffix = Path(file).suffix.lower()
+    if unit := converters()[suffix].unit if suffix in converters() else _UNITS.get(suffix):
         return f"{file}, {unit} {line}"
     return f"{file}:{line}" if line else file
 
@@ -226,12 +227,8 @@ def rows_of_sheets(
 
 def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None = None) -> Path:
     """Return a file of the cache that has a page of a document a line; it is made if it is not there."""
-    if not can_convert():
+    if lacks_extra(suffix):
         raise CorpusError(f"{path}: to read {suffix} files, markitdown is needed: {INSTALL}")
-    try:
-        converter = version("markitdown")
-    except PackageNotFoundError:
-        converter = ""
     try:
         content = checksum(path)
     except OSError as error:
@@ -243,7 +240,18 @@ def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None
         _CONVERTER.convert(path, suffix, folder / _PAGES, tick)
         _keep_text(path, suffix, folder / _PAGES)
 
-    return cached("documents", [content, suffix, _FORMAT, converter], make) / _PAGES
+    return cached("documents", [content, suffix, _FORMAT, _version(suffix)], make) / _PAGES
+
+
+def _version(suffix: str) -> str:
+    """Return what changes when the same file may be converted to another text."""
+    converter = converters()[suffix]
+    if not converter.is_own:
+        return checksum(Path(str(sys.modules[type(converter).__module__].__file__)))
+    try:
+        return version("markitdown")
+    except PackageNotFoundError:
+        return ""
 
 
 def _keep_text(path: Path, suffix: str, out: Path) -> None:

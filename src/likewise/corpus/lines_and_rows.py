@@ -17,7 +17,7 @@ from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, Reason
 from likewise.corpus.encodings import AUTO, LineDecoder
 from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines, read_head
-from likewise.corpus.foreign import DOCUMENTS, rows_of_sheets
+from likewise.corpus.foreign import document_suffixes, rows_of_sheets
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 
@@ -63,7 +63,7 @@ class Source:
     @property
     def document(self) -> str:
         """The ending of the format of a document, "" for any other file; a PDF is known whatever its name."""
-        if (suffix := self.path.suffix.lower()) in DOCUMENTS:
+        if (suffix := self.path.suffix.lower()) in document_suffixes():
             return suffix
         with suppress(OSError), self.path.open("rb") as file:
             return ".pdf" if file.read(5) == b"%PDF-" else ""

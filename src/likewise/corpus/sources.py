@@ -12,11 +12,12 @@ from os import PathLike
 from pathlib import Path
 
 from likewise.corpus.bundled import wiki_sample_path
+from likewise.corpus.converter import converters
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, read_head
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
-from likewise.corpus.foreign import CONVERTED, DOCUMENTS, converted
+from likewise.corpus.foreign import converted, document_suffixes
 from likewise.corpus.hub_rows import PREFIX, field_of, hub_rows
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, read_rows
 from likewise.errors import counted
@@ -57,7 +58,7 @@ def find_files(spec: Spec, exclude: Sequence[str] = (), listings: list[Listing] 
 def nothing_in(folder: str | PathLike[str], listing: Listing) -> str:
     """Return the error of a folder without files that are read."""
     there = "; ".join([*listing.unread.values(), *listing.left_out]) or "name its files"
-    return f"{folder}: no file in this folder ends in {', '.join((*FOLDER_SUFFIXES, *DOCUMENTS))}: {there}"
+    return f"{folder}: no file in this folder ends in {', '.join((*FOLDER_SUFFIXES, *document_suffixes()))}: {there}"
 
 
 def _entries(spec: Spec) -> list[str]:
@@ -129,7 +130,7 @@ def find_sources(
     report = report if report is not None else CorpusReport()
     listings, sources, errors = list[Listing](), list[Source](), list[str]()
     files = find_files(spec, options.exclude, listings)
-    sizes = {path: path.stat().st_size for path in files if path.suffix.lower() in CONVERTED}
+    sizes = {path: path.stat().st_size for path in files if path.suffix.lower() in converters()}
     with ExitStack() as stack:
         shown = progress if progress is not None and sizes else Progress(quiet=True)
         bar = stack.enter_context(shown.bar("reading documents", sum(sizes.values()), unit="bytes"))
@@ -193,7 +194,7 @@ def open_source(
     if kind in READERS and options.field is None:  # `_kind_of_rows` saw that it is there
         options = options.updated(field=TEXT)
     source = Source(path, options, kind, report if report is not None else CorpusReport())
-    if source.kind == "document" and source.document in CONVERTED:
+    if source.kind == "document" and source.document in converters():
         converted(path, source.document, options, tick)
     return source
 

@@ -1,6 +1,6 @@
 """The base class of the losses, which encode the columns of a batch and call `functional`; and distillation."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -25,6 +25,11 @@ class EncoderLoss(nn.Module, Generic[_Options]):
 
     `model` is the encoder, or what the trainer wraps it in; `encoder` is always the encoder itself. `gathered` gives
     the vectors of all processes, and `share` the factor of a mean over this process's rows, if several train one model.
+    What a loss counts itself is not kept over a stop; the trainer says where it is in `step` and `steps`.
+
+    Attributes:
+        step: the number of updates that were made before this one, also after a stop.
+        steps: the number of all updates of the training.
 
     Args:
         equation: called with the loss and the features of each column of a batch; returns a scalar, or weighted parts
@@ -36,6 +41,7 @@ class EncoderLoss(nn.Module, Generic[_Options]):
     def __init__(self, encoder: Any, options: _Options, equation: Callable[..., Any] | None = None) -> None:
         super().__init__()
         self.model, self.options, self._equation = encoder, options, equation
+        self.step, self.steps = 0, 1
         self._trained = {"encoder": encoder}  # in a dict: it is no part of the loss a second time
         self._seen: dict[str, list[float]] = {}
 
@@ -70,8 +76,19 @@ class EncoderLoss(nn.Module, Generic[_Options]):
         return self._equation(self, *columns)
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Any:
-        """Return the loss of a batch."""
-        return self._loss(*sentence_features)
+        """Return the loss of a batch.
+
+        Raises:
+            LikewiseError: it is neither a tensor nor parts by name that are tensors.
+        """
+        loss = self._loss(*sentence_features)
+        for part in loss.values() if isinstance(loss, Mapping) else [loss]:
+            if not isinstance(part, Tensor):
+                named = getattr(self._equation, "__name__", type(self).__name__)
+                raise LikewiseError(
+                    f"the loss {named} returned {type(part).__name__}: return a tensor of one number, or some by name"
+                )
+        return loss
 
 
 class DistillationLoss(EncoderLoss[Any]):

@@ -20,6 +20,9 @@ BASELINES_GROUP = "likewise.baselines"
 SCORERS_GROUP = "likewise.scorers"
 """The group of entry points by which an installed package registers what `likewise.evaluate` opens by NAME:PLACE."""
 
+FORMATS_GROUP = "likewise.formats"
+"""The group of entry points by which an installed package registers formats of documents."""
+
 COMPARED = ("consert", "ct", "esimcse", "tsdae", "whitening", "flow")
 """The names of recipes and baselines that the package `likewise-compared` registers."""
 

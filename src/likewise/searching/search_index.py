@@ -158,7 +158,7 @@ class Index:
         parts: further parts of its hybrid search, classes of `likewise.searching.Part`.
 
     Raises:
-        SearchError: there is no such index, or it is damaged; or two parts have the same name.
+        SearchError: there is no such index, or it is damaged; or a part is none, or has the name of another.
         MissingExtraError: LanceDB is not installed.
     """
 
@@ -172,6 +172,11 @@ class Index:
         parts: Sequence[type[Part]] = (),
     ) -> None:
         self.path, self.vectors, self.tokens, self.parts = Path(path), vectors, tokens, parts
+        if wrong := next((part for part in parts if not _is_part(part)), None):
+            raise SearchError(
+                f"{wrong!r} is no part of a search: give a subclass of likewise.searching.Part that has a name and a "
+                "weight other than 0"
+            )
         names = [*Pipeline.model_fields, *(part.name for part in parts)]
         if twice := next((name for name in names if names.count(name) > 1), ""):
             raise SearchError(f"a part of the search cannot be called {twice!r}: another part or option is")
@@ -620,6 +625,11 @@ def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] 
     if made_with is None:
         raise SearchError(f"{index} names no model: give the one to index with, such as --model runs/arc")
     return ModelHandle(made_with, **engine)
+
+
+def _is_part(part: Any) -> bool:
+    """Return whether a part of others can add to the scores."""
+    return isinstance(part, type) and issubclass(part, Part) and bool(getattr(part, "name", "") and part.weight)
 
 
 def precision_of(record: Mapping[str, Any]) -> EnginePrecision:

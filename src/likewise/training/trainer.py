@@ -426,6 +426,9 @@ class _Steps(BaseTrainer):
 
         The second pass runs under the same dropout masks: both gradients are of one function, as in SAM's paper.
         """
+        own_loss: Any = self.loss
+        if hasattr(own_loss, "steps"):
+            own_loss.step, own_loss.steps = self.state.global_step, self.state.max_steps
         loss = self._passes_of(model, inputs, num_items_in_batch)
         value = float(loss)
         if processes.any_of(not math.isfinite(value)):

@@ -1,0 +1,86 @@
+"""A format of another package is read like the library's own: here, and in the process that converts."""
+
+import os
+
+import pytest
+
+from likewise.corpus import CorpusError, foreign, read_sentences
+from likewise.corpus.converter import converters
+from likewise.corpus.foreign import place_in
+from likewise.corpus.lines_and_rows import digest_of
+
+CODE = """
+from likewise.corpus import Converter, Page
+
+
+class Subtitles(Converter):
+    suffixes = (".srt", ".html")
+    unit = "cue"
+
+    def convert(self, path):
+        for number, cue in enumerate(path.read_text(encoding="utf-8").split("\\n\\n"), 1):
+            yield Page(number, "NOTE: " + " ".join(cue.splitlines()[2:]))
+"""
+CUES = "1\n0:01 --> 0:02\nThe old pump leaks at the seal.\n\n2\n0:03 --> 0:04\nThe fan is loud at night.\n"
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A function that installs a package with a format, as pip does."""
+
+    def install(code, value="subtitles:Subtitles"):
+        name = f"subtitles_{digest_of(f'{tmp_path} {code} {value}').hex()[:8]}"
+        site = tmp_path / name
+        (site / f"{name}-1.0.dist-info").mkdir(parents=True)
+        (site / f"{name}.py").write_text(code)
+        about = site / f"{name}-1.0.dist-info"
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(f"[likewise.formats]\nsubtitles = {value.replace('subtitles', name)}\n")
+        monkeypatch.syspath_prepend(str(site))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
+        converters.cache_clear()
+        foreign._CONVERTER._end()
+        return site / f"{name}.py"
+
+    monkeypatch.setattr(foreign, "_CONVERTER", foreign.ConverterProcess())
+    yield install
+    converters.cache_clear()
+
+
+def test_its_files_are_read_also_those_of_a_folder(tmp_path, installed):
+    folder = tmp_path / "talks"
+    folder.mkdir()
+    (folder / "talk.srt").write_text(CUES)
+    (folder / "page.html").write_text("<p>The web page stays with the library.</p>")
+    assert list(read_sentences(str(folder))) == ["The web page stays with the library."]
+    installed(CODE)
+    assert sorted(read_sentences(str(folder))) == [
+        "NOTE: The fan is loud at night.",
+        "NOTE: The old pump leaks at the seal.",
+        "The web page stays with the library.",
+    ]
+    assert place_in("talk.srt", 2) == "talk.srt, cue 2"
+
+
+def test_changed_code_reads_a_file_anew(tmp_path, installed):
+    (tmp_path / "talk.srt").write_text(CUES)
+    file = installed(CODE)
+    assert "NOTE: The fan is loud at night." in list(read_sentences(str(tmp_path / "talk.srt")))
+    foreign._CONVERTER._end()
+    file.write_text(CODE.replace("NOTE", "CUE"))
+    assert "CUE: The fan is loud at night." in list(read_sentences(str(tmp_path / "talk.srt")))
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "named"),
+    [
+        (CODE, "subtitles:Nothing", "Nothing"),
+        ("Subtitles = int", "subtitles:Subtitles", "no subclass"),
+        ("1 / 0", "subtitles:Subtitles", "division"),
+    ],
+)
+def test_a_broken_package_is_named(tmp_path, installed, code, value, named):
+    (tmp_path / "talk.srt").write_text(CUES)
+    installed(code, value)
+    with pytest.raises(CorpusError, match=f"'subtitles'.*{named}"):
+        list(read_sentences(str(tmp_path / "talk.srt")))
