@@ -101,9 +101,9 @@ TABLES: dict[str, dict[str, Arm]] = {
     # Length and rate, one seed, by STS-B dev.
     "sncse-length": {
         f"{steps} updates at {rate:g}": Arm(
-            "sncse", SNCSE | {"max_steps": steps, "learning_rate": rate, "eval_steps": steps // 4}, "mask", (1,)
+            "sncse", SNCSE | {"max_steps": steps, "learning_rate": rate, "eval_steps": steps // 4}, "mask", seeds
         )
-        for steps, rate in ((300, 1e-5), (300, 1e-4), (1000, 3e-5))
+        for steps, rate, seeds in ((120, 3e-5, (1, 2, 3)), (300, 1e-5, (1,)), (300, 1e-4, (1,)), (1000, 3e-5, (1,)))
     },
     "sncse-margin": _sncse("mask"),
     "sncse-margin-raw": _sncse("raw", learning_rate=1e-4, head=True),
