@@ -15,7 +15,7 @@ from likewise.cli.shared_options import WHOLE_TEXTS, Precisions, end_partial, fl
 from likewise.errors import counted, printable
 from likewise.serving.serve_options import ServeOptions
 
-_TOLD = 5
+_NAMED = 5  # copies of a hit that are named
 
 
 @typed
@@ -44,7 +44,7 @@ def index(arguments: dict[str, Any]) -> None:
 
 
 def _show_indexed(indexed: Any) -> None:
-    """Print what was done, and the first lines on what was left out."""
+    """Print what was done."""
     there = f"{counted(indexed.passages, 'passage')} of {counted(indexed.files, 'file')}"
     if indexed.encoded or indexed.added or indexed.removed:
         there += (
@@ -53,12 +53,6 @@ def _show_indexed(indexed: Any) -> None:
     else:
         there += ": already finished, nothing done"
     typer.echo(there)
-    reasons = [*indexed.unread, *(reason for reason in indexed.skipped if reason not in indexed.unread)]
-    for reason in reasons[:_TOLD]:
-        what = "reading" if ": read as " in reason or ", and read as " in reason else "skipped"
-        typer.echo(f"{what}: {printable(reason)}", err=True)
-    if len(reasons) > _TOLD:
-        typer.echo(f"skipped: {counted(len(reasons) - _TOLD, 'more line')} of this kind", err=True)
 
 
 @typed
@@ -139,8 +133,8 @@ def print_hits(hits: Any, explain: bool = False, offset: int = 0) -> None:
         if explain:
             console.print(Padding(Text(hit.explanation, "dim"), (0, 0, 0, 4)))
         if hit.also:
-            more = f" and {len(hit.also) - _TOLD:,} more" if len(hit.also) > _TOLD else ""
-            also = f"also: {', '.join(map(printable, hit.also[:_TOLD]))}{more}"
+            more = f" and {len(hit.also) - _NAMED:,} more" if len(hit.also) > _NAMED else ""
+            also = f"also: {', '.join(map(printable, hit.also[:_NAMED]))}{more}"
             console.print(Padding(Text(also, "dim"), (0, 0, 0, 4)))
         before, sentence, after = map(printable, hit.parts)
         console.print(Padding(Text.assemble(before, (sentence, "bold"), after), (0, 0, 1, 4)))

@@ -25,6 +25,9 @@ from likewise.encoder.saved_models import is_sentence_encoder, open_model, open_
 from likewise.encoder.settings import ModelSettings, train_adapters
 from likewise.encoder.training_modules import TrainingHead, Truncation
 
+FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
+"""Layer 1 is the first above the embeddings: so BERT-whitening's and SimCSE's codes count."""
+
 FINAL_STOP: Any = {"type": "Replace", "pattern": {"Regex": r"""(?<=[^\s.?!"'])\s*\z"""}, "content": " ."}
 """The normaliser, as it is saved, that ends a text without a final stop with ' .', as PromptBERT's code does."""
 

@@ -51,6 +51,8 @@ WINDOW = 1024
 """Passages that are encoded and written at a time: a stop waits for one of these."""
 APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
+_TOLD = 5
+"""Lines on what was left out that are told one by one."""
 _TRIED = 100
 
 
@@ -62,6 +64,13 @@ class Changed(NamedTuple):
     removed: int = 0
     skipped: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return what is told of all that was left out, or read in another way than it stands: the first lines."""
+        reasons = [*self.unread, *(reason for reason in self.skipped if reason not in self.unread)]
+        others = [f"skipped: {counted(len(reasons) - _TOLD, 'more line')} of this kind"] if len(reasons) > _TOLD else []
+        told = [(": read as " in reason or ", and read as " in reason, reason) for reason in reasons[:_TOLD]]
+        return [f"{'reading' if is_read else 'skipped'}: {reason}" for is_read, reason in told] + others
 
 
 class Indexed(Index):
@@ -263,6 +272,8 @@ def _updated(
             }
         )
         table.clean({name: since for name, since in before.items() if now - since > GRACE})
+    for line in changed.lines():
+        progress.tell(line)
     return changed, recall
 
 
