@@ -10,8 +10,8 @@ with ours by the clock and by the processor's seconds: on a machine that does ot
 The share is that of the rate of a matrix product of the same precision, measured in the same run: multiplications of
 the encoder's weight matrices (2 x weights x tokens without padding) a second, over those of one large product.
 
-'default' is `load(model)` as people write it, with the export kept that its engine wants; 'default-first' the same if
-none is kept, as before one was made in the background. Both have seen 256 texts, so that bfloat16 was judged.
+'default' is `load(model)` as people write it, with the export kept that its engine wants; 'default-first' the same
+before there is one. Both have seen 256 texts, so that bfloat16 was judged.
 
 --pooling cls takes the model's transformer with [CLS], as most recipes train it. The share then counts the whole last
 layer, of which likewise makes the pooled token alone.

@@ -95,6 +95,11 @@ def _whole(start: str) -> dict[str, Arm]:
     }
 
 
+VIEWS: dict[str, dict[str, Any]] = {name: {"augmentation": name} for name in ("partial", "authors", "full")}
+# Synonyms want nltk's WordNet, which no registry has.
+VIEWS["edits"] = {"augmentation": "edits", "edits": "no-synonyms"}
+
+
 TABLES: dict[str, dict[str, Arm]] = {
     "whole-raw": _whole("raw"),
     "whole": _whole("base"),
@@ -126,9 +131,12 @@ TABLES: dict[str, dict[str, Arm]] = {
     },
     "gclsr-moves": {
         f"{view}, rate x{rate}": Arm(
-            "gclsr", {"augmentation": view, "learning_rate": 0.03 * rate, "max_steps": 100, "eval_steps": 25}, "", (1,)
+            "gclsr",
+            {"learning_rate": 0.03 * rate, "max_steps": 100, "eval_steps": 25, **options},
+            "",
+            (1,),
         )
-        for view in ("partial", "authors", "full", "edits")
+        for view, options in VIEWS.items()
         for rate in (1, 20, 100)
     },
 }
@@ -207,7 +215,7 @@ def one_run(args: argparse.Namespace) -> None:
     )
     model = likewise.load(folder, precision="fp32")
     shared = {"arm": name, "seed": args.seed}
-    about = {"base": args.base, "start": arm.start, "recipe": arm.recipe, "options": options}
+    about = {"base": args.base if arm.start else "of the recipe", "start": arm.start, "recipe": arm.recipe, "options": options}
     best = result.best or {"score": None, "step": result.steps}
     measured: list[dict[str, Any]] = [
         {
