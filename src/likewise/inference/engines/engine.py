@@ -149,6 +149,10 @@ class TorchEngine(Engine):
         self.budget = CPU_BUDGET if on_cpu else DEVICE_BUDGET
         self._traced = traced and precision == "bf16" and on_cpu
         self._graphs: dict[bool, Any] = {}
+        if self._traced:
+            from likewise.inference.engines.graph import least_tokens
+
+            self.at_least = least_tokens(model)
 
     def open(self, workers: int, tokens: bool = False) -> Call:
         """Return the function that runs one batch, as `Engine.open`; the caller sets the threads of torch."""
