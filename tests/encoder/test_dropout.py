@@ -62,7 +62,7 @@ def test_attention_drops_its_weights(mask, scale):
     weights = attend(query, key, value, masks[mask], scale=scale)
     with FastDropout():
         assert torch.allclose(attend(query, key, value, masks[mask], scale=scale), weights)
-        made = attend(query, key, value, masks[mask], dropout_p=0.25, scale=scale)
+        made = attend(query=query, key=key, value=value, attn_mask=masks[mask], dropout_p=0.25, scale=scale)
     kept = made != 0
     assert torch.allclose(made[kept], weights[kept] / 0.75, atol=1e-6)
     assert 0.5 < kept.sum() / (weights != 0).sum() < 0.95

@@ -35,17 +35,17 @@ class FastDropout(TorchFunctionMode):
     ) -> Any:
         """Call a function of torch, or compute the same with masks of our own."""
         kwargs = kwargs or {}
-        if function is F.dropout and args[0].device.type == "cpu":
-            return _dropout(*args, **kwargs)
-        if function is F.scaled_dot_product_attention and args[0].device.type == "cpu":
-            return _attention(*args, **kwargs)
-        return function(*args, **kwargs)
+        ours = _OURS.get(function)
+        first = args[0] if args else kwargs.get("input", kwargs.get("query"))
+        if ours is None or first is None or first.device.type != "cpu":
+            return function(*args, **kwargs)
+        return ours(*args, **kwargs)
 
 
-def _dropout(values: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     if inplace or not training or not 0 < p < 1:
-        return F.dropout(values, p, training, inplace)
-    return dropped(values, p)
+        return F.dropout(input, p, training, inplace)
+    return dropped(input, p)
 
 
 def _attention(
@@ -61,3 +61,9 @@ def _attention(
     elif attn_mask is not None:
         scores = scores + attn_mask
     return dropped(torch.softmax(scores, -1), dropout_p).to(value.dtype) @ value
+
+
+_OURS: dict[Callable[..., Any], Callable[..., Tensor]] = {
+    F.dropout: _dropout,
+    F.scaled_dot_product_attention: _attention,
+}
