@@ -168,12 +168,24 @@ def test_a_passage_takes_a_share_of_its_document_by_hand(sentences, word_model, 
         np.array([total(values[document == i]) for i in range(len(texts))])
         for values, total in ((cosines, np.mean), (words, np.sum))
     ]
+    sizes = np.bincount(document)
+    by_document[1] /= 0.8 + 0.2 * sizes / sizes.mean()
     gained = 0.7 * (standard(by_document[0]) + 2 * standard(by_document[1]))
     hits = made.search(QUERY, 60, pipeline=steps)
     assert len(hits) == 60
     for hit in hits:
         assert hit.scores["documents"] == pytest.approx(gained[hit.id], abs=0.01)  # vectors are kept in 16 bits
         assert sum(hit.scores.values()) == pytest.approx(hit.score)
+
+
+def test_a_document_of_many_passages_is_not_above_all_others(sentences, word_model, tmp_path):
+    """As a code of law among short rules: its passages have words of any query, and there are a hundred of them."""
+    texts = [*sentences[:60], " ".join(sentences[60:90])]
+    made = index(texts, model=word_model, out=tmp_path / "a.index", words=12, quiet=True)
+    assert len(made) > 100
+    for number, text in enumerate(texts[:60:6]):
+        first = made.search(text, 1, mark=False)[0]
+        assert (first.id, first.text) == (6 * number, text)
 
 
 def test_an_index_of_documents_of_one_passage_has_no_such_part(sentences, word_model, tmp_path):

@@ -25,9 +25,11 @@ from likewise.retrieval.fusion import EQUAL, spread, token_gains
 from likewise.retrieval.pipeline import Pipeline
 from likewise.searching.geometry import Geometry
 from likewise.searching.maxsim import TokenCodec
-from likewise.searching.table import SearchError, Table
+from likewise.searching.table import SearchError, Table, WordScores
 from likewise.searching.word_sample import READ, SCANNED, WordSample, moments
 
+_SLOPE = 0.2
+"""How much of a document's length its sum is divided by: the slope of Singhal, Buckley and Mitra (1996)."""
 _AS_LONG = 1.0
 """The length of a query, in mean lengths of the passages, from which tokens are not compared."""
 
@@ -122,10 +124,14 @@ class Lookup:
     @cached_property
     def of_words(self) -> tuple[float, float]:
         """Mean and deviation of the BM25 scores of all passages."""
-        others = np.zeros(1)
+        return moments(self.scores, self.others[1], len(self.geometry.rows))
+
+    @cached_property
+    def others(self) -> WordScores:
+        """Positions (O,) and BM25 scores (O,) of a sample of the passages below the best; none if those score 0."""
         if self._sample and self._of_sample and len(self.holding) == self._read:
-            others = self._sample.others(self._of_sample(), self.holding, self.scores)
-        return moments(self.scores, others, len(self.geometry.rows))
+            return self._sample.others(self._of_sample(), self.holding, self.scores)
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
@@ -292,7 +298,10 @@ class Documents(Part):
     """A share of the score of the whole document that a passage is of, if it has other passages.
 
     The score is that of the document's mean vector and of the sum of its passages' BM25 scores, each standardised over
-    all documents: long documents are about a query in several passages, none of which may say all of it.
+    all documents: long documents are about a query in several passages, none of which may say all of it. The sum is
+    divided by a pivoted length, or a document of many passages would be above all others in every query. Of a large
+    index, the BM25 scores of the best passages and of the candidates are known; any other passage counts as much as the
+    mean of a sample.
     """
 
     name = "documents"
@@ -308,21 +317,34 @@ class Documents(Part):
         own = self.lookup.raw(candidates.positions)[0]
         cosines, mean, deviation = self.geometry.document_cosines(query.vector, numbers, own)
         by_vectors = (cosines - mean) / (deviation if deviation > EQUAL else 1.0)
-        holding, sums, mean, deviation = self._words
+        holding, sums, other, mean, deviation = self._words
         place = np.searchsorted(holding, numbers).clip(max=len(holding) - 1)
-        of_words = np.where(holding[place] == numbers, sums[place], 0.0)
+        of_words = np.where(holding[place] == numbers, sums[place], self.geometry.document_sizes[numbers] * other)
+        is_counted = np.isin(candidates.positions, self.lookup.holding)
+        of_words += np.where(is_counted, 0.0, self.lookup.raw(candidates.positions)[1] - other)
+        of_words /= self._pivoted(self.geometry.document_sizes[numbers])
         by_words = (of_words - mean) / deviation
         return self.weight * (self.pipeline.vectors * by_vectors + self.pipeline.words * by_words)
 
+    def _pivoted(self, sizes: np.ndarray) -> np.ndarray:
+        """Return what the sums of documents of some sizes (S,) are divided by: 1 for the mean size."""
+        return 1 - _SLOPE + _SLOPE * sizes / self.geometry.document_sizes.mean()
+
     @cached_property
-    def _words(self) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Documents with words of the query, the sums of their BM25 scores, and the moments of these."""
+    def _words(self) -> tuple[np.ndarray, np.ndarray, float, float, float]:
+        """The documents of the best passages, the sums of their BM25 scores, that of any other passage, and moments."""
         document, sizes = self.geometry.document, self.geometry.document_sizes
-        holding, place = np.unique(document[self.lookup.holding], return_inverse=True)
-        sums = np.bincount(place, self.lookup.scores, len(holding))
-        mean, deviation = moments(sums, np.zeros(1), len(sizes))
+        positions, scores = self.lookup.others
+        other = float(scores.mean()) if len(scores) else 0.0
+        holding, place, counts = np.unique(document[self.lookup.holding], return_inverse=True, return_counts=True)
+        sums = np.bincount(place, self.lookup.scores, len(holding)) + (sizes[holding] - counts) * other
+        # Of the other documents, those with many passages are as much likelier to be in the sample.
+        apart = ~np.isin(document[positions], holding)
+        size = sizes[document[positions[apart]]]
+        spread_sums = (scores[apart] + (size - 1) * other) / self._pivoted(size)
+        mean, deviation = moments(sums / self._pivoted(sizes[holding]), spread_sums, len(sizes), 1 / size)
         holding, sums = np.append(holding, len(sizes)), np.append(sums, 0.0)  # so that there is one
-        return holding, sums, mean, deviation
+        return holding, sums, other, mean, deviation
 
 
 PARTS: tuple[type[Part], ...] = (Vectors, Words, TokenFit, Neighbours, Documents)

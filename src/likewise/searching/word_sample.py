@@ -27,21 +27,23 @@ SIZE = 1000
 _NAME = "sample"
 
 
-def moments(best: np.ndarray, others: np.ndarray, total: int) -> tuple[float, float]:
-    """Estimate the mean and the deviation of all passages' scores; the deviation is 1 where all are equal.
+def moments(best: np.ndarray, others: np.ndarray, total: int, weights: np.ndarray | None = None) -> tuple[float, float]:
+    """Estimate the mean and the deviation of all scores, of passages or documents; it is 1 where all are equal.
 
     Args:
-        best: (S,) the scores of the best passages.
-        others: (O,) those of a sample of the other passages.
-        total: how many passages there are.
+        best: (S,) the scores of the best.
+        others: (O,) those of a sample of the others; none: they are 0.
+        total: how many there are.
+        weights: (O,) of the sample, if some of the others are more likely to be in it; None: all are as likely.
 
     >>> moments(np.array([4.0, 2.0]), np.array([0.0, 1.0]), 6)  # as of 4, 2, and four passages like these two
     (1.3333333333333333, 1.3743685418725535)
     """
-    rest = (total - len(best)) / max(1, len(others))
+    each = np.ones(len(others)) if weights is None else weights
+    each = each * (total - len(best)) / max(1e-9, each.sum())
     count = max(1, total)
-    mean = (best.sum() + rest * others.sum()) / count
-    deviation = np.sqrt(max(0.0, ((best**2).sum() + rest * (others**2).sum()) / count - mean**2))
+    mean = (best.sum() + (each * others).sum()) / count
+    deviation = np.sqrt(max(0.0, ((best**2).sum() + (each * others**2).sum()) / count - mean**2))
     return float(mean), float(deviation) or 1.0
 
 
@@ -94,8 +96,8 @@ class WordSample:
         """Begin to search the sample, and return what waits for the row ids and BM25 scores of those with the words."""
         return self.table.by_words_soon(text, len(self.positions))
 
-    def others(self, of_sample: WordScores, best: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Return the BM25 scores (O,) of the passages of the sample that are not among the best ones.
+    def others(self, of_sample: WordScores, best: np.ndarray, scores: np.ndarray) -> WordScores:
+        """Return the positions (O,) and BM25 scores (O,) of the passages of the sample that are not among the best.
 
         Args:
             of_sample: what `scores_soon` has found.
@@ -105,4 +107,5 @@ class WordSample:
         rows, values = of_sample
         all_values = np.zeros(len(self.positions))
         all_values[np.searchsorted(self.rows, rows)] = values
-        return np.minimum(all_values[~np.isin(self.positions, best)], scores[-1])
+        apart = ~np.isin(self.positions, best)
+        return self.positions[apart], np.minimum(all_values[apart], scores[-1])
