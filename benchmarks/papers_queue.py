@@ -215,7 +215,8 @@ def one_run(args: argparse.Namespace) -> None:
     )
     model = likewise.load(folder, precision="fp32")
     shared = {"arm": name, "seed": args.seed}
-    about = {"base": args.base if arm.start else "of the recipe", "start": arm.start, "recipe": arm.recipe, "options": options}
+    about = {"base": args.base if arm.start else "of the recipe", "start": arm.start}
+    about |= {"recipe": arm.recipe, "options": options}
     best = result.best or {"score": None, "step": result.steps}
     measured: list[dict[str, Any]] = [
         {
