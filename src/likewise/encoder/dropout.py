@@ -5,11 +5,12 @@ draw of 64 bits makes four. A probability is kept to 1/65,536. The draws come fr
 seed fixes them and a checkpoint restores them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
@@ -40,6 +41,31 @@ class FastDropout(TorchFunctionMode):
         if ours is None or first is None or first.device.type != "cpu":
             return function(*args, **kwargs)
         return ours(*args, **kwargs)
+
+
+@contextmanager
+def fast_dropout(model: nn.Module) -> Iterator[None]:
+    """Let a model's own forward passes draw their masks by `dropped` in a `with` block.
+
+    One that computes its layers again for the gradient stays as it is: the second pass is not in its `forward`.
+    """
+    if any(getattr(part, "gradient_checkpointing", False) for part in model.modules()):
+        yield
+        return
+    before, whole = vars(model).get("forward"), model.forward
+
+    def forward(*args: Any, **settings: Any) -> Any:
+        with FastDropout():
+            return whole(*args, **settings)
+
+    vars(model)["forward"] = forward
+    try:
+        yield
+    finally:
+        if before is None:
+            del vars(model)["forward"]
+        else:
+            vars(model)["forward"] = before
 
 
 def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

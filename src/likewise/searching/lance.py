@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from likewise.errors import LikewiseError, require_extra
 
-Result = TypeVar("Result")
+_Made = TypeVar("_Made")
 _CLIENT = "lance_namespace_urllib3_client"
 """Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
 
@@ -46,7 +46,7 @@ def lancedb_module() -> Any:
     return lancedb
 
 
-def begun(work: Coroutine[Any, Any, Result]) -> Future[Result]:
+def begun(work: Coroutine[Any, Any, _Made]) -> Future[_Made]:
     """Begin work of LanceDB in the loop in which it runs all of it.
 
     Its functions that are not asynchronous wait many times in a query, each time for the other thread.
@@ -56,7 +56,7 @@ def begun(work: Coroutine[Any, Any, Result]) -> Future[Result]:
     return asyncio.run_coroutine_threadsafe(work, LOOP.loop)
 
 
-def finished(work: Coroutine[Any, Any, Result]) -> Result:
+def finished(work: Coroutine[Any, Any, _Made]) -> _Made:
     """Wait for work of LanceDB, and return what comes of it."""
     future = begun(work)
     try:

@@ -32,7 +32,7 @@ from transformers import PreTrainedTokenizerBase, TrainerState
 
 from likewise import processor
 from likewise.encoder.attention import only_pooled_token
-from likewise.encoder.dropout import FastDropout
+from likewise.encoder.dropout import fast_dropout
 from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError
 from likewise.recipes.recipe import TrainingOptions, TrainingPrecision
@@ -438,7 +438,7 @@ class _Steps(BaseTrainer):
     def _passes_of(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None) -> Tensor:
         # torch's DataParallel would copy a layer with the replaced method of the first device's.
         pooled = nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model)
-        with FastDropout(), pooled, in_chunks(self.model, getattr(self.options, "chunk", 0)):
+        with fast_dropout(self.model), pooled, in_chunks(self.model, getattr(self.options, "chunk", 0)):
             if self._rho:
                 self._passes.append((dict(inputs), chance()))
             loss = super().training_step(model, inputs, num_items_in_batch)
