@@ -55,12 +55,13 @@ def list_folder(folder: Path, exclude: Sequence[str] = (), leave_out: Path | Non
         leave_out: a folder that is not looked into, such as the index itself.
     """
     walk = _Walk(folder, exclude, leave_out)
+    uninstalled_kinds = {suffix for suffix in document_suffixes() if lacks_extra(suffix)}
     others: Counter[str] = Counter()
     lacking: Counter[str] = Counter()
     for path in walk.files():
         if not _is_prose(path):
             others[format_suffix(path) or path.name] += 1
-        elif lacks_extra(path.suffix.lower()):
+        elif path.suffix.lower() in uninstalled_kinds:
             lacking[path.suffix.lower()] += 1
         else:
             walk.listing.files.append(path)

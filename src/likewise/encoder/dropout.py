@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from likewise.encoder.modules import forward_replaced
+
 _LEVELS = 1 << 16
 
 
@@ -52,20 +54,14 @@ def fast_dropout(model: nn.Module) -> Iterator[None]:
     if any(getattr(part, "gradient_checkpointing", False) for part in model.modules()):
         yield
         return
-    before, whole = vars(model).get("forward"), model.forward
+    whole = model.forward
 
     def forward(*args: Any, **settings: Any) -> Any:
         with FastDropout():
             return whole(*args, **settings)
 
-    vars(model)["forward"] = forward
-    try:
+    with forward_replaced(model, forward):
         yield
-    finally:
-        if before is None:
-            del vars(model)["forward"]
-        else:
-            vars(model)["forward"] = before
 
 
 def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

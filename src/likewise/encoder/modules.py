@@ -1,7 +1,7 @@
 """The base classes of likewise's modules, and operations on the modules of an encoder."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from typing import Any, Self, TypeVar
@@ -105,6 +105,23 @@ def modes_restored(model: nn.Module) -> Iterator[None]:
     finally:
         for module, mode in modes.items():
             module.training = mode
+
+
+@contextmanager
+def forward_replaced(model: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    """Let calls of a model go to another function in a `with` block, and give it its own `forward` back behind it.
+
+    That may be one of the instance, such as the `forward` under autocast that accelerate sets.
+    """
+    before = vars(model).get("forward")
+    vars(model)["forward"] = forward
+    try:
+        yield
+    finally:
+        if before is None:
+            del vars(model)["forward"]
+        else:
+            vars(model)["forward"] = before
 
 
 @contextmanager

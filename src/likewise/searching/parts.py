@@ -314,14 +314,14 @@ class Documents(Part):
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the weight times the scores of the documents."""
         numbers = np.asarray(self.geometry.document[candidates.positions])
-        own = self.lookup.raw(candidates.positions)[0]
+        own, bm25 = self.lookup.raw(candidates.positions)
         cosines, mean, deviation = self.geometry.document_cosines(query.vector, numbers, own)
         by_vectors = (cosines - mean) / (deviation if deviation > EQUAL else 1.0)
         holding, sums, other, mean, deviation = self._words
         place = np.searchsorted(holding, numbers).clip(max=len(holding) - 1)
         of_words = np.where(holding[place] == numbers, sums[place], self.geometry.document_sizes[numbers] * other)
         is_counted = np.isin(candidates.positions, self.lookup.holding)
-        of_words += np.where(is_counted, 0.0, self.lookup.raw(candidates.positions)[1] - other)
+        of_words += np.where(is_counted, 0.0, bm25 - other)
         of_words /= self._pivoted(self.geometry.document_sizes[numbers])
         by_words = (of_words - mean) / deviation
         return self.weight * (self.pipeline.vectors * by_vectors + self.pipeline.words * by_words)

@@ -47,7 +47,7 @@ _REFINED, _TIMES = 500, 5
 
 
 WordScores = tuple[np.ndarray, np.ndarray]
-"""The row ids (S,) of passages and their BM25 scores (S,)."""
+"""The row ids, or the positions, (S,) of passages, and their BM25 scores (S,)."""
 Encoded = tuple[np.ndarray, bytes]
 """The vector (D,) of a text, and its tokens as they are stored; b"" if they are not."""
 

@@ -28,13 +28,15 @@ _NAME = "sample"
 
 
 def moments(best: np.ndarray, others: np.ndarray, total: int, weights: np.ndarray | None = None) -> tuple[float, float]:
-    """Estimate the mean and the deviation of all scores, of passages or documents; it is 1 where all are equal.
+    """Estimate the mean and the deviation of the scores of all passages, or documents.
+
+    The deviation is 1 where all scores are equal.
 
     Args:
         best: (S,) the scores of the best.
         others: (O,) those of a sample of the others; none: they are 0.
         total: how many there are.
-        weights: (O,) of the sample, if some of the others are more likely to be in it; None: all are as likely.
+        weights: (O,) of the sample, where some of the others are more likely to be in it; None weighs all alike.
 
     >>> moments(np.array([4.0, 2.0]), np.array([0.0, 1.0]), 6)  # as of 4, 2, and four passages like these two
     (1.3333333333333333, 1.3743685418725535)

@@ -33,7 +33,7 @@ from transformers import PreTrainedTokenizerBase, TrainerState
 from likewise import processor
 from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.dropout import fast_dropout
-from likewise.encoder.modules import modes_restored
+from likewise.encoder.modules import forward_replaced, modes_restored
 from likewise.errors import LikewiseError
 from likewise.recipes.recipe import TrainingOptions, TrainingPrecision
 from likewise.runs import processes
@@ -70,7 +70,7 @@ def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
     if not rows:
         yield
         return
-    before, whole = vars(model).get("forward"), model.forward
+    whole = model.forward
 
     def forward(features: dict[str, Any], **settings: Any) -> dict[str, Any]:
         size = len(features["input_ids"])
@@ -92,14 +92,8 @@ def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
         ]
         return features | {"sentence_embedding": torch.cat(pieces)}
 
-    vars(model)["forward"] = forward
-    try:
+    with forward_replaced(model, forward):
         yield
-    finally:
-        if before is None:
-            del vars(model)["forward"]
-        else:
-            vars(model)["forward"] = before
 
 
 def _part(features: dict[str, Any], size: int, start: int, end: int) -> dict[str, Any]:
