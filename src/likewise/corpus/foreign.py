@@ -177,7 +177,7 @@ def document_suffixes() -> tuple[str, ...]:
 
 
 def lacks_extra(suffix: str) -> bool:
-    """Return whether a file of an ending can be read after the extra `files` is installed."""
+    """Return whether files with this ending need the extra `files`, which is not installed."""
     packages = ("markitdown", "pypdfium2", "openpyxl")
     converter = converters().get(suffix)
     return converter is not None and converter.is_own and not all(find_spec(name) for name in packages)

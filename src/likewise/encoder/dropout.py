@@ -28,7 +28,7 @@ def dropped(values: Tensor, probability: float) -> Tensor:
 
 
 class FastDropout(TorchFunctionMode):
-    """A `with` block in which torch's dropout and attention draw their masks by `dropped`, if they run on a processor.
+    """A `with` block in which torch's dropout and attention call `dropped` for tensors on a CPU.
 
     It holds for the thread that entered it, and for every model, since they all call these two functions of torch.
     """

@@ -25,7 +25,7 @@ class EncoderLoss(nn.Module, Generic[_Options]):
 
     `model` is the encoder, or what the trainer wraps it in; `encoder` is always the encoder itself. `gathered` gives
     the vectors of all processes, and `share` the factor of a mean over this process's rows, if several train one model.
-    What a loss counts itself is not kept over a stop; the trainer says where it is in `step` and `steps`.
+    A loss's own counters are lost when a training is stopped; `step` and `steps`, which the trainer sets, are not.
 
     Attributes:
         step: the number of updates that were made before this one, also after a stop.
@@ -79,14 +79,15 @@ class EncoderLoss(nn.Module, Generic[_Options]):
         """Return the loss of a batch.
 
         Raises:
-            LikewiseError: it is neither a tensor nor parts by name that are tensors.
+            LikewiseError: the equation returned neither a tensor nor a dictionary of tensors.
         """
         loss = self._loss(*sentence_features)
         for part in loss.values() if isinstance(loss, Mapping) else [loss]:
             if not isinstance(part, Tensor):
                 named = getattr(self._equation, "__name__", type(self).__name__)
                 raise LikewiseError(
-                    f"the loss {named} returned {type(part).__name__}: return a tensor of one number, or some by name"
+                    f"the loss {named} returned {type(part).__name__}: "
+                    "return a tensor with one number, or a dictionary of such tensors"
                 )
         return loss
 

@@ -335,8 +335,8 @@ SNCSE: Recipe = Recipe(
         "paper-roberta-large": PAPER_LARGE.updated(weight=5e-4),
     },
     preset_notes={
-        "cpu": "For two cores, from a finished encoder: its mask is distilled if need be, then 120 updates; about six "
-        "minutes with bf16.",
+        "cpu": "For two cores, from a finished encoder: its mask is distilled if needed and then trained for 120 "
+        "updates; about six minutes with bf16.",
         "negation": "This library's, to see 'not': cpu with pairs of antonyms, a heavier margin loss and a tie to the "
         "base; 80 updates at rate 2e-4.",
         "language-model": "This library's, for a raw language model: the whole corpus at rate 1e-4, through a head.",

@@ -66,7 +66,7 @@ class Changed(NamedTuple):
     unread: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return what is told of all that was left out, or read in another way than it stands: the first lines."""
+        """Return the lines for the user: the first on what was left out or read differently, and how many more."""
         reasons = [*self.unread, *(reason for reason in self.skipped if reason not in self.unread)]
         others = [f"skipped: {counted(len(reasons) - _TOLD, 'more line')} of this kind"] if len(reasons) > _TOLD else []
         told = [(": read as " in reason or ", and read as " in reason, reason) for reason in reasons[:_TOLD]]

@@ -102,7 +102,7 @@ class Engine(ABC):
         return True
 
     def filled_to(self, texts: int, longest: int) -> int:
-        """Return the tokens to which a batch of some texts is filled up, of which the longest has `longest`."""
+        """Return the number of tokens to which a batch of `texts` texts is padded; the longest text has `longest`."""
         return max(self.at_least, longest)
 
     @abstractmethod

@@ -34,8 +34,8 @@ FILE = "model.xml"
 _ONE_CORE = 64
 """Cells of a batch up to which one core is as fast as several, which wait for each other in every layer."""
 _FIXED = (16, 32, 64)
-"""Lengths in tokens to which a single text is filled up: a graph of a fixed shape needs no preparation in each call,
-which takes longer than the tokens that are added."""
+"""Lengths in tokens to which a single text is padded. A graph with a fixed shape needs no preparation in each call,
+and that preparation takes longer than the padding."""
 
 
 def _openvino() -> ModuleType:
@@ -130,7 +130,7 @@ class OpenVINOEngine(Engine):
         return call
 
     def filled_to(self, texts: int, longest: int) -> int:
-        """Return the tokens that a batch is filled up to: a single text to a length with a graph of its own."""
+        """Return the number of tokens to which a batch is padded; a single text gets a length with its own graph."""
         longest = super().filled_to(texts, longest)
         fixed = next((length for length in _FIXED if length >= longest), 0) if texts == 1 else 0
         return fixed if fixed and self._of_length(fixed) else longest
