@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import adjusted_rand_score
 
 import likewise
@@ -83,9 +84,11 @@ def test_topics_are_written_read_and_the_same_each_time(sentences, saved_model, 
 
 
 def test_a_number_of_topics_can_be_asked_for(sentences, saved_model):
+    threads = torch.get_num_threads()
     found = likewise.topics(sentences, model=saved_model, number=7, quiet=True)
     assert len(found.topics) == 7
     assert found.path is None
+    assert torch.get_num_threads() == threads  # UMAP would leave as many as there are cores
 
 
 @pytest.mark.parametrize(

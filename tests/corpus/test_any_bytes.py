@@ -52,7 +52,9 @@ def test_every_line_of_a_text_is_kept_or_counted(raw, encoding, tmp_path):
     found, report = read(path, encoding=encoding, split="line")
     assert report.read == report.kept + sum(report.dropped.values())
     assert report.kept == len(found)
-    assert all(3 <= len(sentence.split()) <= 100 for sentence in found)
+    assert all(len(sentence.split()) <= 100 for sentence in found)
+    # Letters of Thai and of the scripts above it count as words without blanks between them.
+    assert all(len(sentence.split()) >= 3 for sentence in found if max(sentence) < "\u0e00")
     for sentence in found:
         sentence.encode()  # no lone surrogate
 

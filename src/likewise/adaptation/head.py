@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from likewise import processor
 from likewise.encoder.location import LoadError
 from likewise.encoder.modules import with_modules
 from likewise.encoder.word_part import WordPart
+from likewise.inference.cores import torch_threads
 from likewise.inference.model_tokens import UnfitModel, tokens_of
 from likewise.inference.vectors import Precision, encode
 from likewise.losses.functional import cosine_matrix, false_negatives, filtered_contrast, similarities_keep
@@ -192,7 +192,8 @@ def train_head(
 
     schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, share) for optimizer in optimizers]
     batches, chance = _batches(head, texts, pairs, options, seed), np.random.default_rng([seed, 6])
-    with one_thread(), orderly_stop(progress) as stop, progress.bar("training the head", options.steps) as bar:
+    # Matrices this small lose more by waiting for other cores than they gain.
+    with torch_threads(1), orderly_stop(progress) as stop, progress.bar("training the head", options.steps) as bar:
         for _ in range(options.steps):
             stop.check()
             rows = pairs[next(batches)]
@@ -222,17 +223,6 @@ def _lost_negation(head: Head, texts: FrozenTexts, rows: np.ndarray) -> Tensor:
     sentences, negations = texts.batch(rows[:, 0]), texts.batch(rows[:, 1])
     cosines = F.cosine_similarity(head(*sentences), head(*negations))
     return F.relu(cosines - F.cosine_similarity(sentences[0], negations[0])).mean()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run torch on one core in a `with` block: matrices this small lose more by waiting than they gain."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _batches(

@@ -19,6 +19,7 @@ from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, given_texts
 from likewise.corpus.languages import language_of
 from likewise.errors import counted, require_extra
+from likewise.inference.cores import torch_threads
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job
@@ -201,7 +202,7 @@ def topics(
     least = max(10, number or 0)
     kept = keep_texts(source, model=model, engine=engine, precision=precision, progress=progress, at_least=least)
     settings = {"number": number, "smallest": smallest, "language": language, "seed": seed}
-    with orderly_stop(progress) as stop:
+    with torch_threads(), orderly_stop(progress) as stop:  # UMAP's Numba sets those of the process
         if out is None:
             return _sorted(kept, settings, stop)
         plan = Plan("topics", settings, inputs={"text or model": kept.of_all})
