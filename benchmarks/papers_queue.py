@@ -21,17 +21,24 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.corpus.downloads import data_folder
+from likewise.recipes import Recipe
+from likewise.recipes.gclsr import GCLSR
 from likewise.runs.whole_files import write_text
 from rows import ResultFile, difference
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from likewise.losses import EncoderLoss
 
 MEASURES = ("outside_margins", "triplets_out_of_order")
 
@@ -41,10 +48,11 @@ class Arm:
     """A row of a table: a recipe, its options, and what it starts from.
 
     Args:
-        start: 'base' for --base, 'mask' for its distilled mask, 'raw' for the start of raw_start.py.
+        start: 'base' for --base, 'mask' for its distilled mask, 'raw' for the start of raw_start.py, 'nli' for that
+            start after a training on SNLI's dev part, as SBERT is one of BERT.
     """
 
-    recipe: str
+    recipe: str | Recipe
     options: dict[str, Any] = field(default_factory=dict)
     start: str = "base"
     seeds: tuple[int, ...] = (1, 2, 3)
@@ -95,6 +103,19 @@ def _whole(start: str) -> dict[str, Arm]:
     }
 
 
+def _after_nli(**more: Any) -> dict[str, Any]:
+    return {**ARCCSE, "max_steps": 120, "eval_steps": 30, **more}
+
+
+def with_negatives(loss: EncoderLoss[Any], *columns: dict[str, Any]) -> Tensor:
+    """Return InfoNCE of the projections of two views, with the batch's other sentences as negatives."""
+    from likewise.losses import functional
+
+    first, second = (loss.model(dict(columns[place]))["projection"] for place in (0, -1))
+    return functional.nt_xent(first, second)
+
+
+WITH_NEGATIVES = replace(GCLSR, name="gclsr-with-negatives", loss=lambda: with_negatives)
 VIEWS: dict[str, dict[str, Any]] = {name: {"augmentation": name} for name in ("partial", "authors", "full")}
 # Synonyms want nltk's WordNet, which no registry has.
 VIEWS["edits"] = {"augmentation": "edits", "edits": "no-synonyms"}
@@ -139,6 +160,22 @@ TABLES: dict[str, dict[str, Arm]] = {
         for view, options in VIEWS.items()
         for rate in (1, 20, 100)
     },
+    "gclsr-negatives": {
+        f"{view}, rate x{rate}": Arm(
+            WITH_NEGATIVES,
+            {"learning_rate": 0.03 * rate, "max_steps": 100, "eval_steps": 25, **VIEWS[view]},
+            "",
+            (1,),
+        )
+        for view in ("partial", "edits")
+        for rate in (1, 20, 100)
+    },
+    # SBERT's block of ArcCSE's table 1.
+    "after-nli": {
+        "SimCSE": Arm("simcse", _after_nli(), "nli"),
+        "ArcCSE": Arm("arccse", _after_nli(), "nli"),
+        "ArcCSE without triplets": Arm("arccse", _after_nli(triplet_weight=0.0), "nli"),
+    },
 }
 
 
@@ -181,6 +218,13 @@ def start_of(arm: Arm, args: argparse.Namespace) -> str | None:
                 f"{args.raw}: make the raw start first: python benchmarks/raw_start.py --out {args.raw.parent}"
             )
         return str(args.raw)
+    if arm.start == "nli":
+        folder = args.out / "nli"
+        if not folder.exists():
+            snli = args.data / "SNLI/labels.dev"
+            start = start_of(replace(arm, start="raw"), args)
+            likewise.finetune("nli", snli, base=str(start), out=folder, seed=1, data=args.data)
+        return str(folder)
     if arm.start == "mask":
         folder = args.out / "mask"
         if folder.exists():  # as another run left it
@@ -216,7 +260,7 @@ def one_run(args: argparse.Namespace) -> None:
     model = likewise.load(folder, precision="fp32")
     shared = {"arm": name, "seed": args.seed}
     about = {"base": args.base if arm.start else "of the recipe", "start": arm.start}
-    about |= {"recipe": arm.recipe, "options": options}
+    about |= {"recipe": arm.recipe if isinstance(arm.recipe, str) else arm.recipe.name, "options": options}
     best = result.best or {"score": None, "step": result.steps}
     measured: list[dict[str, Any]] = [
         {

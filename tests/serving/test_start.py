@@ -1,3 +1,4 @@
+import logging
 import os
 import re
 import signal
@@ -43,8 +44,12 @@ def test_a_service_that_is_stopped_finishes_what_it_took(saved_model, tmp_path, 
     before = signal.getsignal(signal.SIGTERM)
     user = threading.Thread(target=use_and_stop)
     user.start()
+    log = logging.FileHandler(tmp_path / "own.log", "w")  # of the program that serves
     likewise.serve(f"tiny={saved_model}", port=port, engine="torch", api_key_file=tmp_path / "keys")
     user.join()
+    log.emit(logging.makeLogRecord({"msg": "served"}))
+    log.close()
+    assert (tmp_path / "own.log").read_text() == "served\n"
     assert answers[0].status_code == 200
     assert len(answers[0].json()["data"]) == 1000
     assert signal.getsignal(signal.SIGTERM) is before

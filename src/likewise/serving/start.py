@@ -98,6 +98,7 @@ def server_of(app: Any, limits: ServeOptions, log_level: str = "warning") -> Any
     seconds = int(limits.timeout) + 5
     connection: Any = partial(Connection, limits, Counter[str]())
     settings: dict[str, Any] = {"http": connection, "ws": "none", "timeout_graceful_shutdown": seconds}
+    settings["log_config"] = None  # uvicorn's own would close the log files of the program that calls this
     return uvicorn.Server(uvicorn.Config(app, log_level=log_level, access_log=False, **settings))
 
 
