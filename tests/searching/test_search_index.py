@@ -37,9 +37,13 @@ def test_words_find_what_holds_them_also_by_their_stem_and_in_the_heading(reader
     assert reader.search("zebra", mode="words") == []
 
 
-def test_a_search_with_an_export_does_without_torch(saved_model, reader, sentences):
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
-    likewise.load(saved_model, engine="onnx").encode(sentences[:40])
+@pytest.mark.parametrize(("engine", "package"), [("onnx", "onnxruntime"), ("openvino", "openvino")])
+def test_a_search_with_an_export_does_without_torch(
+    engine, package, saved_model, reader, sentences, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'likewise[{engine}]'")
+    likewise.load(saved_model, engine=engine, precision="fp32").encode(sentences[:40])
     query = "the old dog near the river"
     code = f"""
 import json, sys

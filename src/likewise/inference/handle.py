@@ -19,6 +19,7 @@ from likewise.corpus.bundled import resolve_model
 from likewise.encoder.location import check_loadable
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.onnx_engine import OnnxEngine
+from likewise.inference.engines.openvino_engine import OpenVINOEngine
 from likewise.inference.engines.store import Store
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.tokens import FEW, Role, TextSide, Tokens
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
-BY_EXPORT = "onnx fp32"
-"""The engine of a model that is not loaded, in words."""
+EXPORTS: tuple[EngineName, ...] = ("onnx", "openvino")
+"""The engines that run a model without loading it, first the one that opens faster."""
+_KINDS: Mapping[EngineName, type[OnnxEngine | OpenVINOEngine]] = {"onnx": OnnxEngine, "openvino": OpenVINOEngine}
 _FACTS = "facts.json"
 _FORMAT = 2
 """The format of the facts: those of another one are determined anew."""
@@ -111,7 +113,8 @@ class ModelHandle:
         # What 'auto' takes for these vectors wherever there is an export (see `candidates`).
         float32 = precision in ("fp32", "close")
         self._path = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
-        self._by_export = bool(self._path) and engine in ("auto", "onnx") and float32
+        allowed = EXPORTS if engine == "auto" else tuple(name for name in EXPORTS if name == engine)
+        self._by_export = allowed if self._path and float32 else ()
         self._bf16 = precision == "close" and processor.has_bf16()
 
     @cached_property
@@ -167,7 +170,8 @@ class ModelHandle:
             before: the engine of the run that is resumed.
         """
         # For few texts it does not pay to load the model for bfloat16, where that was left open.
-        if by_export and (before == BY_EXPORT or (not before and (total < FEW or not self._bf16))):
+        by_this = before in {f"{name} fp32" for name in self._by_export}
+        if by_export and (by_this or (not before and (total < FEW or not self._bf16))):
             with suppress(LookupError):
                 encoder = self.export(role)
                 if encoder.gives_tokens or not tokens:
@@ -194,7 +198,7 @@ class ModelHandle:
         if role not in self._exports:  # to open it takes half a second
             facts = self.facts
             self._exports[role] = export_encoder(
-                facts.fingerprint, facts.tokenizer, facts.truncate_dim, facts.prompt(role)
+                facts.fingerprint, facts.tokenizer, facts.truncate_dim, facts.prompt(role), self._by_export
             )
         return self._exports[role]
 
@@ -248,27 +252,35 @@ def _reopened(
     return handle.opened(role, texts, total, by_export=False, normalize=normalize, batch_size=batch_size)
 
 
-def export_encoder(fingerprint: str, tokenizer: str | None, truncate_dim: int | None, prompt: str = "") -> TextEncoder:
-    """Return what encodes texts by ONNX Runtime, from a checked export in the cache.
+def export_encoder(
+    fingerprint: str,
+    tokenizer: str | None,
+    truncate_dim: int | None,
+    prompt: str = "",
+    engines: Sequence[EngineName] = EXPORTS,
+) -> TextEncoder:
+    """Return what encodes texts by a checked float32 export in the cache.
 
     Args:
         fingerprint: of the model.
         tokenizer: a hash of the model's tokenizer (`Tokens.hash`).
         truncate_dim: the length that vectors are cut to; None keeps them whole.
         prompt: the text before each text.
+        engines: those that may run it; the first that there is an export for does.
 
     Raises:
-        LookupError: there is none with this tokenizer, its vectors are not known to be torch's, or ONNX Runtime is not
-            installed.
+        LookupError: there is no export with this tokenizer, its vectors are not known to be torch's, or its engine is
+            not installed.
     """
     store = Store(fingerprint)
-    kept = store.tokenizer(tokenizer) if tokenizer and store.is_same("onnx") else None
-    folder = store.folder(("onnx", "fp32"))
-    if kept is None or folder is None:
+    kept = store.tokenizer(tokenizer) if tokenizer else None
+    name = next((engine for engine in engines if store.is_same(engine)), None)
+    folder = store.folder((name, "fp32")) if name else None
+    if kept is None or name is None or folder is None:
         raise LookupError(fingerprint)
     path, known = kept
     try:
-        engine = OnnxEngine(folder, "fp32", known["at_least"])
+        engine = _KINDS[name](folder, "fp32", known["at_least"])
         engine.few_on_all_cores = False  # it would be opened a second time, which takes longer than a query
         engine.open(2)  # on one core
     except ImportError as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -398,6 +399,10 @@ class Policy:
             self._open[pair] = MAKERS[pair[0]].ENGINE(self._made(pair, sample, tell), pair[1], at_least)
             if pair[1] == "fp32":
                 self.store.put_tokenizer(sample.tokens, at_least)
+            elif pair[1] == "bf16" and self.store.verdict((pair[0], "fp32")) is None:
+                # The same graph in float32 encodes a query in a new process, without torch (see `export_encoder`).
+                with suppress(CannotExport):
+                    self.check((pair[0], "fp32"), sample)
         return self._open[pair]
 
     def _made(

@@ -28,15 +28,16 @@ def text_of(words):
     return " ".join((WORDS.split() * 10)[:words])
 
 
-@pytest.mark.parametrize("words", [1, 13, 14, 15, 16, 30, 31, 62, 63, 70])
-def test_vectors_of_any_length_are_the_models(engine, model, words):
-    encoder, text = TextEncoder(tokens_of(model), engine), text_of(words)
-    with torch.inference_mode():
-        features = model(dict(model.preprocess([text])))
-    np.testing.assert_allclose(encoder.rows([text])[0], features["sentence_embedding"][0], atol=1e-5)
-    _, (tokens,) = encoder.with_tokens(encoder.items([text]), np.copy)
-    assert len(tokens) == len(encoder.items([text])[0])
-    np.testing.assert_allclose(tokens, features["token_embeddings"][0], atol=1e-5)
+def test_vectors_of_any_length_are_the_models(engine, model):
+    encoder = TextEncoder(tokens_of(model), engine)
+    for words in (1, 13, 14, 15, 16, 30, 31, 62, 63, 70):
+        text = text_of(words)
+        with torch.inference_mode():
+            features = model(dict(model.preprocess([text])))
+        np.testing.assert_allclose(encoder.rows([text])[0], features["sentence_embedding"][0], atol=1e-5)
+        _, (tokens,) = encoder.with_tokens(encoder.items([text]), np.copy)
+        assert len(tokens) == len(encoder.items([text])[0])
+        np.testing.assert_allclose(tokens, features["token_embeddings"][0], atol=1e-5)
 
 
 def test_single_texts_alone_are_filled_up(engine):

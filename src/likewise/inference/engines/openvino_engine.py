@@ -1,4 +1,4 @@
-"""OpenVINO: export with `convert_model`, int8 by nncf, and running.
+"""OpenVINO: export with `convert_model`, int8 by nncf, and running. Nothing here imports torch but the export.
 
 Not through optimum-intel, which sentence-transformers' own OpenVINO backend uses: its release 2.2 wants transformers
 below 5.6, and its graph ends before the pooling.
@@ -18,19 +18,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
 
 from likewise import processor
-from likewise.encoder.attention import keys_first
 from likewise.errors import require_extra
+from likewise.inference.cores import cores
 from likewise.inference.engines.engine import INPUTS, TOKENS, Call, Engine, EnginePrecision
-from likewise.inference.engines.graph import example, tracing
 
 if TYPE_CHECKING:
     import openvino
+    from sentence_transformers import SentenceTransformer
 
-FILE = "model.xml"
+    from likewise.inference.engines.graph import PooledGraph
+
+FILE, WHOLE = "model.xml", "with-tokens.xml"
 _ONE_CORE = 64
 """Cells of a batch up to which one core is as fast as several, which wait for each other in every layer."""
 _FIXED = (16, 32, 64)
@@ -60,17 +60,29 @@ def _core() -> openvino.Core:
 def export(model: SentenceTransformer, folder: Path) -> None:
     """Write the pooled graph in float32 as model.xml and model.bin.
 
+    If that leaves tokens out, because the model pools a single one, a whole graph is written beside it.
+
     Raises:
         CannotExport: OpenVINO does not take the model.
         MissingExtraError: openvino is not installed.
     """
     openvino = _openvino()
-    with tracing(model) as graph, keys_first(model):
+    from likewise.encoder.attention import keys_first
+    from likewise.inference.engines.graph import example, token_dimension, tracing
+
+    def write(graph: PooledGraph, path: Path) -> None:
         shapes = [(name, [-1, -1], openvino.Type.i64) for name in INPUTS]
         inputs = dict(zip(INPUTS, example(model), strict=True))
         converted = openvino.convert_model(graph, example_input=inputs, input=shapes)
         # No fp16 weights: the vectors are to be the same.
-        openvino.save_model(converted, folder / FILE, compress_to_fp16=False)
+        openvino.save_model(converted, path, compress_to_fp16=False)
+
+    with tracing(model) as graph, keys_first(model):
+        write(graph, folder / FILE)
+        whole = graph.tokens
+    if not whole and token_dimension(model):
+        with tracing(model, tokens=True) as graph, keys_first(model):
+            write(graph, folder / WHOLE)
 
 
 def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
@@ -105,21 +117,26 @@ class OpenVINOEngine(Engine):
     def __init__(self, folder: Path, precision: EnginePrecision, at_least: int) -> None:
         self.precision = precision
         self.at_least = at_least
-        self._models: dict[int, openvino.Model | None] = {0: _core().read_model(folder / FILE)}  # 0: of any length
-        self._compiled: dict[tuple[int, int, int, int], openvino.CompiledModel] = {}
+        self._folder = folder
+        any_length = _core().read_model(folder / FILE)
+        self._models: dict[tuple[str, int], openvino.Model | None] = {(FILE, 0): any_length}  # 0: of any length
+        self._compiled: dict[tuple[str, int, int, int, int], openvino.CompiledModel] = {}
         self._own = threading.local()  # a request serves one thread at a time
         self._compiles = threading.Lock()
 
     def open(self, workers: int, tokens: bool = False) -> Call:
         """Return the function that runs one batch, as `Engine.open`."""
-        if tokens and len(self._any_length.outputs) == 1:
+        if tokens and not self.gives_tokens:
             raise LookupError(TOKENS)
-        threads = max(torch.get_num_threads(), workers)
+        threads = max(cores(), workers)
+        file = WHOLE if tokens and (self._folder / WHOLE).exists() else FILE
 
         def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
             one_core = workers > 1 or ids.size <= _ONE_CORE
-            length = ids.shape[1] if len(ids) == 1 and self._models.get(ids.shape[1]) else 0
-            request = self._request(threads if one_core else 1, threads, length)
+            length = ids.shape[1] if len(ids) == 1 and ids.shape[1] in _FIXED else 0
+            if self._of_length(file, length) is None:
+                length = 0
+            request = self._request(file, threads if one_core else 1, threads, length)
             # Given to `infer`, inputs and outputs pass through Python's dictionaries: a tenth of a sentence's time.
             for place, part in enumerate((ids, mask)):
                 request.set_input_tensor(place, _openvino().Tensor(part, shared_memory=True))
@@ -129,32 +146,37 @@ class OpenVINOEngine(Engine):
 
         return call
 
+    @property
+    def gives_tokens(self) -> bool:
+        """True if one of the graphs gives the vectors of tokens."""
+        graph = self._of_length(FILE, 0)
+        return (self._folder / WHOLE).exists() or (graph is not None and len(graph.outputs) > 1)
+
     def filled_to(self, texts: int, longest: int) -> int:
         """Return the number of tokens to which a batch is padded; a single text gets a length with its own graph."""
         longest = super().filled_to(texts, longest)
         fixed = next((length for length in _FIXED if length >= longest), 0) if texts == 1 else 0
-        return fixed if fixed and self._of_length(fixed) else longest
+        return fixed if fixed and self._of_length(FILE, fixed) else longest
 
-    @property
-    def _any_length(self) -> openvino.Model:
-        model = self._models[0]
-        assert model is not None
-        return model
+    def _of_length(self, file: str, length: int) -> openvino.Model | None:
+        """Return the model of one text of a length, 0 for any batch; None if the length is more than it can read."""
+        if (file, length) not in self._models:
+            model = None
+            if length == 0:
+                model = _core().read_model(self._folder / file)
+            elif (any_length := self._of_length(file, 0)) is not None:
+                model = any_length.clone()
+                try:
+                    model.reshape({port.any_name: [1, length] for port in model.inputs})
+                except RuntimeError:
+                    model = None
+            self._models[file, length] = model
+        return self._models[file, length]
 
-    def _of_length(self, length: int) -> openvino.Model | None:
-        """Return the model of one text of a length; None if the length is more than it can read."""
-        if length not in self._models:
-            model = self._any_length.clone()
-            try:
-                model.reshape({port.any_name: [1, length] for port in model.inputs})
-            except RuntimeError:
-                model = None
-            self._models[length] = model
-        return self._models[length]
-
-    def _request(self, streams: int, threads: int, length: int = 0) -> openvino.InferRequest:
+    def _request(self, file: str, streams: int, threads: int, length: int) -> openvino.InferRequest:
         """Return this thread's request to the model compiled for a number of batches at a time and of threads."""
-        key = (os.getpid(), streams, threads, length)  # the threads of another process did not come with a fork
+        # The process is in the key, as the threads of another one did not come with a fork.
+        key = (file, os.getpid(), streams, threads, length)
         requests = self._own.__dict__.setdefault("requests", {})
         if key not in requests:
             settings = {
@@ -167,7 +189,7 @@ class OpenVINOEngine(Engine):
             }
             with self._compiles:
                 if key not in self._compiled:
-                    self._compiled[key] = _core().compile_model(self._models[length], "CPU", settings)
+                    self._compiled[key] = _core().compile_model(self._of_length(file, length), "CPU", settings)
             requests[key] = self._compiled[key].create_infer_request()
         return requests[key]
 
