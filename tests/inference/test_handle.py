@@ -78,9 +78,11 @@ def test_similarity_does_without_torch(model):
     )
 
 
-def test_indexing_again_does_without_torch(model, notes, tmp_path):
-    out = tmp_path / "notes.index"
-    command("index", notes, "--model", model, "--out", out)
+def test_indexing_again_does_without_torch(saved_model, notes, tmp_path, monkeypatch):
+    monkeypatch.delenv("LIKEWISE_EXPORTS")
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    out, model = tmp_path / "notes.index", shutil.copytree(saved_model, tmp_path / "model")
+    assert command("index", notes, "--model", model, "--out", out)[1]  # and leaves an export
     (notes / "more.txt").write_text("the old king sees a red house by the river\n")
     found, torch = command("index", notes, "--model", model, "--out", out)
     assert not torch

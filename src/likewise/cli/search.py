@@ -11,7 +11,15 @@ import typer
 import likewise
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
-from likewise.cli.shared_options import WHOLE_TEXTS, Precisions, end_partial, flag, with_corpus, with_options
+from likewise.cli.shared_options import (
+    WHOLE_TEXTS,
+    Precisions,
+    end_partial,
+    flag,
+    keep_export,
+    with_corpus,
+    with_options,
+)
 from likewise.errors import counted, printable
 from likewise.serving.serve_options import ServeOptions
 
@@ -40,6 +48,8 @@ def index(arguments: dict[str, Any]) -> None:
     indexed = likewise.index(**arguments)
     if not arguments["quiet"]:
         _show_indexed(indexed)
+    if arguments["model"]:
+        keep_export(arguments["model"], arguments["quiet"])
     end_partial(bool(indexed.unread))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, get_args
@@ -82,6 +83,17 @@ def end_partial(is_partial: bool) -> None:
     """End with the exit code `PARTIAL` if something could not be read."""
     if is_partial:
         raise typer.Exit(PARTIAL)
+
+
+def keep_export(model: str, quiet: bool) -> None:
+    """Export a model that a command has made or loaded, so that the next command need not load it."""
+    if "torch" not in sys.modules:  # there is an export, which did the work
+        return
+    from likewise.inference import model_export
+    from likewise.inference.tokens import SENTENCES
+    from likewise.runs.progress import Progress
+
+    model_export.keep_export(model, SENTENCES, Progress(quiet))
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

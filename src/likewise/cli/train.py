@@ -11,10 +11,9 @@ from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandSections, CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
-from likewise.cli.shared_options import BASE, CORPUS, with_config, with_corpus, with_options
+from likewise.cli.shared_options import BASE, CORPUS, keep_export, with_config, with_corpus, with_options
 from likewise.runs.options import OptionError, read_toml
 from likewise.runs.plugins import COMPARED, not_installed
-from likewise.runs.progress import Progress
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -36,15 +35,7 @@ def adapt(arguments: dict[str, Any]) -> None:
     result = likewise.adapt(**arguments)
     if not arguments["quiet"]:
         show_adapted(result)
-    _keep_export(arguments["out"], arguments["quiet"])
-
-
-def _keep_export(folder: str, quiet: bool) -> None:
-    """Export the model that a command has made to the engine that is fastest here, as `likewise.load` expects it."""
-    from likewise.inference.model_export import keep_export
-    from likewise.inference.tokens import SENTENCES
-
-    keep_export(folder, SENTENCES, Progress(quiet))
+    keep_export(arguments["out"], arguments["quiet"])
 
 
 class _RegisteredGroup(LazyGroup):
@@ -129,7 +120,7 @@ def _train_by(name: str) -> Any:
         from likewise.runs import processes
 
         if processes.is_first():
-            _keep_export(arguments["out"], arguments["quiet"])
+            keep_export(arguments["out"], arguments["quiet"])
 
     run.__doc__ = summary(recipe)
     return with_presets(command(run), recipe)

@@ -17,9 +17,9 @@ from likewise.encoder.settings import ModelSettings
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName, EngineVariant
 from likewise.inference.engines.graph import fingerprint, least_tokens
-from likewise.inference.engines.onnx_engine import WHOLE
-from likewise.inference.engines.store import TOKENIZER
+from likewise.inference.engines.store import TOKENIZER, release
 from likewise.inference.fidelity import Sample, sample_of
+from likewise.inference.handle import EXPORTS
 from likewise.inference.load_model import default_prompt, load
 from likewise.inference.model_tokens import UnfitModel, fits, tokens_of
 from likewise.inference.policy import DEFAULT, MAKERS, candidates, policy_of
@@ -120,7 +120,7 @@ def _write_graph(encoder: SentenceTransformer, format: EngineName, job: Job) -> 
         raise CannotExport(f"The model cannot be exported: {reason}.") from None
     tokens, made = sample.tokens, policy.store.folder(pair)
     assert made is not None
-    shutil.copytree(made, job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json", WHOLE))
+    shutil.copytree(made, job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json", "with-tokens.*"))
     write_text(job.result / TOKENIZER, tokens.json)
     about = {
         "inputs": list(INPUTS),
@@ -169,10 +169,11 @@ def _check_graph(model: SentenceTransformer) -> None:
 
 
 def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Progress) -> None:
-    """Make the export that `load(name).encode` takes on this processor, at the end of a job that made the model.
+    """Make the export that `load(name).encode` takes on this processor, behind a job that made the model or read it.
 
-    Nothing is made if an export would not be faster, its package is missing, the cache is only read, or the variable
-    LIKEWISE_EXPORTS is 'never'. An engine that does not take the model is no error.
+    Where none would be faster, one is made all the same if there is none, since a command with an export starts in a
+    fifth of the time: it does without torch. Nothing is made if the package of an engine is missing, the cache is only
+    read, or the variable LIKEWISE_EXPORTS is 'never'. An engine that does not take the model is no error.
 
     Args:
         texts: 1 or more, on a sample of which its vectors are compared with torch's.
@@ -182,8 +183,11 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
     with suppress(LikewiseError, UnfitModel, OSError):
         made_in_cache(cache_folder() / "engines")  # an error, if it is only read
         model = load(name, device="cpu", precision="fp32")
-        if policy_of(model).missing_export() is not None:
+        policy, installed = policy_of(model), next((engine for engine in EXPORTS if release(engine)), None)
+        if policy.missing_export() is not None:
             _in_cache(model, None, sample_of(texts), progress)
+        elif installed and not any(policy.store.is_same(engine) for engine in EXPORTS):
+            _in_cache(model, installed, sample_of(texts), progress)
 
 
 def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[str], progress: Progress) -> list[Path]:
@@ -203,7 +207,7 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
             progress.tell("no export is faster than torch on this processor, or its package is not installed")
             return []
     elif not policy.is_there(pair):
-        progress.tell(f"exporting the model for {pair[0]}, on which `likewise.load` then runs it: 15 to 40 seconds")
+        progress.tell(f"exporting the model for {pair[0]}, so that later commands start sooner: 10 to 40 seconds")
     prompt = default_prompt(model)
     fidelity = policy.make(pair, Sample(model, [prompt + text for text in texts]))
     if not fidelity.close:
