@@ -115,7 +115,7 @@ def with_negatives(loss: EncoderLoss[Any], *columns: dict[str, Any]) -> Tensor:
     return functional.nt_xent(first, second)
 
 
-WITH_NEGATIVES = replace(GCLSR, name="gclsr-with-negatives", loss=lambda: with_negatives)
+WITH_NEGATIVES = replace(GCLSR, name="gclsr-with-negatives", loss=with_negatives)
 VIEWS: dict[str, dict[str, Any]] = {name: {"augmentation": name} for name in ("partial", "authors", "full")}
 # Synonyms want nltk's WordNet, which no registry has.
 VIEWS["edits"] = {"augmentation": "edits", "edits": "no-synonyms"}
