@@ -82,6 +82,17 @@ def test_lists_of_objects_in_any_layout(write):
     assert [line for line, _ in rows(write("b.json", json.dumps(values, indent=2)))[0]][:3] == [2, 6, 10]
 
 
+def test_a_list_of_texts_is_rows_with_a_text_alone(write):
+    for content in ('["One [1]", "Two"]', '[\n "One [1]",\n "Two"\n]'):
+        path = write("a.json", content)
+        assert texts(path) == ["One [1]", "Two"]
+
+
+def test_where_no_field_is_a_text_its_fields_are_named(write):
+    with pytest.raises(CorpusError, match=r"a\.json:1: .*data \(a list\), n \(a number\)"):
+        open_source(write("a.json", '{"data": [{"text": "One"}], "n": 1}'), CorpusOptions())
+
+
 @pytest.mark.parametrize(
     ("name", "content", "kept", "bad"),
     [

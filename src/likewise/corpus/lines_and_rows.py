@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from unicodedata import normalize
 
-from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, Reason
 from likewise.corpus.encodings import AUTO, LineDecoder
 from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines, read_head
@@ -196,14 +196,14 @@ def json_object(text: str, where: str, fault: type[LikewiseError] = CorpusError)
         raise fault(f"{where}: {_no_object(str(error))}") from None
     if isinstance(value, dict):
         return value
-    raise fault(f"{where}: {_no_object(f'it is {_json_type(value)}')}")
+    raise fault(f"{where}: {_no_object(f'it is {json_type(value)}')}")
 
 
 def _no_object(reason: str) -> str:
     return f"not a JSON object ({reason}): a JSONL file has one object on each line and nothing else"
 
 
-def _json_type(value: Any) -> str:
+def json_type(value: Any) -> str:
     """Name the kind of a value read from JSON, in words."""
     return _JSON_TYPES.get(type(value), type(value).__name__)
 
@@ -220,7 +220,7 @@ def _no_text(row: dict[str, Any], field: str) -> str:
     if field not in row:
         return f"no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; give --field NAME"
     if not isinstance(row[field], str | None):
-        return f"field {field!r} is {_json_type(row[field])}, not a text; give --field NAME"
+        return f"field {field!r} is {json_type(row[field])}, not a text; give --field NAME"
     return ""
 
 
@@ -269,7 +269,10 @@ _GAP = re.compile(r"[\s,]*")
 
 
 def _json(source: Source) -> Iterator[NumberedRow]:
-    """Yield the objects of a list, or of a file in which they follow each other on any number of lines."""
+    """Yield the objects of a list, or of a file in which they follow each other on any number of lines.
+
+    A string of a list is a row with that text alone.
+    """
     lines = _decoded(source, LINE_LIMIT)
     decoder, held, at, line, ended = json.JSONDecoder(), "", 0, 1, False
 
@@ -316,8 +319,10 @@ def _json(source: Source) -> Iterator[NumberedRow]:
             return
         if isinstance(value, dict):
             yield line, value
+        elif is_list and isinstance(value, str):
+            yield line, {TEXT: value}
         else:
-            source.drop_row(line, _no_object(f"it is {_json_type(value)}"))
+            source.drop_row(line, _no_object(f"it is {json_type(value)}"))
         line += held.count("\n", at, end)
         at = end
 

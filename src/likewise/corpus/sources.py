@@ -19,7 +19,7 @@ from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, re
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
 from likewise.corpus.foreign import converted, document_suffixes
 from likewise.corpus.hub_rows import PREFIX, field_of, hub_rows
-from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, read_rows
+from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_type, read_rows
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, cached, made_in_cache
 from likewise.runs.progress import Progress
@@ -269,7 +269,9 @@ def _kind_of_rows(source: Source, kind: SourceKind) -> SourceKind:
         return "articles"
     if isinstance(row.get(TEXT), str):
         return kind
-    names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
-    raise CorpusError(
-        f"{source.path}:{number}: it is not clear which field holds the text: give --field NAME, one of {names}"
-    )
+    if names := ", ".join(name for name, value in row.items() if isinstance(value, str)):
+        reason = f"it is not clear which field holds the text: give --field NAME, one of {names}"
+    else:
+        fields = ", ".join(f"{name} ({json_type(value)})" for name, value in row.items()) or "none"
+        reason = f"no field of this row is a text (its fields: {fields}): give a file with a row for each text"
+    raise CorpusError(f"{source.path}:{number}: {reason}")
