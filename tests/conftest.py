@@ -170,8 +170,8 @@ def data_dir() -> Path:
     pytest.skip("no real data: set LIKEWISE_DATA to the folder that holds senteval/ and wikipedia/")
 
 
-@pytest.fixture
-def stopping_after(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture(scope="session")
+def stopping_after():
     """A `with` block in which a training is interrupted after a step, as by Ctrl-C."""
     from likewise.runs.orderly_stop import Stopped
     from likewise.training.training_job import Course
@@ -185,7 +185,7 @@ def stopping_after(monkeypatch: pytest.MonkeyPatch):
                 signal.raise_signal(signal.SIGINT)
             before(self, args, state, control, **rest)
 
-        with monkeypatch.context() as patched, pytest.raises(Stopped, match=f"after step {step} of"):
+        with pytest.MonkeyPatch.context() as patched, pytest.raises(Stopped, match=f"after step {step} of"):
             patched.setattr(Course, "on_step_end", on_step_end)
             yield
 

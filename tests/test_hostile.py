@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -33,11 +34,23 @@ class Hostile:
         return open, (str(self.path), "w")
 
 
-@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin"])
-def test_a_checkpoint_from_elsewhere_runs_nothing(name, corpus_file, tiny_base, stopping_after, tmp_path):
-    out = tmp_path / "run"
+@pytest.fixture(scope="module")
+def _stopped(corpus_file, tiny_base, stopping_after, tmp_path_factory):
+    out = tmp_path_factory.mktemp("stopped") / "run"
     with stopping_after(2):
         likewise.train("simcse", corpus_file, base=tiny_base, out=out, **STEPS)
+    return work_of(out)
+
+
+@pytest.fixture
+def out(_stopped, tmp_path):
+    """The folder of a run that was stopped after its second step; a copy that a test may change."""
+    shutil.copytree(_stopped, work_of(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin"])
+def test_a_checkpoint_from_elsewhere_runs_nothing(name, out, corpus_file, tiny_base, tmp_path):
     (checkpoint,) = (work_of(out) / "checkpoints").glob("checkpoint-2")
     assert (checkpoint / name).is_file()
     torch.save(Hostile(tmp_path / "ran"), checkpoint / name)
@@ -49,10 +62,7 @@ def test_a_checkpoint_from_elsewhere_runs_nothing(name, corpus_file, tiny_base, 
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "rng_state.pth"])
-def test_a_state_of_another_form_is_named(name, corpus_file, tiny_base, stopping_after, tmp_path):
-    out = tmp_path / "run"
-    with stopping_after(2):
-        likewise.train("simcse", corpus_file, base=tiny_base, out=out, **STEPS)
+def test_a_state_of_another_form_is_named(name, out, corpus_file, tiny_base):
     checkpoint = work_of(out) / "checkpoints" / "checkpoint-2"
     torch.save([torch.zeros(1)], checkpoint / name)
     seal(checkpoint)

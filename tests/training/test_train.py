@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -270,13 +271,23 @@ def test_input_that_is_wrong_leaves_no_folder(corpus_file, tiny_base, tmp_path):
         assert not out.exists()
 
 
-@pytest.mark.parametrize("damage", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "cut", "flipped", "all"])
-def test_a_damaged_checkpoint_is_passed_over(damage, corpus_file, tiny_base, tmp_path, stopping_after):
-    settings = {"select_by": "last", "eval_steps": 1, "max_steps": 4}
-    train(corpus_file, tiny_base, tmp_path / "whole", **settings)
-    out = tmp_path / "cut"
+EACH_STEP = {"select_by": "last", "eval_steps": 1, "max_steps": 4}
+
+
+@pytest.fixture(scope="module")
+def stopped(corpus_file, tiny_base, tmp_path_factory, stopping_after):
+    """A folder with a run that went through, and the same one stopped after its third step."""
+    root = tmp_path_factory.mktemp("stopped")
+    train(corpus_file, tiny_base, root / "whole", **EACH_STEP)
     with stopping_after(3):
-        train(corpus_file, tiny_base, out, **settings)
+        train(corpus_file, tiny_base, root / "cut", **EACH_STEP)
+    return root
+
+
+@pytest.mark.parametrize("damage", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "cut", "flipped", "all"])
+def test_a_damaged_checkpoint_is_passed_over(damage, stopped, corpus_file, tiny_base, tmp_path):
+    out = tmp_path / "cut"
+    shutil.copytree(work_of(stopped / "cut"), work_of(out))
     checkpoints = sorted((work_of(out) / "checkpoints").iterdir())
     assert [one.name for one in checkpoints] == ["checkpoint-2", "checkpoint-3"]
     for checkpoint in checkpoints if damage == "all" else checkpoints[1:]:
@@ -289,17 +300,28 @@ def test_a_damaged_checkpoint_is_passed_over(damage, corpus_file, tiny_base, tmp
             path.write_bytes(content)
         else:
             (checkpoint / ("optimizer.pt" if damage == "all" else damage)).unlink()
-    train(corpus_file, tiny_base, out, resume=True, **settings)
-    whole, cut = weights(tmp_path / "whole"), weights(out)
+    train(corpus_file, tiny_base, out, resume=True, **EACH_STEP)
+    whole, cut = weights(stopped / "whole"), weights(out)
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
     steps = [json.loads(line)["step"] for line in (out / "log.jsonl").read_text().splitlines()]
     assert steps == sorted(steps)
 
 
+# Seven batches make an epoch: the last step lies inside the second.
+NINE_STEPS = {"eval_steps": 3, "max_steps": 9, "batch_size": 48}
+
+
+@pytest.fixture(scope="module", params=["last", "held-out"])
+def undisturbed(request, corpus_file, tiny_base, tmp_path_factory):
+    """How a checkpoint is chosen, and the folder of a run that went through."""
+    out = tmp_path_factory.mktemp("undisturbed") / "whole"
+    train(corpus_file, tiny_base, out, select_by=request.param, **NINE_STEPS)
+    return request.param, out
+
+
 @pytest.mark.parametrize("moment", ["before the first checkpoint", "after the last step", "before the record"])
-@pytest.mark.parametrize("select_by", ["last", "held-out"])
 def test_a_killed_training_goes_on_to_the_same_weights(
-    moment, select_by, corpus_file, tiny_base, tmp_path, monkeypatch
+    moment, undisturbed, corpus_file, tiny_base, tmp_path, monkeypatch
 ):
     from likewise.runs import installation
     from likewise.training import training_job
@@ -311,9 +333,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     def killed(*_, **__):
         raise Killed
 
-    # Seven batches make an epoch: the last step lies inside the second.
-    settings = {"select_by": select_by, "eval_steps": 3, "max_steps": 9, "batch_size": 48}
-    train(corpus_file, tiny_base, tmp_path / "whole", **settings)
+    settings = {"select_by": undisturbed[0], **NINE_STEPS}
     with monkeypatch.context() as patched, pytest.raises(Killed):
         if moment == "before the first checkpoint":
             patched.setattr(Course, "on_step_end", killed)
@@ -326,9 +346,9 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         train(corpus_file, tiny_base, tmp_path / "cut", **settings)
     torch.manual_seed(999)
     cut = train(corpus_file, tiny_base, tmp_path / "cut", **settings)
-    whole = weights(tmp_path / "whole")
+    whole = weights(undisturbed[1])
     assert all(torch.equal(whole[name], weights(cut.path)[name]) for name in whole)
-    assert cut.record["best"] == json.loads((tmp_path / "whole" / "likewise.json").read_text())["best"]
+    assert cut.record["best"] == json.loads((undisturbed[1] / "likewise.json").read_text())["best"]
     entries = [json.loads(line) for line in (cut.path / "log.jsonl").read_text().splitlines()]
     assert [entry["step"] for entry in entries] == sorted(entry["step"] for entry in entries)
 
