@@ -162,6 +162,19 @@ def test_what_cannot_be_measured_is_not_changed(line, tiny_base, tmp_path, monke
     assert encoded == []
 
 
+def test_what_is_left_out_of_the_text_is_counted_and_named(tiny_base, tmp_path, capsys):
+    rows = [{"text": f"The old dog number {i} sees a river. It was seen by the cat."} for i in range(120)]
+    rows[3]["text"], rows[5]["text"], rows[7]["text"] = "", "Yes.", rows[6]["text"]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "[1]\n")
+    adapted = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1)
+    told = capsys.readouterr().err
+    for line in (r"empty +1 +lines? 4", r"too short +1", r"duplicate +1", r"rows\.jsonl:121: not a JSON object"):
+        assert re.search(line, told), line
+    assert adapted.record["corpus"]["report"]["kept"] == 117
+    assert adapted.is_partial
+
+
 def test_too_few_passages_keep_the_base(passages, tiny_base, tmp_path):
     path = tmp_path / "few.txt"
     path.write_text("\n\n".join(passages.read_text().split("\n\n")[:80]))

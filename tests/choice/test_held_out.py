@@ -7,7 +7,7 @@ import pytest
 
 from likewise.choice.held_out import Excerpt, HeldOut, sampled
 from likewise.choice.trial import DEPTH, discounted, gain_interval
-from likewise.corpus import CorpusOptions
+from likewise.corpus import CorpusOptions, CorpusReport
 from likewise.searching.passages import Splitting
 
 NOUNS = [f"{first}{last}" for first in "ba do fi gu ke lo mi nu".split() for last in "ran tel vis pok mud sen".split()]
@@ -101,6 +101,11 @@ def test_a_sample_keeps_passages_below_one_title_together(tmp_path):
         counts[one.title] = counts.get(one.title, 0) + 1
     assert set(counts.values()) == {4}
     assert sampled([tmp_path / "a.jsonl"], splitting, 1000)[1] == 400
+    (tmp_path / "b.jsonl").write_text('{"text": "Yes."}\n{"text": ""}\n')
+    report = CorpusReport()
+    assert [excerpt.text for excerpt in sampled([tmp_path / "b.jsonl"], splitting, 1000, report=report)[0]] == ["Yes."]
+    assert report.told == [f"{tmp_path}/b.jsonl:2: this row has no text"]
+    assert HeldOut.of(sampled([tmp_path / "b.jsonl"], splitting, 1000)[0]).queries == []
 
 
 @pytest.mark.parametrize("rank", [0, 3, 9, 10])

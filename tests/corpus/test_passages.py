@@ -128,3 +128,8 @@ def test_one_sentence_of_ten_stays_in_the_rest():
     )
     stays = sum(pair.first in pair.second for pair in found)
     assert 25 <= stays <= 75  # 50 are expected
+
+
+def test_a_passage_without_a_sentence_offers_nothing():
+    pairs = offered_pairs([Passage((), "A title"), Passage(("The old dog sees a river.",))])
+    assert [pair.passage for pair in pairs] == [1]

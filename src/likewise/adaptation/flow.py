@@ -22,6 +22,7 @@ from likewise.adaptation.head import BaseTexts, FrozenTexts, Head, HeadTrainingO
 from likewise.adaptation.result import AdaptResult, Candidate, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
+from likewise.corpus.counts import CorpusReport
 from likewise.corpus.given import GivenTexts, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.passages import Passage, read_passages
@@ -98,8 +99,8 @@ def adapt(
         truncate_dim="its map is learnt on whole vectors; give the base without it",
     )
     base_texts = BaseTexts(load(base, precision="fp32"), base)
-    text = given_texts(corpus, corpus_options)
-    passages = read_passages(text.files, text.options, seed=chosen.seed, progress=progress)
+    text, report = given_texts(corpus, corpus_options), CorpusReport()
+    passages = read_passages(text.files, text.options, seed=chosen.seed, progress=progress, report=report)
     words = np.mean([len(passage.text.split()) for passage in passages])
     progress.tell(f"{counted(len(passages), 'passage')}, {words:.1f} words each")
     digest = digest_of("\n".join(f"{passage.title}\t{passage.text}" for passage in passages)).hex()
@@ -108,7 +109,7 @@ def adapt(
     plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=6, defaults=chosen.defaults())
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
-            _adapted(job, base_texts, passages, chosen, sts, progress)
+            _adapted(job, base_texts, passages, report, chosen, sts, progress)
         else:
             progress.tell(job.already)
         assert job.finished is not None
@@ -119,6 +120,7 @@ def _adapted(
     job: Job,
     base: BaseTexts,
     passages: Sequence[Passage],
+    report: CorpusReport,
     options: AdaptOptions,
     sts: RatedPairs | None,
     progress: Progress,
@@ -127,7 +129,7 @@ def _adapted(
     rated = [*sts.first, *sts.second] if sts else []
     text = OwnText.of(sample_passages(job, base, passages, rated, options, progress), options.seed)
     if reason := unmeasured(text):  # nothing is encoded or trained, as nothing of it could be adopted
-        _save(job, base.encoder, "base", reason, text, [Candidate("base")])
+        _save(job, base.encoder, "base", reason, text, report, [Candidate("base")])
         return
     negated = negations(text.training, options.seed)
     needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
@@ -139,7 +141,7 @@ def _adapted(
     contest.propose(_words(base, passages, options), negated[::2], options.seed)
     chosen, reason = contest.choose(options.keep_base_if_better)
     model = base.encoder if chosen == "base" else contest.heads[chosen].on(base.encoder)
-    _save(job, model, chosen, reason, text, contest.candidates, contest)
+    _save(job, model, chosen, reason, text, report, contest.candidates, contest)
 
 
 def _words(base: BaseTexts, passages: Sequence[Passage], options: AdaptOptions) -> WordPart | None:
@@ -158,6 +160,7 @@ def _save(
     chosen: str,
     reason: str,
     text: OwnText,
+    report: CorpusReport,
     candidates: Sequence[Candidate],
     contest: Contest | None = None,
 ) -> None:
@@ -175,7 +178,7 @@ def _save(
         "advice": advice(contest is not None, beside),
         "beside_bm25": beside,
         "candidates": [asdict(candidate) for candidate in candidates],
-        "corpus": text.facts,
+        "corpus": text.facts | {"report": report.to_dict()},
     }
     shutil.rmtree(job.result)  # half of a model, after a kill
     model.save_pretrained(str(job.result), create_model_card=False)

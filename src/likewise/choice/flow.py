@@ -20,8 +20,10 @@ from likewise.choice.result import Choice, System, best_free, compared, decided,
 from likewise.choice.trial import Way, measure, trial_index
 from likewise.corpus.bundled import resolve_model
 from likewise.corpus.corpus_options import CorpusOptions
+from likewise.corpus.counts import CorpusReport
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.sources import tell
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
@@ -131,7 +133,9 @@ def choose(
         named, listings = files_of(source, target)
         files = [*named, *(path for listing in listings for path in listing.files)]
         splitting = Splitting(WORDS, source.options)
-        excerpts, total = sampled(files, splitting, passages, seed)
+        report = CorpusReport()
+        excerpts, total = sampled(files, splitting, passages, seed, report)
+        tell(report, progress)
         encoders = {name: ModelHandle(name) for name in names}
         if writes(queries):
             writer = writer_of(str(queries), queries_model, progress)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from likewise.corpus.counts import CorpusReport
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
 from likewise.retrieval.words import analyzer
@@ -186,7 +187,9 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tu
     return passages, queries
 
 
-def sampled(paths: Sequence[Path], splitting: Splitting, most: int, seed: int = 1) -> tuple[list[Excerpt], int]:
+def sampled(
+    paths: Sequence[Path], splitting: Splitting, most: int, seed: int = 1, report: CorpusReport | None = None
+) -> tuple[list[Excerpt], int]:
     """Read passages, and return some of them, those below one title or in one file together, and how many there are.
 
     Args:
@@ -194,11 +197,12 @@ def sampled(paths: Sequence[Path], splitting: Splitting, most: int, seed: int = 
         splitting: how they become passages; a passage is called by the id of its row, otherwise by its file and line.
         most: passages returned, about.
         seed: fixes which.
+        report: takes a sentence on each row without text, which is no passage.
     """
     rng, share, total = random.Random(seed), 1.0, 0
     kept: list[tuple[float, list[Excerpt]]] = []
     held = 0
-    for run in _runs(paths, splitting):
+    for run in _runs(paths, splitting, report):
         total += len(run)
         if (draw := rng.random()) < share:
             kept.append((draw, run))
@@ -215,12 +219,14 @@ def sampled(paths: Sequence[Path], splitting: Splitting, most: int, seed: int = 
     return [passage for i in sorted(chosen) for passage in kept[i][1]], total
 
 
-def _runs(paths: Sequence[Path], splitting: Splitting) -> Iterator[list[Excerpt]]:
+def _runs(paths: Sequence[Path], splitting: Splitting, report: CorpusReport | None) -> Iterator[list[Excerpt]]:
     """Yield runs of passages that stand below one title, or beside each other in one file, `RUN` at most."""
     names: Counter[str] = Counter()
     for path in paths:
         run: list[Excerpt] = []
-        for passage in splitting.read(path):
+        for passage in splitting.read(path, report):
+            if not passage.text:
+                continue
             name = f"{path}:{passage.line}" if passage.id is None else str(passage.id)
             names[name] += 1
             excerpt = Excerpt(

@@ -11,7 +11,7 @@ from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandSections, CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
-from likewise.cli.shared_options import BASE, CORPUS, keep_export, with_config, with_corpus, with_options
+from likewise.cli.shared_options import BASE, CORPUS, end_partial, keep_export, with_config, with_corpus, with_options
 from likewise.runs.options import OptionError, read_toml
 from likewise.runs.plugins import COMPARED, not_installed
 
@@ -36,6 +36,7 @@ def adapt(arguments: dict[str, Any]) -> None:
     if not arguments["quiet"]:
         show_adapted(result)
     keep_export(arguments["out"], arguments["quiet"])
+    end_partial(result.is_partial)
 
 
 class _RegisteredGroup(LazyGroup):
@@ -116,11 +117,13 @@ def _train_by(name: str) -> Any:
         without=["recipe"],
     )
     def run(arguments: dict[str, Any]) -> None:
-        show_outcome(likewise.train(name, **arguments), arguments["quiet"])
+        result = likewise.train(name, **arguments)
+        show_outcome(result, arguments["quiet"])
         from likewise.runs import processes
 
         if processes.is_first():
             keep_export(arguments["out"], arguments["quiet"])
+        end_partial(result.is_partial)
 
     run.__doc__ = summary(recipe)
     return with_presets(command(run), recipe)

@@ -125,13 +125,21 @@ def digest_of(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def unrepeated(items: Iterable[_T], text_of: Callable[[_T], str]) -> Iterator[_T]:
-    """Yield the items whose text has not come before; to know them takes about 100 bytes each."""
+def unrepeated(
+    items: Iterable[_T], text_of: Callable[[_T], str], repeated: Callable[[_T], object] = lambda _: None
+) -> Iterator[_T]:
+    """Yield the items whose text has not come before; to know them takes about 100 bytes each.
+
+    Args:
+        repeated: called with each of the others.
+    """
     seen: set[bytes] = set()
     for item in items:
         if (digest := digest_of(text_of(item))) not in seen:
             seen.add(digest)
             yield item
+        else:
+            repeated(item)
 
 
 def text_lines(source: Source) -> Iterator[tuple[int, str]]:

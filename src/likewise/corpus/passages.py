@@ -64,6 +64,7 @@ def read_passages(
     most: int = 200_000,
     seed: int = 1,
     progress: Progress | None = None,
+    report: CorpusReport | None = None,
 ) -> list[Passage]:
     """Return the passages of a corpus in the order of its files.
 
@@ -77,24 +78,29 @@ def read_passages(
         options: how files are read; passages of fewer than `min_words` words are left out.
         most: passages kept; of a larger corpus a random sample.
         seed: fixes the sample.
-        progress: as in `find_sources`.
+        progress: as in `find_sources`; it shows what was left out, too.
+        report: takes the counts of passages that are kept and left out.
     """
-    options = options or CorpusOptions()
-    report = CorpusReport()
+    options, report = options or CorpusOptions(), report or CorpusReport()
     sources = find_sources(spec, options, progress, report)
     told = len(report.told)
     rng = random.Random(seed)
     kept: list[tuple[int, Passage]] = []
-    passages = _passages(sources, options)
-    for count, passage in enumerate(
-        unrepeated(passages, lambda passage: passage.text) if options.deduplicate else passages
-    ):
+    found = _passages(sources, options)
+    if options.deduplicate:
+        found = unrepeated(found, lambda each: each[2].text, repeated=lambda each: each[0].drop("duplicate", each[1]))
+    for count, (_, _, passage) in enumerate(found):
+        report.kept = count + 1
         if len(kept) < most:
             kept.append((count, passage))
         elif (place := rng.randrange(count + 1)) < most:
             kept[place] = (count, passage)
     if progress is not None:
         tell(report, progress, told)
+        if report.dropped:
+            progress.tell(f"passages\n{report}")
+        if report.kept > len(kept):
+            progress.tell(f"{len(kept):,} of {report.kept:,} passages are taken, drawn at random")
     if not kept:
         raise CorpusError(
             f"{sources[0].path}:1: no passage of {counted(options.min_words, 'word')} or more in "
@@ -103,16 +109,21 @@ def read_passages(
     return [passage for _, passage in sorted(kept, key=itemgetter(0))]
 
 
-def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[Passage]:
+def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[tuple[Source, int, Passage]]:
+    """Yield each passage with its file and its line; the report counts those that are empty or too short."""
     for source in sources:
         for paragraph in read_paragraphs(source, split_lines=options.split == "auto"):
             titles: list[Any] = [paragraph.title]
             if paragraph.row is not None:
                 titles = [paragraph.row.get(name) for name in _TITLES if name != options.field]
             title = next((text for text in titles if isinstance(text, str) and text.strip()), "")
+            line = paragraph.sentences[0][0] if paragraph.sentences else 0
             for part in _parts([text for _, text in paragraph.sentences]):
-                if sum(len(sentence.split()) for sentence in part) >= options.min_words:
-                    yield Passage(part, " ".join(title.split()))
+                words = sum(len(sentence.split()) for sentence in part)
+                if words >= options.min_words:
+                    yield source, line, Passage(part, " ".join(title.split()))
+                else:
+                    source.drop("too short" if words else "empty", line)
 
 
 def _parts(sentences: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -136,12 +147,14 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[Offered
     Of each passage: its title with its text, of the first one below it; a question in it with what follows; a random
     sentence of five words or more with the rest of the passage, the inverse cloze task (Lee et al. 2019, section 4), in
     which one sentence of ten stays there. A passage of one sentence is divided at semicolons and colons; one without
-    these gives its text with a tenth to a third of its words deleted.
+    these gives its text with a tenth to a third of its words deleted. A passage without a sentence offers none.
     """
     rng = random.Random(seed)
     pairs: list[OfferedPair] = []
     titles: set[str] = set()
     for number, passage in enumerate(passages):
+        if not passage.sentences:  # such as 'Yes.', which is none
+            continue
         if passage.title not in ("", passage.text) and passage.title not in titles:
             pairs.append(OfferedPair(passage.title, passage.text, "title", number))
             titles.add(passage.title)

@@ -107,5 +107,6 @@ def without_share_of_words(text: str, share: float, rng: random.Random) -> str:
     'one two three five'
     """
     words = text.split()
-    gone = set(rng.sample(range(len(words)), max(1, round(share * len(words)))))
-    return without_words(words, gone) if len(words) > 1 else text
+    if len(words) <= 1:
+        return text
+    return without_words(words, set(rng.sample(range(len(words)), max(1, round(share * len(words))))))

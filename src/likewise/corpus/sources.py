@@ -14,7 +14,7 @@ from pathlib import Path
 from likewise.corpus.bundled import wiki_sample_path
 from likewise.corpus.converter import converters
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
-from likewise.corpus.counts import CorpusReport
+from likewise.corpus.counts import EXAMPLES, CorpusReport
 from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, read_head
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
 from likewise.corpus.foreign import converted, document_suffixes
@@ -28,7 +28,8 @@ Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, `hf:NAME[:CONFIG][:SPLIT][:COLUMN]`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_TOLD = 3  # lines on files that are left out
+_TOLD = EXAMPLES + 1
+"""Lines on what is left out: so many that the rows of one file and the count of the others fit."""
 _READ = "plain text, Markdown, JSONL, CSV, Parquet, MediaWiki XML, or a document such as .html, .docx or .pdf"
 _PARQUET = b"PAR1"
 _CONTROL = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1b\b"})

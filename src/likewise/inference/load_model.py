@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 
+from likewise.corpus.counts import CorpusReport
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.saved_models import open_model
 from likewise.encoder.settings import ModelSettings
@@ -151,6 +152,13 @@ class SavedModel:
     def __repr__(self) -> str:
         told = "".join(f", {name}={self.record[name]!r}" for name in _TOLD if self.record.get(name))
         return f"{type(self).__name__}({str(self.path)!r}{told})"
+
+    @property
+    def is_partial(self) -> bool:
+        """True if files, rows or lines of its text that should have been read could not be."""
+        report = (self.record.get("corpus") or {}).get("report") or {}
+        known = {"dropped": report.get("dropped", {}), "failed": report.get("failed", 0)}
+        return CorpusReport(**known).is_partial
 
     @cached_property
     def model(self) -> Any:

@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.counts import CorpusReport
+from likewise.corpus.counts import EXAMPLES, CorpusReport
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.encoder.location import check_cross_encoder
@@ -51,8 +51,9 @@ WINDOW = 1024
 """Passages that are encoded and written at a time: a stop waits for one of these."""
 APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
-_TOLD = 5
-"""Lines on what was left out that are told one by one."""
+_TOLD = EXAMPLES + 1
+"""Lines on what was left out that are told one by one: so many that the rows of one file and the count of the others
+fit."""
 _TRIED = 100
 
 
