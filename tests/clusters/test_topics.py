@@ -103,6 +103,13 @@ def test_an_option_out_of_range_is_told_before_anything_is_read(options, told, s
         likewise.topics("no-such-file.txt", model=saved_model, **options)
 
 
+def test_copies_of_one_text_have_no_topics(saved_model):
+    with pytest.raises(likewise.LikewiseError, match="1 different text among 30"):
+        likewise.topics(["The old dog sees a river."] * 30, model=saved_model, quiet=True)
+    texts = ["The old dog sees a river.", "A green garden.", "The teacher likes the market."] * 10
+    assert sum(topic.size for topic in likewise.topics(texts, model=saved_model, quiet=True).topics) == 30
+
+
 def test_near_vectors_are_near_on_the_map():
     vectors, labels = blobs(4, 30)
     places = laid_out(vectors, seed=1)

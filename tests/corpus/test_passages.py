@@ -133,3 +133,9 @@ def test_one_sentence_of_ten_stays_in_the_rest():
 def test_a_passage_without_a_sentence_offers_nothing():
     pairs = offered_pairs([Passage((), "A title"), Passage(("The old dog sees a river.",))])
     assert [pair.passage for pair in pairs] == [1]
+
+
+def test_words_are_counted_in_a_text_without_blanks(tmp_path):
+    (tmp_path / "a.txt").write_text("地下室的水泵坏了。阀门漏油，压力太低。\n\n坏\n")
+    (passage,) = read_passages(str(tmp_path / "a.txt"))
+    assert passage.sentences == ("地下室的水泵坏了。", "阀门漏油，压力太低。")

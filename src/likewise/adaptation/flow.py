@@ -26,6 +26,7 @@ from likewise.corpus.counts import CorpusReport
 from likewise.corpus.given import GivenTexts, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.passages import Passage, read_passages
+from likewise.corpus.sentence_splitter import word_count
 from likewise.encoder.settings import ModelSettings
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
@@ -101,7 +102,7 @@ def adapt(
     base_texts = BaseTexts(load(base, precision="fp32"), base)
     text, report = given_texts(corpus, corpus_options), CorpusReport()
     passages = read_passages(text.files, text.options, seed=chosen.seed, progress=progress, report=report)
-    words = np.mean([len(passage.text.split()) for passage in passages])
+    words = np.mean([word_count(passage.text) for passage in passages])
     progress.tell(f"{counted(len(passages), 'passage')}, {words:.1f} words each")
     digest = digest_of("\n".join(f"{passage.title}\t{passage.text}" for passage in passages)).hex()
     sts = sts_dev_pairs(data)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from likewise.clusters.texts import KeptTexts, keep_texts
+from likewise.clusters.texts import KeptTexts, TextError, keep_texts
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.given import GivenTexts, given_texts
 from likewise.corpus.languages import language_of
@@ -87,6 +87,8 @@ def map_page(topics: Sequence[Mapping[str, Any]], spots: Sequence[Spot], texts: 
 
 SAMPLE = 20_000
 """Texts that are sorted, drawn at random; every other one goes to the topic of the nearest centre."""
+_DIFFERENT = 3
+"""Different texts, of fewer of which there are no groups."""
 FEW = 100
 """Texts below which there is too little for UMAP and HDBSCAN."""
 SMALLEST = 10
@@ -188,7 +190,7 @@ def topics(
     Raises:
         CorpusError: a file cannot be read.
         JobError: the folder holds other files, or topics of other texts or options.
-        LikewiseError: an option is out of range, or there are too few texts.
+        LikewiseError: an option is out of range, or there are too few texts, or too few that differ.
     """
     if number is not None and number < 2:
         raise OptionError(f"number is {number}: give 2 or more topics, or leave it out")
@@ -201,6 +203,9 @@ def topics(
     progress, source = Progress(quiet), given_texts(texts, corpus_options)
     least = max(10, number or 0)
     kept = keep_texts(source, model=model, engine=engine, precision=precision, progress=progress, at_least=least)
+    if kept.different < _DIFFERENT:
+        what = counted(kept.different, "different text")
+        raise TextError(f"there is {what} among {kept.read:,}, and topics need {_DIFFERENT} or more")
     settings = {"number": number, "smallest": smallest, "language": language, "seed": seed}
     with torch_threads(), orderly_stop(progress) as stop:  # UMAP's Numba sets those of the process
         if out is None:

@@ -11,6 +11,7 @@ from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.lines_and_rows import Source, unrepeated
 from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.sentence_splitter import word_count
 from likewise.corpus.sentences import without_share_of_words
 from likewise.corpus.sources import Spec, find_sources, tell
 from likewise.errors import counted
@@ -119,7 +120,7 @@ def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[tuple[S
             title = next((text for text in titles if isinstance(text, str) and text.strip()), "")
             line = paragraph.sentences[0][0] if paragraph.sentences else 0
             for part in _parts([text for _, text in paragraph.sentences]):
-                words = sum(len(sentence.split()) for sentence in part)
+                words = sum(map(word_count, part))
                 if words >= options.min_words:
                     yield source, line, Passage(part, " ".join(title.split()))
                 else:
@@ -131,7 +132,7 @@ def _parts(sentences: Sequence[str]) -> Iterator[tuple[str, ...]]:
     part: list[str] = []
     words = 0
     for sentence in sentences:
-        size = len(sentence.split())
+        size = word_count(sentence)
         if part and words + size > LONGEST:
             yield tuple(part)
             part, words = [], 0
@@ -162,7 +163,7 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[Offered
             if sentence.endswith("?"):
                 pairs.append(OfferedPair(sentence, " ".join(passage.sentences[place + 1 :]), "question", number))
         pieces = _pieces(passage)
-        long = [place for place, piece in enumerate(pieces) if len(piece.split()) >= 5]
+        long = [place for place, piece in enumerate(pieces) if word_count(piece) >= 5]
         if len(pieces) > 1 and long:
             place = rng.choice(long)
             stays = rng.random() < _STAYS
@@ -181,7 +182,7 @@ def _pieces(passage: Passage) -> Sequence[str]:
         return passage.sentences
     clauses: list[str] = []
     for clause in _CLAUSES.split(passage.text):
-        if clauses and len(clause.split()) < 4:
+        if clauses and word_count(clause) < 4:
             clauses[-1] += f" {clause}"
         else:
             clauses.append(clause)
