@@ -64,10 +64,11 @@ def test_rows_keep_their_fields_and_ids():
     assert (given.rows, given.options.field) == (True, "body")
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_data_frame_is_rows_and_its_column_is_texts(library):
-    module = pytest.importorskip(library)
-    frame = module.DataFrame({"id": [3, 4], "text": ["It rains.", "It snows."], "year": [2004, 2005]})
+@pytest.mark.parametrize(("library", "kind"), [("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "table")])
+def test_a_data_frame_is_rows_and_its_column_is_texts(library, kind):
+    frame = getattr(pytest.importorskip(library), kind)(
+        {"id": [3, 4], "text": ["It rains.", "It snows."], "year": [2004, 2005]}
+    )
     assert rows_of(given_texts(frame)) == [
         {"_id": 3, "id": 3, "text": "It rains.", "year": 2004},
         {"_id": 4, "id": 4, "text": "It snows.", "year": 2005},

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from likewise.corpus.sources import Spec
 
 GivenTexts = str | PathLike[str] | Iterable[Any]
-"""Files, folders or patterns by their names; a list, a column or any other iterable of texts; or rows: mappings, or a
-DataFrame."""
+"""Files, folders or patterns by their names; a list, a column or any other iterable of texts; or rows: mappings, a
+DataFrame or an Arrow table."""
 ID = "_id"
 _HEAD = 1000
 """Items that decide what is given."""
@@ -84,8 +84,8 @@ def given_texts(
     """Find the source of the texts that were given.
 
     A name or a list of names means files. A list of other strings, a column of a DataFrame, or any other iterable of
-    strings are texts; mappings, or a DataFrame, are rows with a text each. Texts are written to a file called by a
-    digest of them, so that memory does not grow with their number, and the same texts resume the same job.
+    strings are texts; mappings, a DataFrame, or an Arrow table are rows with a text each. Texts are written to a file
+    called by a digest of them, so that memory does not grow with their number, and the same texts resume the same job.
 
     Args:
         texts: files or texts. The first 1,000 items of an iterable decide which.
@@ -135,13 +135,17 @@ def given_texts(
 
 
 def _items(texts: Any) -> Iterator[Any]:
-    """Yield the texts, rows or names of an iterable; of a DataFrame its rows."""
+    """Yield the texts, rows or names of an iterable; of a DataFrame or an Arrow table its rows."""
+    frame: Any = texts
+    if hasattr(frame, "to_batches"):  # an Arrow table
+        return (row for batch in frame.to_batches() for row in batch.to_pylist())
+    if hasattr(frame, "to_pylist"):  # an Arrow column
+        return iter(frame.to_pylist())
     if isinstance(texts, Mapping | bytes) or not isinstance(texts, Iterable):
         raise CorpusError(
             f"{_kind(texts)} is not text: give files, folders or patterns, a list of texts, or rows such as "
             '[{"text": "..."}]'
         )
-    frame: Any = texts
     if hasattr(frame, "iter_rows"):  # polars
         return iter(frame.iter_rows(named=True))
     if hasattr(frame, "itertuples"):  # pandas
