@@ -50,7 +50,7 @@ $(VENV)/.torch: Makefile
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.torch pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,negation,search,words]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,negation,search,words,onnx]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml benchmarks/compared/pyproject.toml
