@@ -198,6 +198,10 @@ def test_a_job_keeps_the_export_of_its_model(folder, sentences, tmp_path, monkey
     keep_export(folder, sentences, Progress())
     assert not (tmp_path / "cache").exists()  # the variable says never
     monkeypatch.delenv("LIKEWISE_EXPORTS")
+    with monkeypatch.context() as patched:
+        patched.setattr("likewise.inference.model_export._LARGEST", 1000)
+        keep_export(folder, sentences, Progress())
+        assert not (tmp_path / "cache").exists()
     keep_export(folder, sentences, Progress())
     assert "exporting the model for onnx" in capsys.readouterr().err
     model = load(folder, device="cpu")

@@ -9,10 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
+from likewise.encoder.location import check_loadable
 from likewise.encoder.settings import ModelSettings
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName, EngineVariant
@@ -34,6 +36,8 @@ from likewise.runs.whole_files import write_json, write_text
 VARIABLE = "LIKEWISE_EXPORTS"
 """Environment variable: `never` for no export at the end of a job that makes a model."""
 MODEL2VEC = "model2vec"
+_LARGEST = 2e9
+"""Bytes of weights from which no export is made that nobody asked for: it takes minutes, and their size again."""
 FORMATS = (*MAKERS, MODEL2VEC)
 # Short, long, empty and special texts on which a graph is compared with torch.
 _TEXTS = ["A cat.", "", "It isn't 3.5, says \u201cX\u201d.", *("a few words more " * n for n in (2, 9, 40))]
@@ -173,12 +177,15 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
 
     Where none would be faster, one is made all the same if there is none, since a command with an export starts in a
     fifth of the time: it does without torch. Nothing is made if the package of an engine is missing, the cache is only
-    read, or the variable LIKEWISE_EXPORTS is 'never'. An engine that does not take the model is no error.
+    read, there is a GPU, the weights take more than 2 GB, or the variable LIKEWISE_EXPORTS is 'never'. An engine that
+    does not take the model is no error.
 
     Args:
         texts: 1 or more, on a sample of which its vectors are compared with torch's.
     """
     if os.environ.get(VARIABLE, "").strip().lower() == "never" or not texts:
+        return
+    if torch.accelerator.is_available() or _bytes_of(os.fspath(name)) > _LARGEST:
         return
     with suppress(LikewiseError, UnfitModel, OSError):
         made_in_cache(cache_folder() / "engines")  # an error, if it is only read
@@ -188,6 +195,18 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
             _in_cache(model, None, sample_of(texts), progress)
         elif installed and not any(policy.store.is_same(engine) for engine in EXPORTS):
             _in_cache(model, installed, sample_of(texts), progress)
+
+
+def _bytes_of(name: str) -> int:
+    """Return the size of a model's weights on disk; of a name of the hub, of those that were fetched."""
+    with suppress(LikewiseError, OSError, ValueError):
+        place = Path(check_loadable(name).path)
+        if not place.is_dir():
+            from huggingface_hub import snapshot_download
+
+            place = Path(snapshot_download(name, local_files_only=True))
+        return sum(path.stat().st_size for path in place.rglob("*") if path.suffix in (".safetensors", ".bin"))
+    return 0
 
 
 def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[str], progress: Progress) -> list[Path]:
