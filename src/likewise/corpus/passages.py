@@ -87,10 +87,10 @@ def read_passages(
     told = len(report.told)
     rng = random.Random(seed)
     kept: list[tuple[int, Passage]] = []
-    found = _passages(sources, options)
+    placed = _passages(sources, options)
     if options.deduplicate:
-        found = unrepeated(found, lambda each: each[2].text, repeated=lambda each: each[0].drop("duplicate", each[1]))
-    for count, (_, _, passage) in enumerate(found):
+        placed = unrepeated(placed, lambda item: item[2].text, repeated=lambda item: item[0].drop("duplicate", item[1]))
+    for count, (_, _, passage) in enumerate(placed):
         report.kept = count + 1
         if len(kept) < most:
             kept.append((count, passage))
