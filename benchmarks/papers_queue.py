@@ -20,6 +20,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -78,6 +79,9 @@ ARCCSE: dict[str, Any] = {
 }
 
 
+AFTER_NLI = ARCCSE | {"max_steps": 120, "eval_steps": 30}
+
+
 def _sncse(start: str, **more: Any) -> dict[str, Arm]:
     shared = SNCSE | more
     return {
@@ -103,10 +107,6 @@ def _whole(start: str) -> dict[str, Arm]:
     }
 
 
-def _after_nli(**more: Any) -> dict[str, Any]:
-    return {**ARCCSE, "max_steps": 120, "eval_steps": 30, **more}
-
-
 def with_negatives(loss: EncoderLoss[Any], *columns: dict[str, Any]) -> Tensor:
     """Return InfoNCE of the projections of two views, with the batch's other sentences as negatives."""
     from likewise.losses import functional
@@ -119,6 +119,16 @@ WITH_NEGATIVES = replace(GCLSR, name="gclsr-with-negatives", loss=with_negatives
 VIEWS: dict[str, dict[str, Any]] = {name: {"augmentation": name} for name in ("partial", "authors", "full")}
 # Synonyms want nltk's WordNet, which no registry has.
 VIEWS["edits"] = {"augmentation": "edits", "edits": "no-synonyms"}
+
+
+def _gclsr(recipe: str | Recipe, views: Iterable[str]) -> dict[str, Arm]:
+    """GCLSR by each view at each rate, with one seed."""
+    shared = {"max_steps": 100, "eval_steps": 25}
+    return {
+        f"{view}, rate x{rate}": Arm(recipe, {"learning_rate": 0.03 * rate, **shared, **VIEWS[view]}, "", (1,))
+        for view in views
+        for rate in (1, 20, 100)
+    }
 
 
 TABLES: dict[str, dict[str, Arm]] = {
@@ -150,31 +160,13 @@ TABLES: dict[str, dict[str, Arm]] = {
         "ArcCSE, margin of the triplets 0.1": Arm("arccse", ARCCSE | {"triplet_margin": 0.1}),
         "ArcCSE with SAM": Arm("arccse", ARCCSE | {"sam_rho": 0.05}),
     },
-    "gclsr-moves": {
-        f"{view}, rate x{rate}": Arm(
-            "gclsr",
-            {"learning_rate": 0.03 * rate, "max_steps": 100, "eval_steps": 25, **options},
-            "",
-            (1,),
-        )
-        for view, options in VIEWS.items()
-        for rate in (1, 20, 100)
-    },
-    "gclsr-negatives": {
-        f"{view}, rate x{rate}": Arm(
-            WITH_NEGATIVES,
-            {"learning_rate": 0.03 * rate, "max_steps": 100, "eval_steps": 25, **VIEWS[view]},
-            "",
-            (1,),
-        )
-        for view in ("partial", "edits")
-        for rate in (1, 20, 100)
-    },
+    "gclsr-moves": _gclsr("gclsr", VIEWS),
+    "gclsr-negatives": _gclsr(WITH_NEGATIVES, ("partial", "edits")),
     # SBERT's block of ArcCSE's table 1.
     "after-nli": {
-        "SimCSE": Arm("simcse", _after_nli(), "nli"),
-        "ArcCSE": Arm("arccse", _after_nli(), "nli"),
-        "ArcCSE without triplets": Arm("arccse", _after_nli(triplet_weight=0.0), "nli"),
+        "SimCSE": Arm("simcse", AFTER_NLI, "nli"),
+        "ArcCSE": Arm("arccse", AFTER_NLI, "nli"),
+        "ArcCSE without triplets": Arm("arccse", AFTER_NLI | {"triplet_weight": 0.0}, "nli"),
     },
 }
 

@@ -18,12 +18,12 @@ from likewise.adaptation import adapt as adapt_encoder
 from likewise.choice.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
 from likewise.choice.result import Choice, System, best_free, compared, decided, judgement
 from likewise.choice.trial import Way, measure, trial_index
-from likewise.corpus.bundled import resolve_model
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.sources import tell
+from likewise.encoder.location import weight_bytes
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
@@ -254,7 +254,7 @@ class _Run:
         if (noted := f"facts of {shown}") not in self.job.notes:  # later the record tells of an update of nothing
             record = read_record(path)
             pace = record["passages"] / max(record["seconds"], 1e-3)
-            sizes = {"index_bytes": _bytes(path), "model_bytes": _model_bytes(encoder)}
+            sizes = {"index_bytes": _bytes(path), "model_bytes": weight_bytes(encoder.name or "")}
             self.job.note(**{noted: {"passages_a_second": pace, **sizes}})
         facts: dict[str, Any] = self.job.notes[noted]
         ways = [(_BM25, Way("words", words_alone()), True)] if not self.systems else []
@@ -412,11 +412,3 @@ def _folder(name: str) -> str:
 
 def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _model_bytes(encoder: ModelHandle) -> int | None:
-    """Return the size of a model's weights on disk, None if it is not in a folder."""
-    folder = Path(resolve_model(encoder.name or ""))
-    if not folder.is_dir():
-        return None
-    return sum(path.stat().st_size for end in ("safetensors", "bin") for path in folder.rglob(f"*.{end}")) or None

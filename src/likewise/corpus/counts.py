@@ -1,13 +1,28 @@
 """Counts of the sentences that were read, kept and dropped, by reason."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from likewise.errors import counted
 
 Reason = Literal["empty", "too short", "too long", "undecodable", "markup", "bad row", "duplicate"]
 
 EXAMPLES = 5
 """Places remembered for each reason."""
+_SHOWN = EXAMPLES + 1
+"""Sentences that a user is shown: so many that the rows of one file and the count of its others fit."""
+
+
+def shortened(told: Sequence[str]) -> list[str]:
+    """Return the first sentences on what was left out, and one that counts the others.
+
+    >>> shortened(["a", "b"]), shortened([str(number) for number in range(8)])[-1]
+    (['a', 'b'], '2 more lines of this kind')
+    """
+    others = [f"{counted(len(told) - _SHOWN, 'more line')} of this kind"] if len(told) > _SHOWN else []
+    return [*told[:_SHOWN], *others]
 
 
 @dataclass

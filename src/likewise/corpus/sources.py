@@ -14,13 +14,12 @@ from pathlib import Path
 from likewise.corpus.bundled import wiki_sample_path
 from likewise.corpus.converter import converters
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
-from likewise.corpus.counts import EXAMPLES, CorpusReport
+from likewise.corpus.counts import CorpusReport, shortened
 from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, read_head
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
 from likewise.corpus.foreign import converted, document_suffixes
 from likewise.corpus.hub_rows import PREFIX, field_of, hub_rows
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_type, read_rows
-from likewise.errors import counted
 from likewise.runs.cache import cache_folder, cached, made_in_cache
 from likewise.runs.progress import Progress
 
@@ -28,8 +27,6 @@ Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, `hf:NAME[:CONFIG][:SPLIT][:COLUMN]`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_TOLD = EXAMPLES + 1
-"""Lines on what is left out: so many that the rows of one file and the count of the others fit."""
 _READ = "plain text, Markdown, JSONL, CSV, Parquet, MediaWiki XML, or a document such as .html, .docx or .pdf"
 _PARQUET = b"PAR1"
 _CONTROL = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1b\b"})
@@ -173,11 +170,8 @@ def tell(report: CorpusReport, progress: Progress, since: int = 0, what: str = "
         since: notes that have been shown before.
         what: the word before each.
     """
-    told = report.told[since:]
-    for sentence in told[:_TOLD]:
+    for sentence in shortened(report.told[since:]):
         progress.tell(f"{what}: {sentence}")
-    if len(told) > _TOLD:
-        progress.tell(f"{what}: {counted(len(told) - _TOLD, 'more line')} of this kind")
 
 
 def open_source(

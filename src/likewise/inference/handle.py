@@ -18,9 +18,7 @@ from likewise import processor
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.location import check_loadable
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
-from likewise.inference.engines.onnx_engine import OnnxEngine
-from likewise.inference.engines.openvino_engine import OpenVINOEngine
-from likewise.inference.engines.store import Store
+from likewise.inference.engines.store import MAKERS, Store
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.tokens import FEW, Role, TextSide, Tokens
 from likewise.runs.cache import CacheError, cached, found_in_cache
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 EXPORTS: tuple[EngineName, ...] = ("onnx", "openvino")
 """The engines that run a model without loading it, first the one that opens faster."""
-_KINDS: Mapping[EngineName, type[OnnxEngine | OpenVINOEngine]] = {"onnx": OnnxEngine, "openvino": OpenVINOEngine}
 _FACTS = "facts.json"
 _FORMAT = 2
 """The format of the facts: those of another one are determined anew."""
@@ -280,7 +277,7 @@ def export_encoder(
         raise LookupError(fingerprint)
     path, known = kept
     try:
-        engine = _KINDS[name](folder, "fp32", known["at_least"])
+        engine = MAKERS[name].ENGINE(folder, "fp32", known["at_least"])
         engine.few_on_all_cores = False  # it would be opened a second time, which takes longer than a query
         engine.open(2)  # on one core
     except ImportError as error:

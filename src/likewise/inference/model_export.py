@@ -14,17 +14,17 @@ from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
-from likewise.encoder.location import check_loadable
+from likewise.encoder.location import weight_bytes
 from likewise.encoder.settings import ModelSettings
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName, EngineVariant
 from likewise.inference.engines.graph import fingerprint, least_tokens
-from likewise.inference.engines.store import TOKENIZER, release
+from likewise.inference.engines.store import MAKERS, TOKENIZER, release
 from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.handle import EXPORTS
 from likewise.inference.load_model import default_prompt, load
 from likewise.inference.model_tokens import UnfitModel, fits, tokens_of
-from likewise.inference.policy import DEFAULT, MAKERS, candidates, policy_of
+from likewise.inference.policy import DEFAULT, candidates, policy_of
 from likewise.inference.tokens import SENTENCES
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cache_folder, made_in_cache
@@ -185,7 +185,7 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
     """
     if os.environ.get(VARIABLE, "").strip().lower() == "never" or not texts:
         return
-    if torch.accelerator.is_available() or _bytes_of(os.fspath(name)) > _LARGEST:
+    if torch.accelerator.is_available() or (weight_bytes(os.fspath(name)) or 0) > _LARGEST:
         return
     with suppress(LikewiseError, UnfitModel, OSError):
         made_in_cache(cache_folder() / "engines")  # an error, if it is only read
@@ -195,18 +195,6 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
             _in_cache(model, None, sample_of(texts), progress)
         elif installed and not any(policy.store.is_same(engine) for engine in EXPORTS):
             _in_cache(model, installed, sample_of(texts), progress)
-
-
-def _bytes_of(name: str) -> int:
-    """Return the size of a model's weights on disk; of a name of the hub, of those that were fetched."""
-    with suppress(LikewiseError, OSError, ValueError):
-        place = Path(check_loadable(name).path)
-        if not place.is_dir():
-            from huggingface_hub import snapshot_download
-
-            place = Path(snapshot_download(name, local_files_only=True))
-        return sum(path.stat().st_size for path in place.rglob("*") if path.suffix in (".safetensors", ".bin"))
-    return 0
 
 
 def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[str], progress: Progress) -> list[Path]:

@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Literal
 
 import torch
@@ -26,7 +25,6 @@ from torch import Tensor
 from likewise import processor
 from likewise.encoder.attention import is_hooked
 from likewise.errors import MissingExtraError, counted, first_line
-from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import (
     DEFAULT_BATCH,
     ENDLESS,
@@ -42,6 +40,7 @@ from likewise.inference.engines.engine import (
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
 from likewise.inference.engines.store import (
     ENOUGH,
+    MAKERS,
     MAX_DIFFERENCE,
     MIN_CLOSE,
     MIN_COSINE,
@@ -57,7 +56,6 @@ from likewise.inference.tokens import FEW, PLAIN, Step, TextSide, WholeTexts
 from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.progress import Progress
 
-MAKERS: dict[str, ModuleType] = {"openvino": openvino_engine, "onnx": onnx_engine}
 DEFAULT = EngineChoice("auto", "close")
 """The choice of `load` if it is told nothing."""
 TORCH: EngineVariant = ("torch", "fp32")
@@ -330,7 +328,7 @@ class Policy:
         try:
             fidelity = self.check(pair, sample) if pair[1] == "fp32" else None
             if fidelity is None:
-                fidelity = sample.fidelity(self._opened(pair, sample))
+                fidelity = self._judged(pair, sample)
                 self.store.keep(pair, fidelity)
         except CannotExport as reason:
             self.store.keep(pair, str(reason))
@@ -365,7 +363,7 @@ class Policy:
             return None
         if known is None or (enough and known.sentences < ENOUGH):
             older = self.is_there(pair)
-            known = sample.fidelity(self._opened(pair, sample, tell))
+            known = self._judged(pair, sample, tell)
             if older and precision == "int8" and not known.near:
                 # Its ranges were taken from another corpus: take them from this one.
                 self._open.pop(pair)
@@ -387,6 +385,18 @@ class Policy:
         self._checked[pair] = known
         return known
 
+    def _judged(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Fidelity:
+        """Return how near an engine's vectors are to float32's, by a sample of which nothing is known yet.
+
+        A graph that runs in bfloat16 is judged in float32 as well, in which it encodes a query of a new process
+        without torch (see `export_encoder`).
+        """
+        fidelity = sample.fidelity(self._opened(pair, sample, tell))
+        if pair[0] in MAKERS and pair[1] == "bf16":
+            with suppress(CannotExport):
+                self.check((pair[0], "fp32"), sample)
+        return fidelity
+
     def _opened(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Engine:
         if pair[0] == "torch" and pair not in self._open:
             engine = TorchEngine(sample.model, "bf16" if pair[1] == "bf16" else "fp32", traced=not self._hooked)
@@ -399,10 +409,6 @@ class Policy:
             self._open[pair] = MAKERS[pair[0]].ENGINE(self._made(pair, sample, tell), pair[1], at_least)
             if pair[1] == "fp32":
                 self.store.put_tokenizer(sample.tokens, at_least)
-            elif pair[1] == "bf16" and self.store.verdict((pair[0], "fp32")) is None:
-                # The same graph in float32 encodes a query in a new process, without torch (see `export_encoder`).
-                with suppress(CannotExport):
-                    self.check((pair[0], "fp32"), sample)
         return self._open[pair]
 
     def _made(

@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.counts import EXAMPLES, CorpusReport
+from likewise.corpus.counts import CorpusReport, shortened
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.encoder.location import check_cross_encoder
@@ -51,9 +51,6 @@ WINDOW = 1024
 """Passages that are encoded and written at a time: a stop waits for one of these."""
 APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
-_TOLD = EXAMPLES + 1
-"""Lines on what was left out that are told one by one: so many that the rows of one file and the count of the others
-fit."""
 _TRIED = 100
 
 
@@ -69,9 +66,8 @@ class Changed(NamedTuple):
     def lines(self) -> list[str]:
         """Return the lines for the user: the first on what was left out or read differently, and how many more."""
         reasons = [*self.unread, *(reason for reason in self.skipped if reason not in self.unread)]
-        others = [f"skipped: {counted(len(reasons) - _TOLD, 'more line')} of this kind"] if len(reasons) > _TOLD else []
-        told = [(": read as " in reason or ", and read as " in reason, reason) for reason in reasons[:_TOLD]]
-        return [f"{'reading' if is_read else 'skipped'}: {reason}" for is_read, reason in told] + others
+        told = [(": read as " in reason or ", and read as " in reason, reason) for reason in shortened(reasons)]
+        return [f"{'reading' if is_read else 'skipped'}: {reason}" for is_read, reason in told]
 
 
 class Indexed(Index):

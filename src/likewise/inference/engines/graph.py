@@ -5,7 +5,7 @@ Letters of the shapes: B sentences of a batch, T tokens, D embedding, E a token'
 
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import chain
 
@@ -97,6 +97,20 @@ def mark(model: SentenceTransformer) -> tuple[object, ...]:
     tensors = [tensor for tensor in owned if tensor is not None]  # one made for inference cannot be written
     versions = [(tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
     return (*map(id, parts), *map(repr, list(model)[1:]), *versions)
+
+
+def write_graphs(model: SentenceTransformer, write: Callable[[PooledGraph, bool], None]) -> None:
+    """Call a function with the graph of a model, and, if that leaves tokens out, with one that has them.
+
+    Args:
+        write: takes the graph, and whether it is the second one, which a model has that pools a single token.
+    """
+    with tracing(model) as graph:
+        write(graph, False)
+        whole = graph.tokens
+    if not whole and token_dimension(model):
+        with tracing(model, tokens=True) as graph:
+            write(graph, True)
 
 
 @contextmanager

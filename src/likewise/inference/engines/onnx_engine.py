@@ -39,14 +39,14 @@ def export(model: SentenceTransformer, folder: Path) -> None:
     require_extra("onnx", "The engine onnx", "onnx", "onnxruntime")
     import torch
 
-    from likewise.inference.engines.graph import example, token_dimension, tracing
+    from likewise.inference.engines.graph import example, write_graphs
 
-    def write(graph: PooledGraph, path: Path) -> None:
+    def write(graph: PooledGraph, is_whole: bool) -> None:
         batch = {0: "sentences", 1: "tokens"}
         torch.onnx.export(
             graph,
             example(model),
-            path,
+            folder / (WHOLE if is_whole else FILE),
             input_names=list(INPUTS),
             output_names=graph.outputs,
             dynamic_axes=dict.fromkeys([*INPUTS, TOKENS], batch) | {OUTPUT: {0: "sentences"}},
@@ -54,12 +54,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
             dynamo=False,  # five times as fast as the newer exporter, and without another package
         )
 
-    with tracing(model) as graph:
-        write(graph, folder / FILE)
-        whole = graph.tokens
-    if not whole and token_dimension(model):
-        with tracing(model, tokens=True) as graph:
-            write(graph, folder / WHOLE)
+    write_graphs(model, write)
 
 
 def quantise(source: Path, folder: Path, batches: object = None) -> None:

@@ -68,21 +68,17 @@ def export(model: SentenceTransformer, folder: Path) -> None:
     """
     openvino = _openvino()
     from likewise.encoder.attention import keys_first
-    from likewise.inference.engines.graph import example, token_dimension, tracing
+    from likewise.inference.engines.graph import example, write_graphs
 
-    def write(graph: PooledGraph, path: Path) -> None:
+    def write(graph: PooledGraph, is_whole: bool) -> None:
         shapes = [(name, [-1, -1], openvino.Type.i64) for name in INPUTS]
-        inputs = dict(zip(INPUTS, example(model), strict=True))
-        converted = openvino.convert_model(graph, example_input=inputs, input=shapes)
+        with keys_first(model):
+            inputs = dict(zip(INPUTS, example(model), strict=True))
+            converted = openvino.convert_model(graph, example_input=inputs, input=shapes)
         # No fp16 weights: the vectors are to be the same.
-        openvino.save_model(converted, path, compress_to_fp16=False)
+        openvino.save_model(converted, folder / (WHOLE if is_whole else FILE), compress_to_fp16=False)
 
-    with tracing(model) as graph, keys_first(model):
-        write(graph, folder / FILE)
-        whole = graph.tokens
-    if not whole and token_dimension(model):
-        with tracing(model, tokens=True) as graph, keys_first(model):
-            write(graph, folder / WHOLE)
+    write_graphs(model, write)
 
 
 def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
@@ -117,9 +113,8 @@ class OpenVINOEngine(Engine):
     def __init__(self, folder: Path, precision: EnginePrecision, at_least: int) -> None:
         self.precision = precision
         self.at_least = at_least
-        self._folder = folder
-        any_length = _core().read_model(folder / FILE)
-        self._models: dict[tuple[str, int], openvino.Model | None] = {(FILE, 0): any_length}  # 0: of any length
+        self._graphs = {file: _core().read_model(folder / file) for file in (FILE, WHOLE) if (folder / file).exists()}
+        self._models: dict[tuple[str, int], openvino.Model | None] = {}
         self._compiled: dict[tuple[str, int, int, int, int], openvino.CompiledModel] = {}
         self._own = threading.local()  # a request serves one thread at a time
         self._compiles = threading.Lock()
@@ -129,7 +124,7 @@ class OpenVINOEngine(Engine):
         if tokens and not self.gives_tokens:
             raise LookupError(TOKENS)
         threads = max(cores(), workers)
-        file = WHOLE if tokens and (self._folder / WHOLE).exists() else FILE
+        file = WHOLE if tokens and WHOLE in self._graphs else FILE
 
         def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
             one_core = workers > 1 or ids.size <= _ONE_CORE
@@ -149,8 +144,7 @@ class OpenVINOEngine(Engine):
     @property
     def gives_tokens(self) -> bool:
         """True if one of the graphs gives the vectors of tokens."""
-        graph = self._of_length(FILE, 0)
-        return (self._folder / WHOLE).exists() or (graph is not None and len(graph.outputs) > 1)
+        return WHOLE in self._graphs or len(self._graphs[FILE].outputs) > 1
 
     def filled_to(self, texts: int, longest: int) -> int:
         """Return the number of tokens to which a batch is padded; a single text gets a length with its own graph."""
@@ -160,16 +154,14 @@ class OpenVINOEngine(Engine):
 
     def _of_length(self, file: str, length: int) -> openvino.Model | None:
         """Return the model of one text of a length, 0 for any batch; None if the length is more than it can read."""
+        if length == 0:
+            return self._graphs[file]
         if (file, length) not in self._models:
-            model = None
-            if length == 0:
-                model = _core().read_model(self._folder / file)
-            elif (any_length := self._of_length(file, 0)) is not None:
-                model = any_length.clone()
-                try:
-                    model.reshape({port.any_name: [1, length] for port in model.inputs})
-                except RuntimeError:
-                    model = None
+            model = self._graphs[file].clone()
+            try:
+                model.reshape({port.any_name: [1, length] for port in model.inputs})
+            except RuntimeError:
+                model = None
             self._models[file, length] = model
         return self._models[file, length]
 

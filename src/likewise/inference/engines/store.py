@@ -12,10 +12,12 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from likewise import processor
 from likewise.errors import counted
+from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import EngineName, EngineVariant
 from likewise.runs.cache import CacheError, cached, found_in_cache
 from likewise.runs.whole_files import read_json, write_json, write_text
@@ -32,6 +34,8 @@ MIN_CLOSE = 0.999
 """The lowest cosine of a text's two vectors that 'close' allows."""
 ENOUGH = 32
 """The number of sentences that say something of ranks: with 6 pairs a correlation of 0.94 is one swap."""
+MAKERS: dict[str, ModuleType] = {"openvino": openvino_engine, "onnx": onnx_engine}
+"""The modules that make and run exports, by engine."""
 PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime", "torch": "torch"}
 TOKENIZER = "tokenizer.json"
 _FORMAT = 4
