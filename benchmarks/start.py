@@ -3,8 +3,8 @@
     python benchmarks/start.py
 
 The peers: for `likewise --version` an empty program, as nothing can be faster; for `import likewise` the import of
-sentence-transformers; for `likewise similarity` the same cosine by sentence-transformers. Its first call, before the
-model is exported by `likewise export`, is shown as well.
+sentence-transformers; for `likewise similarity` the same cosine by sentence-transformers; for `likewise search` the
+same search before the model is exported by `likewise export`. The first call of `similarity` before that is shown too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from claims import Claim, finish, with_claims
 from likewise.corpus.bundled import resolve_model
 
+SEARCH = "start, `likewise search` after `likewise export`: before it"
 PAIR = ("A man is playing a guitar.", "Somebody plays music.")
 COSINE = """
 import sys
@@ -66,7 +67,12 @@ def main() -> None:
     }
     version, imports, cosine = found.values()
     with tempfile.TemporaryDirectory() as cache:
-        os.environ["LIKEWISE_CACHE"] = cache
+        os.environ |= {"LIKEWISE_CACHE": cache, "LIKEWISE_EXPORTS": "never"}
+        text, index = Path(cache, "text.txt"), str(Path(cache, "index"))
+        text.write_text("".join(f"{sentence}\n" for sentence in PAIR))
+        seconds([likewise, "index", str(text), "--model", args.model, "--out", index])
+        search = [likewise, "search", index, "Who makes music?"]
+        before = [seconds(search)[0] for _ in range(args.turns)]
         theirs, ours = seconds(peer), seconds(similarity)
         if theirs[1] != ours[1]:
             sys.exit(f"the cosines differ: {theirs[1]} and {ours[1]}")
@@ -79,6 +85,7 @@ def main() -> None:
             imports[1].append(importing("likewise"))
             cosine[0].append(seconds(peer)[0])
             cosine[1].append(seconds(similarity)[0])
+        found[SEARCH] = before, [seconds(search)[0] for _ in range(args.turns)]
     claims = [Claim(name, "s", *map(statistics.median, both)) for name, both in found.items()]
     for claim in claims:
         print(f"{claim.name}: {claim.peer:.3f} s, {claim.ours:.3f} s")

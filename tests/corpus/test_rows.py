@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_sentences
-from likewise.corpus.lines_and_rows import csv_form, read_rows
+from likewise.corpus.lines_and_rows import csv_form, read_rows, texts_of_rows
 from likewise.corpus.sources import open_source
 
 FIELD = CorpusOptions(field="text")
@@ -86,6 +86,14 @@ def test_a_list_of_texts_is_rows_with_a_text_alone(write):
     for content in ('["One [1]", "Two"]', '[\n "One [1]",\n "Two"\n]'):
         path = write("a.json", content)
         assert texts(path) == ["One [1]", "Two"]
+
+
+def test_rows_of_one_line_that_have_no_text_are_all_counted(write):
+    path = write("a.json", json.dumps([{"n": 1}, {"text": "One"}, {"n": 2}, 7, {"n": 3}]))
+    report = CorpusReport()
+    assert [text for _, _, text in texts_of_rows(open_source(path, FIELD, report=report))] == ["One"]
+    assert len(report.told) == 3
+    assert report.told[-1] == f"{path}: 2 more rows like these"
 
 
 def test_where_no_field_is_a_text_its_fields_are_named(write):

@@ -41,6 +41,7 @@ class CorpusReport:
         notes: sentences that name what was not read, or not as it stands: an encoding, and of each file the first 5
             rows that are none.
         odd_rows: how many of these each file has.
+        unnamed_rows: how many of these have no note of their own.
         failed: files and folders of a folder that could not be read.
     """
 
@@ -50,6 +51,7 @@ class CorpusReport:
     files: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     odd_rows: dict[str, int] = field(default_factory=dict)
+    unnamed_rows: dict[str, int] = field(default_factory=dict)
     failed: int = 0
 
     @property
@@ -72,9 +74,13 @@ class CorpusReport:
 
     def tell(self, file: object, line: int, reason: str) -> None:
         """Keep what is the matter with a row, for the first rows of a file, and count them all."""
-        count = self.odd_rows[str(file)] = self.odd_rows.get(str(file), 0) + 1
-        if count <= EXAMPLES:
-            self.note(f"{file}:{line}: {reason}")
+        name, sentence = str(file), f"{file}:{line}: {reason}"
+        count, unnamed = self.odd_rows.get(name, 0), self.unnamed_rows.get(name, 0)
+        self.odd_rows[name] = count + 1
+        if count - unnamed < EXAMPLES and sentence not in self.notes:
+            self.note(sentence)
+        else:  # there are enough, or a row of the same line has this one
+            self.unnamed_rows[name] = unnamed + 1
 
     @property
     def is_partial(self) -> bool:
@@ -84,8 +90,8 @@ class CorpusReport:
     @property
     def told(self) -> list[str]:
         """The notes, and a line for each file with more odd rows than are named."""
-        more = {file: count - EXAMPLES for file, count in self.odd_rows.items() if count > EXAMPLES}
-        return [*self.notes, *(f"{file}: {count:,} more rows like these" for file, count in more.items())]
+        more = [f"{file}: {counted(count, 'more row')} like these" for file, count in self.unnamed_rows.items()]
+        return [*self.notes, *more]
 
     def __str__(self) -> str:
         """Return a short text: counts, and the first places, without the file name if there is only one.

@@ -328,9 +328,10 @@ def _json(source: Source) -> Iterator[NumberedRow]:
         if isinstance(value, dict):
             yield line, value
         elif is_list and isinstance(value, str):
-            yield line, {TEXT: value}
+            yield line, {source.options.field or TEXT: value}
         else:
-            source.drop_row(line, _no_object(f"it is {json_type(value)}"))
+            rows = "a list has an object or a text for each row" if is_list else "one object follows the other"
+            source.drop_row(line, f"not a JSON object (it is {json_type(value)}): {rows}")
         line += held.count("\n", at, end)
         at = end
 
