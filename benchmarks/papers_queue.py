@@ -4,7 +4,7 @@
     nice python benchmarks/papers_queue.py --tables sncse-margin arccse-parts --out runs/papers
     python benchmarks/papers_queue.py --tables whole-raw whole --device cuda --workers 15 --sentences 400000
 
-Each run is a process of its own. It trains one arm with one seed, scores the seven STS tasks and writes one row into
+Each run is a process of its own. It trains one arm with one seed, scores the seven STS tasks and writes its rows into
 `benchmarks/results/papers-TABLE.jsonl`; a row that is there is not run again, and a training that was stopped goes on
 where it was. Arms of a table share corpus, updates, batch size, seeds and the steps at which STS-B dev chooses a
 checkpoint, so that the differences of two arms can be paired by seed.
@@ -51,12 +51,14 @@ class Arm:
     Args:
         start: 'base' for --base, 'mask' for its distilled mask, 'raw' for the start of raw_start.py, 'nli' for that
             start after a training on SNLI's dev part, as SBERT is one of BERT.
+        tasks: what its model is scored on, behind STS-B dev; nothing for a point of a figure.
     """
 
     recipe: str | Recipe
     options: dict[str, Any] = field(default_factory=dict)
     start: str = "base"
     seeds: tuple[int, ...] = (1, 2, 3)
+    tasks: str = "sts"
 
 
 SNCSE: dict[str, Any] = {
@@ -131,6 +133,13 @@ def _gclsr(recipe: str | Recipe, views: Iterable[str]) -> dict[str, Arm]:
     }
 
 
+def _figure(recipe: str, name: str, values: Iterable[Any], shared: dict[str, Any]) -> dict[str, Arm]:
+    """A curve of a figure: the raw start trained with each value of an option, by two seeds, scored on STS-B dev."""
+    return {f"{name} {value}": Arm(recipe, shared | {name: value}, "raw", (1, 2), "") for value in values}
+
+
+CURVE = ARCCSE | {"max_steps": 80, "eval_steps": 40, "learning_rate": 1e-4, "pooling": "cls", "head": True}
+
 TABLES: dict[str, dict[str, Arm]] = {
     "whole-raw": _whole("raw"),
     "whole": _whole("base"),
@@ -168,12 +177,41 @@ TABLES: dict[str, dict[str, Arm]] = {
         "ArcCSE": Arm("arccse", AFTER_NLI, "nli"),
         "ArcCSE without triplets": Arm("arccse", AFTER_NLI | {"triplet_weight": 0.0}, "nli"),
     },
+    # Figures 4 to 7 of ArcCSE on the grids of the paper; of figure 6 the lowest first mask and the paper's own.
+    "arccse-figures": {
+        **_figure("arccse", "margin", range(0, 21, 2), CURVE),
+        **_figure("arccse", "temperature", [n / 100 for n in range(1, 11)], CURVE),
+        **_figure("arccse", "triplet_weight", [0.0, 0.1, 0.3, 0.6, 0.9, 1.2], CURVE),
+        **_figure("arccse", "mask_farther", [0.3, 0.35, 0.4, 0.45, 0.5, 0.55], CURVE | {"mask_closer": 0.2}),
+    },
+    # Figure 3 of SNCSE, at the weight that moves the negations.
+    "sncse-figures": {
+        f"alpha {alpha}, beta {beta}, weight {weight}": Arm(
+            "sncse",
+            SNCSE
+            | {"max_steps": 80, "eval_steps": 40, "learning_rate": 1e-4, "head": True}
+            | {"alpha": alpha, "beta": beta, "weight": weight},
+            "raw",
+            (1, 2),
+            "",
+        )
+        for weight in (0.001, 0.1)
+        for alpha in (0.1, 0.2)
+        for beta in (0.2, 0.3, 0.4, 2.0)
+        if alpha < beta
+    },
+    # A second base: --base bundled:mpnet --precision bf16.
+    "mpnet": {
+        "SimCSE": Arm("simcse", ARCCSE | {"max_steps": 120, "eval_steps": 30}),
+        "ArcCSE": Arm("arccse", ARCCSE | {"max_steps": 120, "eval_steps": 30}),
+        "SNCSE": Arm("sncse", SNCSE | {"max_steps": 120, "eval_steps": 30}, "mask"),
+    },
 }
 
 
 def results_of(table: str) -> ResultFile:
     """Return the result file of a table."""
-    known = ("--sentences", "--updates", "--device", "--workers", "--base")
+    known = ("--sentences", "--updates", "--device", "--workers", "--base", "--precision")
     words = sys.argv[1:]
     given = [part for name, value in pairwise(words) if name in known for part in (name, value)]
     command = ["python", "benchmarks/papers_queue.py", "--tables", table, *given]
@@ -249,7 +287,7 @@ def one_run(args: argparse.Namespace) -> None:
         quiet=True,
         **options,
     )
-    model = likewise.load(folder, precision="fp32")
+    model = likewise.load(folder, precision=args.precision)
     shared = {"arm": name, "seed": args.seed}
     about = {"base": args.base if arm.start else "of the recipe", "start": arm.start}
     about |= {"recipe": arm.recipe if isinstance(arm.recipe, str) else arm.recipe.name, "options": options}
@@ -265,11 +303,11 @@ def one_run(args: argparse.Namespace) -> None:
             **about,
         }
     ]
-    for suffix, without in (("", False), (", without overlap", True)):
-        report = likewise.evaluate(model, "sts", data=args.data, without_overlap=without)
+    for suffix, without in (("", False), (", without overlap", True)) if arm.tasks else ():
+        report = likewise.evaluate(model, arm.tasks, data=args.data, without_overlap=without)
         scores = {score.name: score.score for score in report.results} | {"average": report.average}
         measured += [{**shared, "set": f"{task}{suffix}", "score": score} for task, score in scores.items()]
-    if arm.recipe == "sncse":
+    if arm.recipe == "sncse" and arm.tasks:
         negation = likewise.evaluate(model, "semantoneg", data=args.data)
         measured.append({**shared, "set": "semantoneg", "score": negation.results[0].score})
     results_of(table).add(*measured, *({**shared, **row} for row in measures_of(folder)))
@@ -300,6 +338,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--updates", type=int, default=0, help="for every arm, over its own number")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument("--workers", type=int, default=1, help="runs at a time; on a processor, one")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the model that is scored")
     parser.add_argument("--minutes", type=float, default=0, help="stop what runs after so long; 0: no limit")
     parser.add_argument("--list", action="store_true", help="print what is done and what is to do, and stop")
     parser.add_argument(
@@ -338,7 +377,7 @@ def main() -> None:
         if seed in arm.seeds
     ]
     for table, name, seed in list(waiting):
-        done = results_of(table).has(arm=name, seed=seed, set="average")
+        done = results_of(table).has(arm=name, seed=seed, set="sts-b-dev")
         if args.list or done:
             print(f"{'done' if done else 'to do':6} {table}: {name}, seed {seed}", flush=True)
             waiting.remove((table, name, seed))
@@ -347,7 +386,7 @@ def main() -> None:
 
 
 def run_alone(args: argparse.Namespace, wanted: tuple[str, str, int]) -> None:
-    """Run an arm with a seed in a process of its own, and print its average."""
+    """Run an arm with a seed in a process of its own, and print its score on STS-B dev."""
     table, name, seed = wanted
     left = args.stop_at - time.monotonic() if args.stop_at else None
     if left is not None and left <= 0:
@@ -361,8 +400,8 @@ def run_alone(args: argparse.Namespace, wanted: tuple[str, str, int]) -> None:
         except subprocess.TimeoutExpired:
             print(f"{time.strftime('%H:%M:%S')} {table}: {name}, seed {seed}: stopped by --minutes", flush=True)
             return
-    average = results_of(table).rows(arm=name, seed=seed, set="average")
-    said = f"average {average[-1]['score']:.2f}" if code == 0 else f"failed ({code}): see {log}"
+    dev = results_of(table).rows(arm=name, seed=seed, set="sts-b-dev")
+    said = f"STS-B dev {dev[-1]['score']:.2f}" if code == 0 else f"failed ({code}): see {log}"
     print(f"{time.strftime('%H:%M:%S')} {table}: {name}, seed {seed}: {said}", flush=True)
 
 
