@@ -34,7 +34,7 @@ NOT_COMPARED = {"likewise.json", "log.jsonl", "README.md", "run.toml", "about.js
 _SERVER = multiprocessing.get_context("forkserver")
 PRELOADED = [
     "likewise.training.train",
-    "likewise.inference.files",
+    "likewise.inference.encoded_files",
     "likewise.context.discriminator",
     "datasets",
     "sklearn.linear_model",

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import likewise
-from likewise.adaptation import flow
+from likewise.adaptation import adaptation_flow
 from likewise.adaptation.head import HeadTrainingOptions
-from likewise.comparison.methods import parse_methods
+from likewise.comparison.compared_methods import parse_methods
 from likewise.recipes import find_recipe
 
 ROOT = Path(__file__).parents[1]
@@ -104,7 +104,7 @@ def desk(tmp_path, monkeypatch, sentences, saved_model, word_model):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("LIKEWISE_EXPORTS", "never")
-    monkeypatch.setattr(flow, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
+    monkeypatch.setattr(adaptation_flow, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
     with gzip.open("wiki.txt.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(sentences) + "\n")
     Path("messages.txt").write_text("\n".join(sentences[:60]) + "\n", encoding="utf-8")

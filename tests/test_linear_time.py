@@ -148,9 +148,9 @@ def numbered(text: str) -> list[tuple[int, str]]:
 def looks() -> dict[str, object]:
     """Return functions that look at a user's text, by name."""
     from likewise.augment.negation.antonyms import may_have_opposites, opposites
-    from likewise.clusters.words import difference, shared, wording
-    from likewise.clusters.words import sentences_of as compared_sentences
-    from likewise.corpus.given import _are_files
+    from likewise.clusters.word_differences import difference, shared, wording
+    from likewise.clusters.word_differences import sentences_of as compared_sentences
+    from likewise.corpus.inputs import _are_files
     from likewise.corpus.lines_and_rows import without_invisible
     from likewise.corpus.markdown import (
         adoc_lines,
@@ -165,8 +165,8 @@ def looks() -> dict[str, object]:
     from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
     from likewise.errors import printable
     from likewise.queries.prompts import answered, shown
-    from likewise.retrieval.words import analyzer, folded
-    from likewise.searching.exclusion import divided
+    from likewise.retrieval.bm25 import analyzer, folded
+    from likewise.searching.exclusion_query import divided
     from likewise.searching.fields import is_date
     from likewise.searching.typed_query import TypedQuery, searched_words, words_of
 

@@ -22,7 +22,7 @@ import likewise
 from compared.consert import ConSERTOptions
 from compared.consert_loss import ConSERTLoss
 from compared.embedding_views import shuffle_positions
-from likewise.adaptation import flow
+from likewise.adaptation import adaptation_flow
 from likewise.adaptation.head import HeadTrainingOptions
 from likewise.context import distill
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, open_base, reads_left_to_right
@@ -146,7 +146,7 @@ def paragraphs(tmp_path_factory):
 
 
 def test_adapt_index_and_search(mpnet, paragraphs, tmp_path, monkeypatch):
-    monkeypatch.setattr(flow, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
+    monkeypatch.setattr(adaptation_flow, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
     result = likewise.adapt(paragraphs, base=mpnet, out=tmp_path / "model", passages=280, width=16, quiet=True)
     assert result.chosen.startswith("words")  # the vectors of random weights know no number
     model = likewise.load(result.path, precision="fp32")

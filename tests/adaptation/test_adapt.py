@@ -12,14 +12,14 @@ import torch
 from tests.conftest import sentence
 
 import likewise
-from likewise.adaptation import Candidate, adapt, flow, head, texts
-from likewise.adaptation.flow import best_of, gained
+from likewise.adaptation import Candidate, adapt, adaptation_flow, head, texts
+from likewise.adaptation.adaptation_flow import best_of, gained
+from likewise.adaptation.adaptation_result import advice, changed_neighbours
 from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, train_head
-from likewise.adaptation.result import advice, changed_neighbours
 from likewise.corpus.passages import OfferedPair
 from likewise.encoder.word_part import WordPart
 from likewise.errors import LikewiseError
-from likewise.evaluation.geometry import reciprocal_ranks
+from likewise.evaluation.vector_measures import reciprocal_ranks
 from likewise.runs.job import JobError
 from likewise.runs.progress import Progress
 
@@ -27,7 +27,7 @@ from likewise.runs.progress import Progress
 @pytest.fixture(scope="module", autouse=True)
 def few_updates():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flow, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
+        patch.setattr(adaptation_flow, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
         yield
 
 
@@ -82,7 +82,7 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("likewise.adaptation.flow.train_head", stopped)
+        patch.setattr("likewise.adaptation.adaptation_flow.train_head", stopped)
         with pytest.raises(KeyboardInterrupt):
             adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
     assert not (tmp_path / "model" / "modules.json").exists()
@@ -303,7 +303,7 @@ def test_a_gain_beside_bm25_is_that_of_both_scores_added(adapted):
     rng = np.random.default_rng(0)
     cosines = {name: rng.normal(size=(6, 20)) for name in ("base", "map")}
     words = rng.exponential(size=(6, 20))
-    judged = flow.Contest.__new__(flow.Contest)
+    judged = adaptation_flow.Contest.__new__(adaptation_flow.Contest)
     judged.text = SimpleNamespace(queries=[""] * 6, pool=[""] * 20, own=[0, 1, 2, 3, 4, 5])
     judged.scores = cosines.get
     ranks = {name: [] for name in cosines}
@@ -312,7 +312,7 @@ def test_a_gain_beside_bm25_is_that_of_both_scores_added(adapted):
             both = (row - row.mean()) / row.std() + (words[query] - words[query].mean()) / words[query].std()
             ranks[name].append(1 / (1 + np.sum(both > both[query])))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flow, "bm25", lambda *_: words)
+        patch.setattr(adaptation_flow, "bm25", lambda *_: words)
         found = judged.beside_bm25("map", "english")
     assert found[0] == pytest.approx(100 * np.mean(np.array(ranks["map"]) - np.array(ranks["base"])))
 
@@ -363,7 +363,7 @@ def test_what_is_encoded_fits_the_minutes(passages, tiny_base, tmp_path, monkeyp
     monkeypatch.setattr(texts, "seconds_each", lambda work, items: seconds(items) / len(items))
     monkeypatch.setattr(texts, "_NEGATED", 20)
     monkeypatch.setattr(texts, "_LEAST_USED", 150)
-    monkeypatch.setattr(flow, "sts_dev_pairs", lambda _: None)  # wherever the data is
+    monkeypatch.setattr(adaptation_flow, "sts_dev_pairs", lambda _: None)  # wherever the data is
     whole = seconds(passages.read_text().split("\n\n"))
     found = adapt(passages, base=tiny_base, out=tmp_path / "fits", minutes=whole / 60)
     used = found.record["corpus"]["passages"]

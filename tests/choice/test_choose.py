@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise.choice.flow import ChoiceError
-from likewise.choice.result import Choice, System, compared, decided, judgement
+from likewise.choice.choice_flow import ChoiceError
+from likewise.choice.choice_result import Choice, System, compared, decided, judgement
 from likewise.cli import build_app
 from likewise.retrieval.pipeline import free_hybrid, vectors_alone, words_alone
 from likewise.searching import Pipeline
@@ -194,7 +194,7 @@ def test_the_ways_switch_every_other_part_off():
 
 def test_a_language_model_writes_queries(text, word_model, monkeypatch, capsys):
     """Of what is written, most titles, which are copies, and what is about another passage are left out."""
-    from likewise.choice import flow
+    from likewise.choice import choice_flow
 
     class Writer:
         name, told, identity, batch = "tiny", "tiny writes", "tiny 1", 50
@@ -207,7 +207,7 @@ def test_a_language_model_writes_queries(text, word_model, monkeypatch, capsys):
                 found.append([("title", one.split(":")[0]), ("question", own), ("question", "Who wrote the letter?")])
             return found
 
-    monkeypatch.setattr(flow, "writer_of", lambda *_: Writer())
+    monkeypatch.setattr(choice_flow, "writer_of", lambda *_: Writer())
     rows = likewise.CorpusOptions(field="text")
     found = likewise.choose(text, bases=[word_model], corpus_options=rows, queries="bundled:smollm2", queries_for=60)
     assert 55 <= found.facts["queries"]["written"] <= 85
@@ -233,7 +233,7 @@ def test_what_has_seen_the_answers_is_not_chosen():
 def test_an_adapted_base_is_told_and_adapting_does_not_see_the_queries(text, word_model, tmp_path, monkeypatch, capsys):
     import shutil
 
-    import likewise.choice.flow as flow
+    from likewise.choice import choice_flow
     from likewise.errors import LikewiseError
 
     mine = tmp_path / "mine"
@@ -245,7 +245,7 @@ def test_an_adapted_base_is_told_and_adapting_does_not_see_the_queries(text, wor
         read.append(rows.read_text())
         raise LikewiseError("about 21 min, longer than the 3 min given")
 
-    monkeypatch.setattr(flow, "adapt_encoder", refuse)
+    monkeypatch.setattr(choice_flow, "adapt_encoder", refuse)
     options = likewise.CorpusOptions(field="text")
     found = likewise.choose(
         text, bases=[mine, word_model], adapt=True, passages=150, corpus_options=options, out=tmp_path / "out"

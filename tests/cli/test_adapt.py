@@ -4,13 +4,13 @@ from functools import partial
 
 from typer.testing import CliRunner
 
-from likewise.adaptation import flow
+from likewise.adaptation import adaptation_flow
 from likewise.adaptation.head import HeadTrainingOptions
 from likewise.cli import build_app
 
 
 def test_adapt_shows_candidates_and_choice(tiny_base, sentences, tmp_path, monkeypatch):
-    monkeypatch.setattr(flow, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=5, batch_size=32))
+    monkeypatch.setattr(adaptation_flow, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=5, batch_size=32))
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "lines.txt").write_text(
         "\n\n".join(map(" ".join, zip(sentences[::2], sentences[1::2], strict=True)))

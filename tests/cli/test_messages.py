@@ -50,7 +50,7 @@ def test_a_stop_has_its_own_exit_code():
 
 
 def test_every_error_of_likewise_is_a_likewise_error():
-    from likewise.evaluation.geometry import uniformity
+    from likewise.evaluation.vector_measures import uniformity
 
     with pytest.raises(LikewiseError, match="Uniformity needs two rows"):
         uniformity(np.ones((1, 2)))

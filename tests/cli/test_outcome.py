@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.cli.train import show_outcome
+from likewise.cli.training_commands import show_outcome
 from likewise.training import TrainingResult
 
 

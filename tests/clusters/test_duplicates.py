@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise.clusters.texts import read_units
+from likewise.clusters.encoded_texts import read_units
 from likewise.corpus import CorpusOptions
-from likewise.corpus.given import given_texts
+from likewise.corpus.inputs import given_texts
 from likewise.runs.orderly_stop import Stopped
 from likewise.runs.progress import Progress
 
@@ -77,7 +77,7 @@ def test_rows_are_kept_whole(saved_model, tmp_path):
 
 def test_vectors_are_kept_for_another_threshold_and_another_file(lines, saved_model, tmp_path, monkeypatch, capsys):
     likewise.duplicates(lines, model=saved_model, threshold=0.9, quiet=True)
-    monkeypatch.setattr("likewise.inference.files.encode_file", None)
+    monkeypatch.setattr("likewise.inference.encoded_files.encode_file", None)
     likewise.duplicates(lines, model=saved_model, threshold=0.8)
     assert "the vectors are kept from before" in capsys.readouterr().err
     copy = tmp_path / "copy.txt"

@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from likewise.comparison import Method, compare, comparison_job
-from likewise.comparison.methods import ComparisonError
+from likewise.comparison.compared_methods import ComparisonError
 from likewise.comparison.one_run import RunMaker
 from likewise.evaluation import DataError
 from likewise.recipes import OptionError

@@ -172,7 +172,7 @@ def test_near_pairs_of_a_harvest_are_near_by_the_encoder(frozen, tmp_path):
 
 
 def test_a_workspace_is_evaluated_and_compared_by_its_name(frozen, tmp_path):
-    from likewise.comparison.methods import ComparisonError, parse_methods
+    from likewise.comparison.compared_methods import ComparisonError, parse_methods
 
     sentences = [A, B, "The farmer stood beside the field.", "The sailor stood beside the island."]
     pairs = [(one, other) for one in sentences for other in sentences if one < other]

@@ -8,8 +8,8 @@ import pytest
 
 from likewise.corpus import CorpusOptions
 from likewise.corpus.converter import without_edges
-from likewise.corpus.foreign import place_in
 from likewise.corpus.markdown import front_matter
+from likewise.corpus.paged_documents import place_in
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
 

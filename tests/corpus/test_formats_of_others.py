@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from likewise.corpus import CorpusError, foreign, read_sentences
+from likewise.corpus import CorpusError, paged_documents, read_sentences
 from likewise.corpus.converter import converters
-from likewise.corpus.foreign import place_in
 from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.paged_documents import place_in
 
 CODE = """
 from likewise.corpus import Converter, Page
@@ -39,10 +39,10 @@ def installed(tmp_path, monkeypatch):
         monkeypatch.syspath_prepend(str(site))
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
         converters.cache_clear()
-        foreign._CONVERTER._end()
+        paged_documents._CONVERTER._end()
         return site / f"{name}.py"
 
-    monkeypatch.setattr(foreign, "_CONVERTER", foreign.ConverterProcess())
+    monkeypatch.setattr(paged_documents, "_CONVERTER", paged_documents.ConverterProcess())
     yield install
     converters.cache_clear()
 
@@ -66,7 +66,7 @@ def test_changed_code_reads_a_file_anew(tmp_path, installed):
     (tmp_path / "talk.srt").write_text(CUES)
     file = installed(CODE)
     assert "NOTE: The fan is loud at night." in list(read_sentences(str(tmp_path / "talk.srt")))
-    foreign._CONVERTER._end()
+    paged_documents._CONVERTER._end()
     file.write_text(CODE.replace("NOTE", "CUE"))
     assert "CUE: The fan is loud at night." in list(read_sentences(str(tmp_path / "talk.srt")))
 

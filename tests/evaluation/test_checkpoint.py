@@ -18,10 +18,10 @@ from likewise.evaluation.checkpoint import (
     sts_b_dev_evaluator,
     triplets_evaluator,
 )
-from likewise.evaluation.geometry import alignment, separation_of_each, uniformity
 from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.evaluation.pairs import nearness
 from likewise.evaluation.task import DataError
+from likewise.evaluation.vector_measures import alignment, separation_of_each, uniformity
 
 RATINGS = [0, 1, 2, 3, 4, 0, 1, 2, 3]
 FIRST = ["the cat sees the dog", "the old river", "a market", "the small song"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from likewise.comparison.methods import Settings
+from likewise.comparison.compared_methods import Settings
 from likewise.evaluation import EvaluationError, evaluate
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.registry import resolve
@@ -62,7 +62,7 @@ def test_on_the_command_line(own, tiny_base):
 
 
 def test_in_a_comparison(own):
-    from likewise.comparison.methods import parse_methods
+    from likewise.comparison.compared_methods import parse_methods
 
     settings = Settings(parse_methods(["base"]), (1,), ("text.txt",), tasks=NAMES)
     assert settings.to_dict()["tasks"] == NAMES.split(",")

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 import likewise
 from likewise.errors import LikewiseError
-from likewise.inference import files, text_pieces
+from likewise.inference import encoded_files, text_pieces
 from likewise.inference.vector_parts import PartWriter
 from likewise.runs.on_ray import ClusterError, begun_on_ray, check_versions, cluster
 from likewise.runs.plan import versions
@@ -95,7 +95,7 @@ class KilledOnce(PartWriter):
 def test_what_a_killed_worker_had_under_way_is_done_again(local, saved_model, corpus_file, tmp_path, monkeypatch):
     monkeypatch.setattr(text_pieces, "WINDOW", 64)
     monkeypatch.setattr(KilledOnce, "mark", str(tmp_path / "killed"))
-    monkeypatch.setattr(files, "PartWriter", KilledOnce)
+    monkeypatch.setattr(encoded_files, "PartWriter", KilledOnce)
     out = tmp_path / "out"
     assert likewise.encode_file(
         saved_model, corpus_file, f"{out}/", engine="torch", on="ray", workers=1, quiet=True

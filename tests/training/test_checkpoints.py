@@ -1,6 +1,6 @@
 import shutil
 
-from likewise.training.result import base_fingerprint
+from likewise.training.training_result import base_fingerprint
 
 
 def test_a_base_is_known_by_its_weights_and_not_by_when_it_was_written(tiny_model, tmp_path):

@@ -20,8 +20,8 @@ from likewise.corpus import CorpusError, prepare
 from likewise.encoder.build import build_encoder
 from likewise.encoder.location import LoadError
 from likewise.recipes import OptionError, find_recipe
+from likewise.runs.finished_parts import is_sealed
 from likewise.runs.job import JobError, work_of
-from likewise.runs.parts import is_sealed
 from likewise.training import TrainingError
 from likewise.training.selection import choose_selection
 

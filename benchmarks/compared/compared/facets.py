@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.errors import counted
-from likewise.evaluation.data import find_file, is_number, read_rating
+from likewise.evaluation.data_folder import find_file, is_number, read_rating
 from likewise.evaluation.pairs import RatedPairs, prepare_pairs, score_pairs
 from likewise.evaluation.task import DataError, Prepared, Task
 

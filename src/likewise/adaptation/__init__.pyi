@@ -1,4 +1,4 @@
 from .adapt_options import AdaptOptions as AdaptOptions
-from .flow import adapt as adapt
-from .result import AdaptResult as AdaptResult
-from .result import Candidate as Candidate
+from .adaptation_flow import adapt as adapt
+from .adaptation_result import AdaptResult as AdaptResult
+from .adaptation_result import Candidate as Candidate

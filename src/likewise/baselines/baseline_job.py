@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.baselines.methods import BaselineError, find_baseline
 from likewise.corpus import CorpusOptions, prepare
-from likewise.corpus.given import GivenTexts, given_texts
+from likewise.corpus.inputs import GivenTexts, given_texts
 from likewise.errors import counted
 from likewise.inference.load_model import SavedModel, base_name
 from likewise.runs.arguments import checked
@@ -17,7 +17,7 @@ from likewise.runs.options import checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.result import model_card
+from likewise.training.training_result import model_card
 from likewise.transformers_output import no_bar
 
 if TYPE_CHECKING:

@@ -1,3 +1,3 @@
-from .flow import choose as choose
-from .result import Choice as Choice
-from .result import System as System
+from .choice_flow import choose as choose
+from .choice_result import Choice as Choice
+from .choice_result import System as System

@@ -18,9 +18,9 @@ from typing import Any
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
-from likewise.retrieval.words import analyzer
+from likewise.retrieval.bm25 import analyzer
 from likewise.runs.whole_files import write_text
-from likewise.searching.passages import Splitting
+from likewise.searching.passage_splitter import Splitting
 
 QUERIES = 400
 """Queries at most."""

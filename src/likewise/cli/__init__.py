@@ -17,12 +17,12 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 _SECTIONS: CommandSections = {
     "Train and adapt": {
-        "train": ("train:train", "Train ArcCSE, SNCSE, GCLSR or another sentence encoder on plain text."),
+        "train": ("training_commands:train", "Train ArcCSE, SNCSE, GCLSR or another sentence encoder on plain text."),
         "context": ("context:context", "Sentence similarity based on contexts, stage by stage."),
         "demo": ("demo:demo", "See the four systems at work: a table, a search and a page in a few minutes."),
-        "adapt": ("train:adapt", "Adapt an encoder to your own text, without labels."),
-        "finetune": ("train:finetune", "Train an encoder further on labelled rows."),
-        "baseline": ("train:baseline", "Make a model to compare with: averages, whitening, flow."),
+        "adapt": ("training_commands:adapt", "Adapt an encoder to your own text, without labels."),
+        "finetune": ("training_commands:finetune", "Train an encoder further on labelled rows."),
+        "baseline": ("training_commands:baseline", "Make a model to compare with: averages, whitening, flow."),
     },
     "Use": {
         "encode": ("models:encode", "Encode a text file into a file of vectors."),

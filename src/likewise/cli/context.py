@@ -13,7 +13,7 @@ import likewise.context as stages
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.shared_options import ReplaceOption, with_config, with_options
-from likewise.cli.train import show_outcome, summary
+from likewise.cli.training_commands import show_outcome, summary
 from likewise.context.stage_options import SURROGATE
 from likewise.errors import counted
 from likewise.runs.progress import Progress
@@ -263,7 +263,7 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of a file."""
-    from likewise.evaluation.data import read_lines
+    from likewise.evaluation.data_folder import read_lines
 
     if not path.is_file():
         raise stages.ContextError(f"there is no file '{path}'")

@@ -12,7 +12,7 @@ from likewise.cli.shared_options import ModelArgument
 
 @typed
 @with_function(
-    "inference/files.py:encode_file",
+    "inference/encoded_files.py:encode_file",
     arguments=["source"],
     kinds={"model": ModelArgument},
     defaults={"out": "vectors.npy", "engine": "auto", "precision": "auto"},

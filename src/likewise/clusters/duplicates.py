@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.clusters.encoded_texts import KeptTexts, TextError, Unit, keep_texts, read_units
 from likewise.clusters.near import Repeats, repeats
 from likewise.clusters.second_look import SecondLook
-from likewise.clusters.texts import KeptTexts, TextError, Unit, keep_texts, read_units
-from likewise.clusters.words import REASONS, wording
+from likewise.clusters.word_differences import REASONS, wording
 from likewise.corpus.corpus_options import CorpusOptions
-from likewise.corpus.given import GivenTexts, TextSource, given_texts
+from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
 from likewise.runs.options import OptionError

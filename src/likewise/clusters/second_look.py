@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from likewise.clusters.words import difference, shared, the_rest, wording
+from likewise.clusters.word_differences import difference, shared, the_rest, wording
 from likewise.corpus.languages import language_of
 
 Encode = Callable[[Sequence[str]], np.ndarray]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from likewise.clusters.texts import KeptTexts, TextError, keep_texts
+from likewise.clusters.encoded_texts import KeptTexts, TextError, keep_texts
 from likewise.corpus.corpus_options import CorpusOptions
-from likewise.corpus.given import GivenTexts, given_texts
+from likewise.corpus.inputs import GivenTexts, given_texts
 from likewise.corpus.languages import language_of
 from likewise.errors import counted, require_extra
 from likewise.inference.cores import torch_threads

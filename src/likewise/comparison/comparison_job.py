@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from likewise.comparison.compared_methods import Method, Settings, check_shared, parse_methods
 from likewise.comparison.comparison_page import page
-from likewise.comparison.methods import Method, Settings, check_shared, parse_methods
+from likewise.comparison.comparison_result import Comparison
 from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.comparison.pictures import check_extra, draw_scores
-from likewise.comparison.result import Comparison
 from likewise.corpus import CorpusOptions
 from likewise.errors import counted
 from likewise.runs.arguments import checked
 from likewise.runs.duration import spoken
+from likewise.runs.finished_parts import Parts
 from likewise.runs.job import check_target, open_job
 from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import read_json, write_json, write_text
 from likewise.transformers_output import only_errors

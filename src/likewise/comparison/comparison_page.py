@@ -14,7 +14,7 @@ from likewise.evaluation.score_table import DIFFERENCES, markdown_table
 from likewise.runs.pages import page_of
 
 if TYPE_CHECKING:
-    from likewise.comparison.result import Comparison, Row
+    from likewise.comparison.comparison_result import Comparison, Row
 
 _NO = "–"
 _COLLAPSED = -0.01

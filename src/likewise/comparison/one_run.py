@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.comparison.methods import Method, Settings
+from likewise.comparison.compared_methods import Method, Settings
 from likewise.corpus import PreparedCorpus
 from likewise.evaluation.task import Items, TaskResult, plain
 from likewise.recipes.recipe import TrainingOptions

@@ -13,7 +13,7 @@ from likewise.errors import require_extra
 from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:
-    from likewise.comparison.result import Comparison
+    from likewise.comparison.comparison_result import Comparison
 
 # Okabe and Ito 2008, 'Color Universal Design'.
 BLUE, SKY = "#0072B2", "#56B4E9"

@@ -42,9 +42,9 @@ from scipy.sparse import issparse
 from likewise.context.stage_options import HarvestOptions, Rule, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
 from likewise.errors import counted
+from likewise.runs.finished_parts import Parts
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
 from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 

@@ -28,8 +28,8 @@ from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus import CorpusOptions, read_documents
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
+from likewise.runs.finished_parts import checksum
 from likewise.runs.job import Resume, read_record
-from likewise.runs.parts import checksum
 from likewise.runs.progress import Progress
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from likewise.inference.load_model import load
 from likewise.inference.policy import text_encoder
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.vectors import Precision, autocast, undisturbed
+from likewise.runs.finished_parts import Parts, checksum
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.parts import Parts, checksum
 from likewise.runs.progress import Progress
 
 _FILE, _TOKENS = "states.safetensors", "tokens.npy"

@@ -53,9 +53,9 @@ from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
 from likewise.training.finetune import collate_rows, to_continue
 from likewise.training.objectives import LABEL
-from likewise.training.result import TrainingResult
 from likewise.training.selection import Selection, last_checkpoint, sts_dev
 from likewise.training.training_job import Training, check_updates, started
+from likewise.training.training_result import TrainingResult
 from likewise.transformers_output import no_bar, only_errors
 
 _NEAR = SelectionOptions(size=1, candidates=200)

@@ -2,7 +2,7 @@
 
 A format is a subclass of `Converter`; other packages register theirs by entry points. The process reads a task a line
 and answers in lines, so that a file that crashes a library, or fills the memory, ends only this process. See
-`likewise.corpus.foreign`, which starts it.
+`likewise.corpus.paged_documents`, which starts it.
 """
 
 from __future__ import annotations

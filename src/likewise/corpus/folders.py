@@ -10,8 +10,8 @@ from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.files import format_suffix, kernel_devices, read_head
-from likewise.corpus.foreign import document_suffixes, lacks_extra, uninstalled
 from likewise.corpus.lines_and_rows import MARKED
+from likewise.corpus.paged_documents import document_suffixes, lacks_extra, uninstalled
 from likewise.errors import counted
 
 FOLDER_SUFFIXES = (".txt", *MARKED, ".text", ".rst", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")

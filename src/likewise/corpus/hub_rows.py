@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.given import plain_value
+from likewise.corpus.inputs import plain_value
 from likewise.errors import first_line
 from likewise.runs.cache import cached
 

@@ -17,7 +17,7 @@ from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, Reason
 from likewise.corpus.encodings import AUTO, LineDecoder
 from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines, read_head
-from likewise.corpus.foreign import document_suffixes, rows_of_sheets
+from likewise.corpus.paged_documents import document_suffixes, rows_of_sheets
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from likewise.corpus.converter import Page
 from likewise.corpus.files import HEAD, format_suffix, read_head
-from likewise.corpus.foreign import NOTEBOOK, pages_of
 from likewise.corpus.lines_and_rows import READERS, Source, read_rows, text_lines, texts_of_rows, without_invisible
 from likewise.corpus.markdown import ITEM, MARKED, Block, BlockKind, front_matter, markdown_blocks, without_links
+from likewise.corpus.paged_documents import NOTEBOOK, pages_of
 from likewise.corpus.sentence_splitter import (
     PARAGRAPH_LIMIT,
     Placed,

@@ -17,9 +17,9 @@ from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, shortened
 from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, read_head
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
-from likewise.corpus.foreign import converted, document_suffixes
 from likewise.corpus.hub_rows import PREFIX, field_of, hub_rows
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_type, read_rows
+from likewise.corpus.paged_documents import converted, document_suffixes
 from likewise.runs.cache import cache_folder, cached, made_in_cache
 from likewise.runs.progress import Progress
 

@@ -2,9 +2,7 @@ from .checkpoint import CheckpointEvaluator as CheckpointEvaluator
 from .checkpoint import ratings_evaluator as ratings_evaluator
 from .checkpoint import sentences_evaluator as sentences_evaluator
 from .checkpoint import sts_b_dev_evaluator as sts_b_dev_evaluator
-from .data import find_data as find_data
-from .geometry import alignment as alignment
-from .geometry import uniformity as uniformity
+from .data_folder import find_data as find_data
 from .pair_scorers import BertScore as BertScore
 from .pair_scorers import CrossEncoderScorer as CrossEncoderScorer
 from .pairs import PairResult as PairResult
@@ -28,3 +26,5 @@ from .tasks.rated_file import RatedFileResult as RatedFileResult
 from .tasks.retrieval import RetrievalResult as RetrievalResult
 from .tasks.transfer import TransferResult as TransferResult
 from .tasks.wiki_sections import TripletResult as TripletResult
+from .vector_measures import alignment as alignment
+from .vector_measures import uniformity as uniformity

@@ -19,12 +19,12 @@ from likewise.corpus.sentences import without_share_of_words
 from likewise.encoder.location import Role
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
-from likewise.evaluation.geometry import alignment, reciprocal_rank, separation_of_each, uniformity
 from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.evaluation.pairs import Distance, correlations, pair_cosines, triplet_accuracy
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError
 from likewise.evaluation.token_cache import TokenCache
+from likewise.evaluation.vector_measures import alignment, reciprocal_rank, separation_of_each, uniformity
 
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0

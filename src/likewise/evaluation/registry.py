@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 
-from likewise.evaluation.data import OwnTask
+from likewise.evaluation.data_folder import OwnTask
 from likewise.evaluation.task import EvaluationError, Task
 from likewise.evaluation.tasks import negation, sts, transfer, wiki_sections
 from likewise.evaluation.tasks.classes import ClassesTask

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 import numpy as np
 
-from likewise.evaluation.data import find_data
+from likewise.evaluation.data_folder import find_data
 from likewise.evaluation.registry import GROUPS, resolve
 from likewise.evaluation.report import EvaluationReport, EvaluationReports, MissingTask
 from likewise.evaluation.task import DocumentSearch, Prepared, Task, TaskMissing, TaskResult

@@ -1,4 +1,4 @@
-from .files import encode_file as encode_file
+from .encoded_files import encode_file as encode_file
 from .load_model import LoadError as LoadError
 from .load_model import check_loadable as check_loadable
 from .load_model import load as load

@@ -18,8 +18,8 @@ import numpy as np
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.queries.prompts import FORM, HEADS, LONGEST, messages
+from likewise.retrieval.bm25 import analyzer, bm25
 from likewise.retrieval.fusion import standardised
-from likewise.retrieval.words import analyzer, bm25
 from likewise.runs.cache import KeptRows
 from likewise.runs.duration import spoken
 from likewise.runs.orderly_stop import orderly_stop

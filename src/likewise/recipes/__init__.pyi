@@ -1,3 +1,7 @@
+from .all_recipes import RECIPES as RECIPES
+from .all_recipes import find_recipe as find_recipe
+from .all_recipes import recipe_names as recipe_names
+from .all_recipes import recipe_summaries as recipe_summaries
 from .arccse import ArcCSEOptions as ArcCSEOptions
 from .exclusion import ExclusionOptions as ExclusionOptions
 from .gclsr import GCLSROptions as GCLSROptions
@@ -18,7 +22,3 @@ from .recipe import check_encoder as check_encoder
 from .recipe import distillation_readings as distillation_readings
 from .recipe import option as option
 from .sncse import SNCSEOptions as SNCSEOptions
-from .table import RECIPES as RECIPES
-from .table import find_recipe as find_recipe
-from .table import recipe_names as recipe_names
-from .table import recipe_summaries as recipe_summaries

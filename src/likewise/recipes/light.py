@@ -72,8 +72,8 @@ def _vectors(run: Run) -> np.ndarray:
     """Return the base's vectors (R, E) of the rows, from the cache."""
     import numpy as np
 
+    from likewise.inference.encoded_files import encode_file
     from likewise.inference.engines.graph import fingerprint
-    from likewise.inference.files import encode_file
     from likewise.inference.load_model import load
 
     model = load(run.base, precision="auto")

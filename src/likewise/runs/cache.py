@@ -22,7 +22,7 @@ except ImportError:  # not on Windows, where files in use cannot be removed anyw
     fcntl = None  # type: ignore[assignment]
 
 from likewise.errors import LikewiseError
-from likewise.runs.parts import checksum
+from likewise.runs.finished_parts import checksum
 from likewise.runs.whole_files import give_usual_mode, is_full_disk, parse_json, read_json, write_json
 
 KINDS = {

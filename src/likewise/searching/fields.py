@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from likewise.corpus.corpus_options import CorpusOptions
-from likewise.corpus.given import ID, plain_value
+from likewise.corpus.inputs import ID, plain_value
 from likewise.corpus.lines_and_rows import decimal_of, without_invisible
 from likewise.corpus.paragraphs import read_fields
 from likewise.corpus.sources import open_source

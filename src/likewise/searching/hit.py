@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.foreign import place_in
+from likewise.corpus.paged_documents import place_in
 
 _ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 """The ends of the names of files whose rows are documents of their own."""

@@ -11,11 +11,11 @@ from typing import Any
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.files import is_folder
 from likewise.corpus.folders import Listing, list_folder
-from likewise.corpus.given import TextSource
+from likewise.corpus.inputs import TextSource
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.sources import find_files, nothing_in
 from likewise.inference.handle import Facts
-from likewise.runs.parts import checksum
+from likewise.runs.finished_parts import checksum
 
 WORDS = 180
 """The most words in a passage, if the model reads that much."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, shortened
-from likewise.corpus.given import GivenTexts, TextSource, given_texts
+from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
@@ -38,9 +38,9 @@ from likewise.searching.index_plan import Change, FilePlan, settings_of, state_o
 from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passage_encoder import Entry, PassageEncoder, Shared
-from likewise.searching.passages import IndexedPassage, Splitting, TokenLimit
+from likewise.searching.passage_splitter import IndexedPassage, Splitting, TokenLimit
+from likewise.searching.passage_table import SHOWN, SearchError, Table, check_fields, number_of
 from likewise.searching.search_index import FORMAT, Index, check_version, encoder_of, precision_of
-from likewise.searching.table import SHOWN, SearchError, Table, check_fields, number_of
 from likewise.searching.typed_query import known_language
 from likewise.searching.word_sample import WordSample
 

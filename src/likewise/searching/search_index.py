@@ -17,7 +17,7 @@ from unicodedata import normalize
 import numpy as np
 
 from likewise.corpus.corpus_options import CorpusOptions
-from likewise.corpus.given import GivenTexts
+from likewise.corpus.inputs import GivenTexts
 from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.encoder.location import check_cross_encoder
@@ -25,21 +25,21 @@ from likewise.errors import counted
 from likewise.inference.engines.engine import EnginePrecision
 from likewise.inference.handle import ModelHandle, export_encoder
 from likewise.inference.text_encoder import TextEncoder
+from likewise.retrieval.bm25 import folded
 from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
-from likewise.retrieval.words import folded
 from likewise.runs.arguments import checked
 from likewise.runs.job import read_record, work_of
 from likewise.runs.progress import Progress
-from likewise.searching.exclusion import divided
+from likewise.searching.exclusion_query import divided
 from likewise.searching.fields import CALLED
 from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit, Hits, document_of, place_of
 from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.parts import PARTS, Asked, Part, Ranking, Stored, ranked
-from likewise.searching.passages import passage_text
+from likewise.searching.passage_splitter import passage_text
+from likewise.searching.passage_table import SHOWN, DamageError, SearchError, Table, damage
 from likewise.searching.reranker import Reranker, in_range
-from likewise.searching.table import SHOWN, DamageError, SearchError, Table, damage
 from likewise.searching.typed_query import TypedQuery, searched_words
 from likewise.searching.word_sample import WordSample
 

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from likewise.errors import LikewiseError
-from likewise.retrieval.words import folded
+from likewise.retrieval.bm25 import folded
 
 MOST = 32
 """The most phrases and words that a query may demand or bar: each is a condition on all passages."""

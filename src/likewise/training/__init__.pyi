@@ -3,5 +3,5 @@ from .objectives import FinetuneOptions as FinetuneOptions
 from .objectives import LabelledDataError as LabelledDataError
 from .objectives import STSOptions as STSOptions
 from .objectives import TripletOptions as TripletOptions
-from .result import TrainingResult as TrainingResult
 from .trainer import TrainingError as TrainingError
+from .training_result import TrainingResult as TrainingResult

@@ -23,9 +23,9 @@ from likewise.runs.arguments import checked
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
 from likewise.training.objectives import LABEL, FinetuneOptions, find_objective
-from likewise.training.result import TrainingResult
 from likewise.training.selection import Selection, choose_selection
 from likewise.training.training_job import Training, check_updates, started
+from likewise.training.training_result import TrainingResult
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 

@@ -271,7 +271,7 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
     rows: Iterable[TableRow] = ((place, (first, second, score)) for place, (score, first, second) in read)
     sources = list(files)
     if not files:
-        from likewise.evaluation.data import find_data, find_file
+        from likewise.evaluation.data_folder import find_data, find_file
         from likewise.evaluation.registry import rated_task
 
         task = rated_task("sts-b-train")

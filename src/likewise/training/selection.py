@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator, sts_b_dev_evaluator
-from likewise.evaluation.data import find_data, find_file
+from likewise.evaluation.data_folder import find_data, find_file
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
 from likewise.recipes.recipe import TrainingOptions
+from likewise.runs.finished_parts import checksum
 from likewise.runs.options import choices_of
-from likewise.runs.parts import checksum
 
 _STS_DEV = "sts-b-dev"
 

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
 
 from likewise.corpus import CorpusOptions, prepare
-from likewise.corpus.given import GivenTexts, given_texts
+from likewise.corpus.inputs import GivenTexts, given_texts
 from likewise.encoder.saved_models import is_sentence_encoder
 from likewise.inference.load_model import base_name
 from likewise.recipes import Recipe, find_recipe
@@ -20,9 +20,9 @@ from likewise.runs import processes
 from likewise.runs.arguments import checked
 from likewise.runs.cache import being_made, found_in_cache
 from likewise.runs.job import Resume
-from likewise.training.result import TrainingResult, base_fingerprint, made_by
 from likewise.training.selection import Selection, choose_selection, last_checkpoint
 from likewise.training.training_job import Training, check_updates, started
+from likewise.training.training_result import TrainingResult, base_fingerprint, made_by
 from likewise.transformers_output import no_bar
 
 

@@ -37,9 +37,9 @@ from likewise.encoder.modules import forward_replaced, modes_restored
 from likewise.errors import LikewiseError
 from likewise.recipes.recipe import TrainingOptions, TrainingPrecision
 from likewise.runs import processes
+from likewise.runs.finished_parts import chance, is_sealed, seal, set_chance
 from likewise.runs.job import JobError
 from likewise.runs.options import OptionError
-from likewise.runs.parts import chance, is_sealed, seal, set_chance
 from likewise.runs.whole_files import read_json, write_json
 from likewise.training.selection import Selection
 

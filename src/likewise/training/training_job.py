@@ -24,14 +24,13 @@ from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.duration import WORTH_TELLING, spoken
+from likewise.runs.finished_parts import seal
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed, write_toml
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
-from likewise.runs.parts import seal
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.result import TrainingResult, base_fingerprint, made_by, no_gain, trained_card
 from likewise.training.selection import Selection
 from likewise.training.trainer import (
     LikewiseTrainer,
@@ -41,6 +40,7 @@ from likewise.training.trainer import (
     trainer_arguments,
     use_bf16,
 )
+from likewise.training.training_result import TrainingResult, base_fingerprint, made_by, no_gain, trained_card
 from likewise.transformers_output import no_bar, no_warning_of_times
 
 _MEASURED = 3

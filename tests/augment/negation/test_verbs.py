@@ -3,7 +3,7 @@ import pytest
 pytest.importorskip("lemminflect")
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.words import indefinite, is_mass
+from likewise.augment.negation.function_words import indefinite, is_mass
 
 
 @pytest.mark.parametrize(

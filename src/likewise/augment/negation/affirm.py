@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 from likewise.augment.negation import verbs
 from likewise.augment.negation.clause import Clause
 from likewise.augment.negation.edits import Edits, end_of, word_after
+from likewise.augment.negation.function_words import (
+    DO,
+    NEGATIVE_PRONOUNS,
+    STUMPS,
+    SUBJECTS,
+    TO_SOME,
+    VERB_TAGS,
+    article,
+)
 from likewise.augment.negation.negators import Negator
 from likewise.augment.negation.verbs import inflect_list, joined_by, right_edge, third_singular
-from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, STUMPS, SUBJECTS, TO_SOME, VERB_TAGS, article
 
 if TYPE_CHECKING:
     from spacy.tokens import Token

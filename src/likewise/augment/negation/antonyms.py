@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import islice
 
 from likewise.augment.negation.edits import like
-from likewise.augment.negation.words import indefinite
+from likewise.augment.negation.function_words import indefinite
 
 # As far behind 'not' as the word may stand: 'is not a very large city'.
 _REACH = 4

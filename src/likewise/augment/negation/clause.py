@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
+from likewise.augment.negation.function_words import (
+    AUXILIARIES,
+    BE,
+    FINITE_TAGS,
+    HAVE,
+    SUBJECTS,
+    UNIVERSALS,
+    VERB_TAGS,
+    listed,
+)
 from likewise.augment.negation.verbs import auxiliaries, is_finite_auxiliary, is_operator, subjects, third_singular
-from likewise.augment.negation.words import AUXILIARIES, BE, FINITE_TAGS, HAVE, SUBJECTS, UNIVERSALS, VERB_TAGS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 from likewise.augment.negation import verbs
 from likewise.augment.negation.clause import Clause, Refused
 from likewise.augment.negation.edits import Edits, end_of, lower_first, word_after
+from likewise.augment.negation.function_words import (
+    BE,
+    BEFORE_NOT,
+    HAVE,
+    MODALS,
+    OPERATORS,
+    TO_ANY,
+    UNIVERSALS,
+    VERB_TAGS,
+)
 from likewise.augment.negation.quantifiers import deny_pair, no_before, presented, quantified_subject
 from likewise.augment.negation.verbs import auxiliaries, conjuncts, joined_by, right_edge
-from likewise.augment.negation.words import BE, BEFORE_NOT, HAVE, MODALS, OPERATORS, TO_ANY, UNIVERSALS, VERB_TAGS
 
 if TYPE_CHECKING:
     from spacy.tokens import Token

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from likewise.augment.negation.clause import Clause, Refused, quoted_name
 from likewise.augment.negation.edits import word_after
+from likewise.augment.negation.function_words import NEGATIVE_PRONOUNS, NOT, OPERATORS, VERB_TAGS, listed
 from likewise.augment.negation.quantifiers import find_pair
-from likewise.augment.negation.words import NEGATIVE_PRONOUNS, NOT, OPERATORS, VERB_TAGS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Token

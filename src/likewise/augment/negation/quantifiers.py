@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from likewise.augment.negation.clause import Clause, Refused, quoted_name
 from likewise.augment.negation.edits import Edits, word_after
+from likewise.augment.negation.function_words import SUBJECTS, TO_NO, UNIVERSALS, VERB_TAGS, listed
 from likewise.augment.negation.verbs import inflect_list, joined_by, third_singular
-from likewise.augment.negation.words import SUBJECTS, TO_NO, UNIVERSALS, VERB_TAGS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Token

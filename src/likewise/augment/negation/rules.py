@@ -12,8 +12,8 @@ from likewise.augment.negation.affirm import affirm
 from likewise.augment.negation.clause import Clause, Refused, main_clause
 from likewise.augment.negation.deny import deny
 from likewise.augment.negation.edits import Edits, like
+from likewise.augment.negation.function_words import BE, NOT, OPERATORS, PRONOUNS, STUMPS, listed
 from likewise.augment.negation.negators import find_negator
-from likewise.augment.negation.words import BE, NOT, OPERATORS, PRONOUNS, STUMPS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation.edits import Edits
-from likewise.augment.negation.words import (
+from likewise.augment.negation.function_words import (
     AUXILIARIES,
     BE,
     DO,

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from likewise.evaluation.data import OwnTask, table_rows
+from likewise.evaluation.data_folder import OwnTask, table_rows
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import DataError, Items, Prepared, Rows, TaskResult
 

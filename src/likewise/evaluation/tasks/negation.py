@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from likewise.errors import counted
-from likewise.evaluation.data import find_file, read_lines
+from likewise.evaluation.data_folder import find_file, read_lines
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import DataError, Items, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks.sts import TASKS as STS_TASKS

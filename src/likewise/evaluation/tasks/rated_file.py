@@ -17,7 +17,7 @@ from likewise.corpus.files import format_suffix
 from likewise.corpus.lines_and_rows import Source, csv_form
 from likewise.corpus.tables import TableRow, read_table
 from likewise.errors import counted
-from likewise.evaluation.data import OwnTask, is_number, table_rows
+from likewise.evaluation.data_folder import OwnTask, is_number, table_rows
 from likewise.evaluation.pairs import RatedPairs, correlations, prepare_pairs
 from likewise.evaluation.task import DataError, Items, Prepared, TaskResult
 

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from likewise.errors import require_extra
-from likewise.evaluation.data import OwnTask, is_number, json_rows, table_rows
+from likewise.evaluation.data_folder import OwnTask, is_number, json_rows, table_rows
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import DataError, DocumentSearch, Items, Prepared, Rows, TaskResult
 from likewise.runs.progress import Progress

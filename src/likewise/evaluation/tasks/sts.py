@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from likewise.evaluation.data import find_data, find_file, read_lines, read_rating
+from likewise.evaluation.data_folder import find_data, find_file, read_lines, read_rating
 from likewise.evaluation.pairs import RatedPairs, prepare_pairs, score_pairs
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing
 

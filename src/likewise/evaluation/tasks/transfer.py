@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from likewise.evaluation.data import find_file, read_lines
+from likewise.evaluation.data_folder import find_file, read_lines
 from likewise.evaluation.pairs import pair_features
 from likewise.evaluation.probe import SEED, Fold, folds, nested, probe
 from likewise.evaluation.task import DataError, Prepared, Task, TaskResult

@@ -24,13 +24,13 @@ import numpy as np
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, first_line
 from likewise.inference.vector_parts import matrix_of, vector_column
-from likewise.retrieval.words import folded
+from likewise.retrieval.bm25 import folded
 from likewise.searching.conditions import ConditionError, condition_of
 from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
 from likewise.searching.hit import document_of
 from likewise.searching.lance import begun, finished, lancedb_module
 from likewise.searching.leftovers import GRACE, OWN_FOLDER
-from likewise.searching.passages import IndexedPassage, passage_text
+from likewise.searching.passage_splitter import IndexedPassage, passage_text
 from likewise.searching.typed_query import has_blanks, standing
 
 SHOWN = ("file", "line", "title", "text")

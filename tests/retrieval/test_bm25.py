@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from likewise.retrieval.words import bm25
+from likewise.retrieval.bm25 import bm25
 
 
 def test_bm25_by_another_road():

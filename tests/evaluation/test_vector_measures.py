@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.evaluation import geometry
-from likewise.evaluation.geometry import alignment, reciprocal_rank, separation_of_each, uniformity
+from likewise.evaluation import vector_measures
+from likewise.evaluation.vector_measures import alignment, reciprocal_rank, separation_of_each, uniformity
 
 
 def by_hand(x, y):
@@ -26,7 +26,7 @@ def by_hand(x, y):
 
 @pytest.mark.parametrize("block", [2, 3, 7, 2048])
 def test_against_plain_loops_whatever_the_blocks(block, monkeypatch):
-    monkeypatch.setattr(geometry, "_ROWS_AT_A_TIME", block)
+    monkeypatch.setattr(vector_measures, "_ROWS_AT_A_TIME", block)
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(14, 5)), rng.normal(size=(14, 5))
     align, uniform = by_hand(x, y)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from likewise.runs.parts import Parts, SavedStates, is_sealed, seal
+from likewise.runs.finished_parts import Parts, SavedStates, is_sealed, seal
 
 
 def filled(folder: Path) -> Parts:

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
-from likewise.corpus.given import TextSource
+from likewise.corpus.inputs import TextSource
 from likewise.searching.index_plan import files_of
-from likewise.searching.passages import Splitting
+from likewise.searching.passage_splitter import Splitting
 
 
 def read(path, words=20, field=None, metadata=()):

@@ -18,32 +18,32 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.adaptation.adapt_options import AdaptOptions
+from likewise.adaptation.adaptation_result import AdaptResult, Candidate, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.head import BaseTexts, FrozenTexts, Head, HeadTrainingOptions, train_head
-from likewise.adaptation.result import AdaptResult, Candidate, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
 from likewise.corpus.counts import CorpusReport
-from likewise.corpus.given import GivenTexts, given_texts
+from likewise.corpus.inputs import GivenTexts, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.passages import Passage, read_passages
 from likewise.corpus.sentence_splitter import word_count
 from likewise.encoder.settings import ModelSettings
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
-from likewise.evaluation.data import find_data
-from likewise.evaluation.geometry import ranks_by_scores
+from likewise.evaluation.data_folder import find_data
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
+from likewise.evaluation.vector_measures import ranks_by_scores
 from likewise.inference.load_model import base_name, load
+from likewise.retrieval.bm25 import bm25
 from likewise.retrieval.fusion import standardised
-from likewise.retrieval.words import bm25
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.result import base_fingerprint
+from likewise.training.training_result import base_fingerprint
 from likewise.transformers_output import no_bar
 
 

@@ -26,8 +26,8 @@ from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import FREE_EXPANSION, Tick
 from likewise.errors import counted
 from likewise.runs.cache import cached
+from likewise.runs.finished_parts import checksum
 from likewise.runs.orderly_stop import check_stops
-from likewise.runs.parts import checksum
 from likewise.runs.whole_files import parse_json
 
 START_SECONDS = 120.0

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from likewise.baselines import baseline_names
-from likewise.comparison.methods import ComparisonError, Method, parse_methods
+from likewise.comparison.compared_methods import ComparisonError, Method, parse_methods
 from likewise.recipes import recipe_names
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
-from likewise.corpus.given import ID
+from likewise.corpus.inputs import ID
 from likewise.corpus.lines_and_rows import decimal_of, without_invisible, without_surrogates
 from likewise.corpus.markdown import ITEM, is_delimiter
 from likewise.corpus.paragraphs import Paragraph, read_paragraphs

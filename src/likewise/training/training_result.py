@@ -9,8 +9,8 @@ from typing import Any
 from sentence_transformers import CrossEncoder
 
 from likewise.inference.load_model import SavedModel
+from likewise.runs.finished_parts import checksum
 from likewise.runs.job import JobError, complete_installation, read_record
-from likewise.runs.parts import checksum
 
 _OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
 _NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from likewise.comparison.compared_methods import parse_methods
 from likewise.comparison.comparison_page import (
     making,
     markdown,
@@ -13,9 +14,8 @@ from likewise.comparison.comparison_page import (
     scores_table,
     verdict,
 )
-from likewise.comparison.methods import parse_methods
+from likewise.comparison.comparison_result import Comparison
 from likewise.comparison.one_run import idle_parts, keep_items, kept_items, updates_a_second
-from likewise.comparison.result import Comparison
 from likewise.evaluation.score_table import markdown_table
 from likewise.evaluation.task import Items, TaskResult
 

@@ -29,7 +29,7 @@ _CURE = "Stay with the base, or try fewer --max-steps, a lower --learning-rate o
 @with_config
 @with_options("options", AdaptOptions())
 @with_corpus()
-@with_function("adaptation/flow.py:adapt", arguments=["corpus"], texts={"corpus": CORPUS, "base": BASE})
+@with_function("adaptation/adapting.py:adapt", arguments=["corpus"], texts={"corpus": CORPUS, "base": BASE})
 def adapt(arguments: dict[str, Any]) -> None:
     """Adapt a sentence encoder to your own text, without labels."""
     result = likewise.adapt(**arguments)
@@ -207,7 +207,7 @@ def show_adapted(result: Any) -> None:
     """Print the scores of every candidate, the choice, and the model's folder."""
     from rich.console import Console
 
-    from likewise.adaptation.result import COLUMNS
+    from likewise.adaptation.adaptation_result import COLUMNS
 
     chosen = next((i for i, candidate in enumerate(result.candidates) if candidate.name == result.chosen), None)
     Console(highlight=False).print(

@@ -15,31 +15,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.adaptation import adapt as adapt_encoder
+from likewise.choice.choice_result import Choice, System, best_free, compared, decided, judgement
 from likewise.choice.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
-from likewise.choice.result import Choice, System, best_free, compared, decided, judgement
 from likewise.choice.trial import Way, measure, trial_index
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.counts import CorpusReport
-from likewise.corpus.given import GivenTexts, TextSource, given_texts
+from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.sources import tell
 from likewise.encoder.location import weight_bytes
 from likewise.errors import LikewiseError, counted, require_extra
-from likewise.evaluation.data import json_rows
+from likewise.evaluation.data_folder import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
 from likewise.inference.handle import ModelHandle
 from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
 from likewise.runs.arguments import checked
 from likewise.runs.duration import seconds_each
+from likewise.runs.finished_parts import Parts, checksum
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.parts import Parts, checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.searching.index_plan import WORDS, files_of
 from likewise.searching.index_update import index
-from likewise.searching.passages import Splitting
+from likewise.searching.passage_splitter import Splitting
 from likewise.searching.search_index import Index
 from likewise.transformers_output import no_bar
 

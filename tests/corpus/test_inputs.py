@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
-from likewise.corpus.given import given_texts
+from likewise.corpus.inputs import given_texts
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from likewise.corpus.counts import CorpusReport
-from likewise.corpus.given import ID, TextSource
+from likewise.corpus.inputs import ID, TextSource
 from likewise.corpus.lines_and_rows import READERS, Source, digest_of, field_text
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import find_sources, tell
@@ -164,7 +164,7 @@ def keep_texts(
         CorpusError: a file cannot be read.
         TextError: there are fewer than `at_least` texts.
     """
-    from likewise.inference.files import encode_file
+    from likewise.inference.encoded_files import encode_file
 
     encoder = ModelHandle(model, engine, precision)
     facts = encoder.facts

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.report import markdown_table
 from likewise.evaluation.task import number
+from likewise.evaluation.vector_measures import ranks_by_scores
 from likewise.inference.load_model import SavedModel
 from likewise.runs.pages import page_of
-from likewise.training.result import model_card
+from likewise.training.training_result import model_card
 
 COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.comparison.methods import Method
+from likewise.comparison.compared_methods import Method
 from likewise.comparison.one_run import FINISHED, kept_items
 from likewise.evaluation.registry import GROUPS
 from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, TableTexts

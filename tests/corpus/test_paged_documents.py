@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, read_sentences
-from likewise.corpus import foreign as reading
+from likewise.corpus import paged_documents as reading
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.passages import read_passages
 from likewise.corpus.sources import find_sources, open_source
@@ -230,20 +230,20 @@ def test_a_page_that_takes_too_long_is_named(tmp_path, monkeypatch):
 READS = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from likewise.corpus import foreign
+from likewise.corpus import paged_documents
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.runs.orderly_stop import Stopped, orderly_stop
 from likewise.runs.progress import Progress
 from likewise.runs.prefetch import read_ahead
 
 def show():
-    while foreign._CONVERTER._process is None:
+    while paged_documents._CONVERTER._process is None:
         time.sleep(0.01)
-    print(foreign._CONVERTER._process.pid, flush=True)
+    print(paged_documents._CONVERTER._process.pid, flush=True)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background ignore it
 threading.Thread(target=show, daemon=True).start()
-work = lambda: foreign.pages_of(Path(sys.argv[1]), ".html", CorpusOptions())
+work = lambda: paged_documents.pages_of(Path(sys.argv[1]), ".html", CorpusOptions())
 try:
     if sys.argv[2] == "orderly":
         with orderly_stop(Progress(quiet=True)):
