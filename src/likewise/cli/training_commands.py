@@ -29,7 +29,7 @@ _CURE = "Stay with the base, or try fewer --max-steps, a lower --learning-rate o
 @with_config
 @with_options("options", AdaptOptions())
 @with_corpus()
-@with_function("adaptation/adapting.py:adapt", arguments=["corpus"], texts={"corpus": CORPUS, "base": BASE})
+@with_function("adaptation/adaptation_flow.py:adapt", arguments=["corpus"], texts={"corpus": CORPUS, "base": BASE})
 def adapt(arguments: dict[str, Any]) -> None:
     """Adapt a sentence encoder to your own text, without labels."""
     result = likewise.adapt(**arguments)
