@@ -18,7 +18,7 @@ _SPEEDS_AND_SIZES = ("Passages/s", "Index MB", "Model MB")
 @typed
 @with_corpus(without=WHOLE_TEXTS)
 @with_function(
-    "choice/choosing.py:choose",
+    "choice/choice_flow.py:choose",
     arguments=["texts"],
     names={"bases": "--base"},
     texts={
