@@ -92,13 +92,19 @@ def test_a_loss_knows_where_the_training_is_also_after_a_stop(corpus_file, tiny_
     assert seen == [(step, 5) for step in range(5)]
 
 
-@pytest.mark.parametrize("wrong", [None, 0.5, {"part": 1.0}])
-def test_a_loss_that_is_no_tensor_is_named(corpus_file, tiny_base, tmp_path, wrong):
-    def own_loss(loss, first, second):
-        return wrong
-
-    recipe = dataclasses.replace(RECIPE, loss=own_loss)
-    with pytest.raises(LikewiseError, match="the loss own_loss returned"):
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        (lambda loss, first, second: None, "returned NoneType"),
+        (lambda loss, first, second: {"part": 1.0}, "returned float"),
+        (lambda loss, first, second: loss.vectors(first).sum(dim=1), r"returned a tensor \(\d+,\)"),
+        (lambda loss, first: loss.vectors(first).sum(), "the 2 columns"),
+    ],
+)
+def test_a_loss_that_takes_or_returns_something_else_is_named(corpus_file, tiny_base, tmp_path, wrong, named):
+    wrong.__name__ = "own_loss"
+    recipe = dataclasses.replace(RECIPE, loss=wrong)
+    with pytest.raises(LikewiseError, match=f"the loss own_loss .*{named}"):
         likewise.train(
             recipe, corpus_file, base=str(tiny_base), out=tmp_path / "run", quiet=True, max_steps=1, select_by="last"
         )

@@ -223,15 +223,28 @@ def test_two_parts_of_one_name_are_refused(many, name):
 
 @pytest.mark.parametrize(
     "part",
-    [Part, Short.__new__(Short), type("Off", (Short,), {"weight": 0.0}), int],
-    ids=["nameless", "object", "off", "int"],
+    [Part, Short.__new__(Short), type("Off", (Short,), {"weight": 0.0}), int, None],
+    ids=["nameless", "object", "off", "int", "nothing"],
 )
 def test_what_would_never_count_is_no_part(many, part):
     with pytest.raises(SearchError, match="is no part of a search"):
         Index(many, parts=[part])
 
 
+def test_one_part_is_still_a_list(many):
+    with pytest.raises(SearchError, match=r"\[Short\]"):
+        Index(many, parts=Short)
+
+
 def test_a_part_that_scores_other_passages_is_named(many):
     broken = type("Broken", (Short,), {"name": "broken", "score": lambda self, query, candidates: [1.0]})
     with pytest.raises(SearchError, match="part 'broken' of the search gives 1 score for"):
         Index(many, parts=[broken]).search(QUERY)
+
+
+def test_a_part_whose_score_is_no_number_is_named(many):
+    def score(self, query, candidates):
+        return [float("nan")] * len(candidates.positions)
+
+    with pytest.raises(SearchError, match=r"part 'broken'.*NaN"):
+        Index(many, parts=[type("Broken", (Short,), {"name": "broken", "score": score})]).search(QUERY)

@@ -24,6 +24,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from likewise.errors import LikewiseError
+
 MEMORY = 2 << 30
 """Bytes that one file may take beyond what the libraries do."""
 TEXT = 256 << 20
@@ -272,6 +274,11 @@ def converters() -> dict[str, Converter]:
         kind = load_registered(entry, type, f"the format {entry.name!r}", CorpusError)
         if not issubclass(kind, Converter):
             raise CorpusError(f"the format {entry.name!r} ({entry.value}) is no subclass of likewise.corpus.Converter")
+        if wrong := [suffix for suffix in kind.suffixes if not re.fullmatch(r"\.[^\sA-Z]+", suffix)]:
+            raise CorpusError(
+                f"the format {entry.name!r} ({entry.value}) has the suffix {wrong[0]!r}: `suffixes` is a tuple of "
+                "endings in small letters, each with its dot, such as ('.srt',)"
+            )
         others.append(kind())
     known: dict[str, Converter] = {}
     for converter in (*CONVERTERS, *others):
@@ -407,6 +414,10 @@ def main() -> None:
                 for page in converter.convert(Path(task["path"])):
                     if isinstance(page, int):
                         pages = page
+                    elif not isinstance(getattr(page, "place", None), int):
+                        raise TypeError(
+                            f"`convert` has to yield Page(place, text), with a number as the place: {page!r}"
+                        )
                     else:
                         out.write(json.dumps(page._asdict(), default=str) + "\n")
                     if isinstance(page, int) or page.place % _ROWS_TOLD == 0 or not page.cells:
@@ -441,6 +452,8 @@ def _reason(error: Exception) -> str:
     if getattr(error, "errno", None) == errno.EFBIG:
         return f"it has more than {TEXT >> 20} MiB of text: divide it"
     line = next(iter(str(error).strip().splitlines()), "")
+    if isinstance(error, LikewiseError):  # a converter says what is wrong in its own words
+        return line
     if "password" in line.lower():
         return "it is locked by a password: save it without one"
     return f"{type(error).__name__}: {line}"[:200] if line else type(error).__name__

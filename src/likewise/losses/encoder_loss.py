@@ -1,5 +1,6 @@
 """The base class of the losses, which encode the columns of a batch and call `functional`; and distillation."""
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -73,20 +74,30 @@ class EncoderLoss(nn.Module, Generic[_Options]):
 
     def _loss(self, *columns: dict[str, Any]) -> Any:
         assert self._equation is not None, "give an equation, or define _loss"
+        try:
+            inspect.signature(self._equation).bind(self, *columns)
+        except TypeError as error:
+            raise LikewiseError(
+                f"the loss {self._named} is called with itself and the {len(columns)} columns of `views`: {error}"
+            ) from None
         return self._equation(self, *columns)
+
+    @property
+    def _named(self) -> str:
+        return getattr(self._equation, "__name__", type(self).__name__)
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Any:
         """Return the loss of a batch.
 
         Raises:
-            LikewiseError: the equation returned neither a tensor nor a dictionary of tensors.
+            LikewiseError: the equation does not take the columns, or returned neither a number nor several by name.
         """
         loss = self._loss(*sentence_features)
         for part in loss.values() if isinstance(loss, Mapping) else [loss]:
-            if not isinstance(part, Tensor):
-                named = getattr(self._equation, "__name__", type(self).__name__)
+            if not isinstance(part, Tensor) or part.numel() != 1:
+                returned = f"a tensor {tuple(part.shape)}" if isinstance(part, Tensor) else type(part).__name__
                 raise LikewiseError(
-                    f"the loss {named} returned {type(part).__name__}: "
+                    f"the loss {self._named} returned {returned}: "
                     "return a tensor with one number, or a dictionary of such tensors"
                 )
         return loss

@@ -179,7 +179,7 @@ class Part:
 
     Attributes:
         name: of the part, in the pipeline and in the scores of a hit.
-        weight: the option of the pipeline that has its name, or else that of the class; 0 switches it off.
+        weight: the option of the pipeline that has its name, or else that of the class.
         lookup: of the query.
         geometry: of the index.
         pipeline: the options of the search.
@@ -380,6 +380,8 @@ class _Scores:
                     f"the part {part.name!r} of the search gives {scores} for {counted(len(positions), 'passage')}: "
                     "return one for each candidate, in their order"
                 )
+            if not np.isfinite(gained[part.name]).all():
+                raise SearchError(f"the part {part.name!r} of the search gives a score that is no number (NaN or inf)")
         return gained
 
 

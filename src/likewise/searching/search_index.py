@@ -172,11 +172,14 @@ class Index:
         parts: Sequence[type[Part]] = (),
     ) -> None:
         self.path, self.vectors, self.tokens, self.parts = Path(path), vectors, tokens, parts
-        if wrong := next((part for part in parts if not _is_part(part)), None):
+        given = parts if isinstance(parts, Sequence) else [parts]
+        if wrong := [part for part in given if not _is_part(part)]:
             raise SearchError(
-                f"{wrong!r} is no part of a search: give a subclass of likewise.searching.Part that has a name and a "
-                "weight other than 0"
+                f"{wrong[0]!r} is no part of a search: give a subclass of likewise.searching.Part that has a name and "
+                "a weight other than 0, or leave it out"
             )
+        if given is not parts:
+            raise SearchError(f"parts is a list, such as [{parts.__name__}]")
         names = [*Pipeline.model_fields, *(part.name for part in parts)]
         if twice := next((name for name in names if names.count(name) > 1), ""):
             raise SearchError(f"a part of the search cannot be called {twice!r}: another part or option is")
