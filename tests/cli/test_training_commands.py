@@ -53,7 +53,7 @@ def test_preset_is_taken(corpus_file, tiny_base, tmp_path):
     [
         (["--margin", "200"], "at most 90"),
         (["--preset", "huge"], "paper-base"),
-        (["--batch-size", "5000"], "5,000 are needed"),
+        (["--batch-size", "5000"], "needs 5,000"),
         (["--corpus", "nowhere/*.txt"], "nowhere"),
     ],
 )

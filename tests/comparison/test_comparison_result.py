@@ -164,6 +164,18 @@ def test_the_verdict_names_the_best_its_gain_and_the_interval():
     assert said(69.0, 69.0, 70.0) == "Nothing is better than the unchanged base, which scores 70.00 by STS-B."
 
 
+def test_the_verdict_sets_the_best_beside_the_next():
+    base, simcse, arccse = parse_methods(["base", "simcse", "arccse"])
+    runs = ((base, 1), *((method, seed) for method in (simcse, arccse) for seed in (1, 2, 3)))
+    results = [result("base", 1, {"sts-b": 70.0})]
+    for method, scores in (("simcse", (72.0, 73.0, 72.5)), ("arccse", (72.1, 73.0, 72.5))):
+        results += [result(method, seed, {"sts-b": score}) for seed, score in enumerate(scores, 1)]
+    told = verdict(Comparison(Path("out"), SETTINGS, (1, 2, 3), runs, tuple(results)))
+    assert "arccse is best by STS-B" in told
+    assert "Beside simcse: +0.03" in told
+    assert "may be chance" in told
+
+
 def test_an_unfinished_comparison_says_so_far():
     base, simcse = parse_methods(["base", "simcse"])
     runs = ((base, 1), (simcse, 1), (simcse, 2))

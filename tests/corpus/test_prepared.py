@@ -152,7 +152,7 @@ def test_no_temporary_file_stays(write, cache):
 
 def test_too_few(write, cache):
     path = write("a.txt", "One two three\nno\n")
-    with pytest.raises(CorpusError, match=r"a\.txt:1: 1 sentence .* 64 are needed(.|\n)*too short +1"):
+    with pytest.raises(CorpusError, match=r"a\.txt: 1 sentence .* a batch needs 64(.|\n)*too short +1"):
         prepare(path, at_least=64)
     assert len(prepare(path)) == 1
 

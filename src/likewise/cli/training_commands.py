@@ -22,7 +22,7 @@ _OBJECTIVE_ROWS = {
     "triplets": "train.csv of the Wikipedia sections, or another table with Sentence1, Sentence2 and Sentence3.",
 }
 
-_CURE = "Stay with the base, or try fewer --max-steps, a lower --learning-rate or other data."
+_CURE = "Stay with the base, or try another --max-steps, a lower --learning-rate or other data."
 
 
 @typed

@@ -174,10 +174,10 @@ def verdict(comparison: Comparison) -> str:
     scored = [row for row in comparison.rows if column and column.name in row.cells]
     if column is None or not scored:
         return f"{so_far}nothing has been scored yet."
-    best = max(scored, key=lambda row: row.cells[column.name].mean)
+    best, *others = sorted(scored, key=lambda row: -row.cells[column.name].mean)
     if best.method.is_base:
-        others = "nothing that was scored" if comparison.waiting else "nothing"
-        said = f"{others} is better than the unchanged {best.label}, which scores {best.cells[column.name]} by "
+        none = "nothing that was scored" if comparison.waiting else "nothing"
+        said = f"{none} is better than the unchanged {best.label}, which scores {best.cells[column.name]} by "
         return so_far + (said if so_far else said.capitalize()) + f"{column.title}."
     said = f"{so_far}{best.label} is best by {column.title}: {best.cells[column.name]}"
     base = next((row for row in scored if row.label == comparison.reference and row.method.is_base), None)
@@ -191,6 +191,10 @@ def verdict(comparison: Comparison) -> str:
     said += f" (95% interval {difference.low:+.2f} to {difference.high:+.2f})."
     if not difference.is_sure:
         return f"{said} It may be chance."
+    second = others[0]
+    if not second.method.is_base and (ahead := comparison.scores.difference(best.label, second.label, column.name)):
+        sure = "" if ahead.is_sure else ", which may be chance"
+        said += f" Beside {second.label}: {ahead.value:+.2f} ({ahead.low:+.2f} to {ahead.high:+.2f}){sure}."
     return said if len(best.finished) > 1 or best.same_for_every_seed else f"{said} One seed: its chance is not in it."
 
 

@@ -97,9 +97,9 @@ def prepare(
         tell(corpus.report, progress, len(seen.notes))
     if len(corpus) < at_least:
         raise CorpusError(
-            f"{corpus.sources[0]}:1: {counted(len(corpus), 'sentence')} could be used of "
-            f"{counted(len(corpus.sources), 'file')}, and {at_least:,} are needed: give more text, a smaller batch, or "
-            f"looser limits\n{corpus.report}"
+            f"{corpus.sources[0]}: {counted(len(corpus), 'sentence')} could be used of "
+            f"{counted(len(corpus.sources), 'file')}, and a batch needs {at_least:,}: give more text, a smaller "
+            f"batch_size, or looser limits\n{corpus.report}"
         )
     return corpus
 

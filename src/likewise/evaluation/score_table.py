@@ -297,8 +297,8 @@ class ScoreTable(Printed):
 
 
 DIFFERENCES = (
-    "In brackets the 95% interval over the items and the seeds, by a paired bootstrap; * does not hold zero. With one "
-    "seed the chance of training is not in it."
+    "In brackets the 95% interval over the items and the seeds, by a paired bootstrap; * excludes zero. With one "
+    "seed the variance of the training is not included."
 )
 
 
