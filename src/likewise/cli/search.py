@@ -48,7 +48,7 @@ def index(arguments: dict[str, Any]) -> None:
     indexed = likewise.index(**arguments)
     if not arguments["quiet"]:
         _show_indexed(indexed)
-    if arguments["model"]:
+    if arguments.get("model"):
         keep_export(arguments["model"], arguments["quiet"])
     end_partial(bool(indexed.unread))
 

@@ -335,20 +335,35 @@ def _markdown(soup: Any) -> str:
 
 
 def _of_mail(message: Any, number: int) -> Page:
-    """Return a mail, with the names of what is attached to it."""
+    """Return a mail, with the texts and mails that are attached to it, and the names of all that is."""
     body = message.get_body(preferencelist=("plain", "html"))
-    content = body.get_content() if body is not None else ""
-    attached = [part.get_filename() for part in message.iter_attachments() if part.get_filename()]
     fields = {name: str(message[name]) for name in ("from", "to", "date") if message[name]}
-    subject = str(message["subject"] or "")
-    if body is not None and body.get_content_type() == "text/html":
-        text, form = _of_html(content).text, "markdown"
-        more = [re.sub(_MARKS, r"\\\1", name) for name in attached]
+    if sent := getattr(message["date"], "datetime", None):
+        fields["date"] = sent.isoformat()  # so that mails can be filtered by it
+    is_html = body is not None and body.get_content_type() == "text/html"
+    texts = [] if body is None else [_of_part(body, is_html)]
+    named = []
+    for part in message.iter_attachments():
+        if name := part.get_filename():
+            named.append(re.sub(_MARKS, r"\\\1", name) if is_html else name)
+        texts += [text] if (text := _of_part(part, is_html)) else []
+    texts += [f"Attached: {', '.join(named)}"] if named else []
+    title = str(message["subject"] or "")
+    return Page(number, "\n\n".join(texts), title, "markdown" if is_html else "plain", fields)
+
+
+def _of_part(part: Any, is_markdown: bool) -> str:
+    """Return the text of a part of a mail, or of the mail that it is; "" of any other part."""
+    if part.get_content_type() == "message/rfc822":
+        page = _of_mail(part.get_content(), 0)
+        text, form = f"{page.title}\n\n{page.text}", page.form
+    elif part.get_content_maintype() != "text":
+        return ""
+    elif part.get_content_type() == "text/html":
+        text, form = _of_html(part.get_content()).text, "markdown"
     else:
-        text, form, more = content.replace("\r\n", "\n"), "plain", attached
-    if more:
-        text += f"\n\nAttached: {', '.join(more)}"
-    return Page(number, text, subject, form, fields)  # type: ignore[arg-type]
+        text, form = part.get_content().replace("\r\n", "\n"), "plain"
+    return re.sub(_MARKS, r"\\\1", text) if is_markdown and form == "plain" else text
 
 
 def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:

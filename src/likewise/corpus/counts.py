@@ -1,5 +1,6 @@
 """Counts of the sentences that were read, kept and dropped, by reason."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,17 +13,29 @@ Reason = Literal["empty", "too short", "too long", "undecodable", "markup", "bad
 EXAMPLES = 5
 """Places remembered for each reason."""
 _SHOWN = EXAMPLES + 1
-"""Sentences that a user is shown: so many that the rows of one file and the count of its others fit."""
+"""Sentences of a kind that a user is shown: so many that the rows of one file and the count of its others fit."""
+_KINDS = 20
+"""Kinds of sentences that a user is shown."""
+_OWN = re.compile(r"""\d+|'[^']*'|"[^"]*"|\([^)]*\)""")  # what a sentence says of its own row or file
 
 
 def shortened(told: Sequence[str]) -> list[str]:
-    """Return the first sentences on what was left out, and one that counts the others.
+    """Return the first sentences of each kind on what was left out, and one that counts the others.
 
-    >>> shortened(["a", "b"]), shortened([str(number) for number in range(8)])[-1]
-    (['a', 'b'], '2 more lines of this kind')
+    >>> shortened(["a", "b"]), shortened([f"a.csv:{line}: no text" for line in range(8)] + ["b.txt: no end"])[-2:]
+    (['a', 'b'], ['2 more lines of this kind', 'b.txt: no end'])
     """
-    others = [f"{counted(len(told) - _SHOWN, 'more line')} of this kind"] if len(told) > _SHOWN else []
-    return [*told[:_SHOWN], *others]
+    kinds: dict[str, list[str]] = {}
+    for sentence in told:
+        kinds.setdefault(_OWN.sub("", sentence.partition(": ")[2] or sentence), []).append(sentence)
+    shown = []
+    for sentences in list(kinds.values())[:_KINDS]:
+        shown += sentences[:_SHOWN]
+        if len(sentences) > _SHOWN:
+            shown.append(f"{counted(len(sentences) - _SHOWN, 'more line')} of this kind")
+    if others := sum(map(len, list(kinds.values())[_KINDS:])):
+        shown.append(f"{counted(others, 'more line')} of other kinds")
+    return shown
 
 
 @dataclass

@@ -74,7 +74,7 @@ def encode_file(
         batch_size: most sentences in a batch; by default only their tokens are limited.
         engine, precision: as in `load`; None takes what the model was loaded with, and float32 if that was no
             precision.
-        field: the field with the text, if the file is JSONL; or the column of a Parquet file.
+        field: the field of JSONL with the text, by default `text`; or the column of a Parquet file.
         encoding: the encoding of the file, as Python names it; "auto" is UTF-8, or what a file that is not looks like.
         on: 'ray' for workers on the cores of this machine (or of the cluster in $RAY_ADDRESS), or the address of a Ray
             cluster, as ray://head:10001; `out` is then a folder.

@@ -1,8 +1,8 @@
 """The texts to encode, in pieces: windows of a stream of lines, or parts of files that a worker reads by itself.
 
 Every line is one text, an empty line the empty text, so that row i belongs to line i. Only the line break and a byte
-order mark are taken off, and only '\\n' and '\\r\\n' end a line, as `wc -l` counts. With a `field` in the options each
-line is a JSON object, and the text is that field of it.
+order mark are taken off, and only '\\n' and '\\r\\n' end a line, as `wc -l` counts. With a `field` in the options, and
+in JSONL, each line is a JSON object, and the text is that field of it, `text` where none is named.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.corpus import CorpusOptions
+from likewise.corpus.corpus_options import TEXT
 from likewise.corpus.encodings import AUTO, BINARY, named_encoding
-from likewise.corpus.files import HEAD, STANDARD_INPUT, check_ends, decoded, numbered_lines
+from likewise.corpus.files import HEAD, STANDARD_INPUT, check_ends, decoded, format_suffix, numbered_lines
 from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
+from likewise.corpus.paged_documents import document_suffixes
 from likewise.errors import LikewiseError, first_line
 
 if TYPE_CHECKING:
@@ -93,7 +95,19 @@ def check_source(path: str) -> None:
     if path != STREAM:
         if not Path(path).exists() or Path(path).is_dir():
             raise LikewiseError(f"There is no file '{path}'.")
+        _field(path, CorpusOptions())
         check_ends(Path(path))
+
+
+def _field(path: str, options: CorpusOptions) -> str | None:
+    """Return the field of each line that holds its text, or None if that is the line itself."""
+    suffix = format_suffix(Path(path))
+    if suffix in (".csv", ".tsv", ".json", ".parquet") or suffix in document_suffixes():
+        raise LikewiseError(
+            f"{path}: a {suffix} file is not read line by line: write a text a line, or JSONL; a folder as --out takes "
+            "Parquet files too, and in Python an encoder takes a list of texts"
+        )
+    return options.field or (TEXT if suffix in (".jsonl", ".ndjson") else None)
 
 
 def stream_pieces(
@@ -162,11 +176,12 @@ def _windows(texts: Iterable[str]) -> Iterator[list[str]]:
 
 def _texts(lines: Iterable[tuple[int, bytes]], path: str, options: CorpusOptions) -> Iterator[str]:
     """Yield the texts of numbered lines."""
+    field = _field(path, options)
     for number, line in decoded(lines, Path(path), options.encoding):
         text = line.removesuffix("\n").removesuffix("\r")
-        if options.field and text:
+        if field and text:
             row = json_object(text, f"{path}:{number}")
-            text = without_surrogates(field_text(Path(path), number, row, options.field))
+            text = without_surrogates(field_text(Path(path), number, row, field))
         yield text
 
 

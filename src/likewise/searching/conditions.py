@@ -11,7 +11,7 @@ repeats a text can ask for more memory than there is, which ends the process. So
     value       field | literal     literal: 'text' | number | TRUE | FALSE
 
 Texts are compared without regard to case, but for ids; a list meets a comparison if one of its members does; a date
-without a time is the whole day, and '2024-05' the whole month.
+without a time is the whole day, and '2024-05' the whole month; dates are not compared with texts that are none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
 from likewise.errors import LikewiseError
-from likewise.searching.fields import BETWEEN, CALLED, FieldColumn, is_date
+from likewise.searching.fields import BETWEEN, CALLED, FieldColumn, has_no_seconds, is_date
 
 LONGEST = 10_000
 """Characters of a condition."""
@@ -243,6 +243,11 @@ class _Parser:
                 f"{field.shown} holds {CALLED[field.kind]}, and {literal} is a number: {field.shown} has a value that "
                 f"is no number; write '{text}' to compare texts sign by sign"
             )
+        if sign in _ORDER and field.kind == "text" and "-" in text and _period(text):
+            self.fail(
+                f"{field.shown} holds texts, and {literal} is a date: {field.shown} has a value that is no date as in "
+                f"2024-05-01; write it so, or compare with LIKE '{text[:7]}%'"
+            )
         if field.kind == "list":
             if sign in _ORDER:
                 self.fail(
@@ -308,7 +313,7 @@ def _period(text: str) -> tuple[datetime, datetime] | None:
         return None
     moment = datetime.fromisoformat(text)
     moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-    return moment, moment + timedelta(days=len(text) == 10 and moment.year < 9999)
+    return moment, moment + timedelta(days=len(text) == 10 and moment.year < 9999, minutes=has_no_seconds(text))
 
 
 def _in_period(value: str, sign: str, begin: datetime, end: datetime) -> str:

@@ -35,7 +35,7 @@ _INT = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
 _FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)?\.\d+(?:[eE][+-]?\d+)?|[+-]?(?:0|[1-9]\d*)\.?(?:[eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _BOOL = {"true": True, "false": False}
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?P<seconds>:\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 _MISSING = frozenset(["", "-", "--", "?", "n/a", "#n/a", "na", "<na>", "nan", "null", "none", "nil", "missing"])
 """Texts, in small letters, that stand for a missing value in a field of numbers, dates, or true and false."""
 
@@ -185,6 +185,16 @@ def is_date(text: str) -> bool:
     return True
 
 
+def has_no_seconds(value: Any) -> bool:
+    """Return whether a date has a time of hours and minutes alone, which LanceDB does not read.
+
+    >>> has_no_seconds("2024-05-01 10:30"), has_no_seconds("2024-05-01")
+    (True, False)
+    """
+    match = _DATE.fullmatch(value) if isinstance(value, str) and len(value) > 10 else None
+    return bool(match) and not match["seconds"]
+
+
 def kept_values(
     row: Mapping[str, Any], kinds: Mapping[str, Kind], decimal: str | None = None
 ) -> tuple[tuple[Any, ...], list[str]]:
@@ -220,7 +230,7 @@ def _fitted(value: Any, kind: Kind, decimal: str | None) -> tuple[Any, bool]:
         return None, True
     actual = _kind_of(value)
     if actual == kind:
-        return value, True
+        return f"{value[:16]}:00{value[16:]}" if has_no_seconds(value) else value, True
     if kind == "float" and actual == "int":
         return float(value), True
     return None, False

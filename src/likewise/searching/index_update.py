@@ -241,7 +241,7 @@ def _updated(
         codec = _codec(job, table, record)
         passages = PassageEncoder(table, encoder, job, progress, workers=workers, codec=codec, shared=shared)
         update = _Update(table, passages, _splitting(change, settings, encoder), stop, settings["metadata"])
-        update.id_kind = record.get("ids", "")
+        update.id_kind, update.partial = record.get("ids", ""), dict(record.get("partial", {}))
         changed = update.run(change)
         recall = _index_columns(table, settings["language"], manner.approximate, progress)
         codec, unweighed = passages.weighed(record.get("unweighed", 0) + sum(changed[:3]))
@@ -256,6 +256,7 @@ def _updated(
                 "pipeline": steps.to_dict(),
                 "left": {name: since for name, since in before.items() if now - since <= GRACE},
                 "ids": update.id_kind,
+                "partial": update.partial,
                 "unweighed": unweighed,
                 "model": encoder.name,
                 "precision": manner.precision or precision_of(record),
@@ -313,6 +314,7 @@ class _Update:
     metadata: Sequence[str] | None = ()  # fields that are kept; None for all
     added: int = 0
     id_kind: str = ""  # "int" as long as all ids are whole numbers, "text" otherwise
+    partial: dict[str, list[str]] = field(default_factory=dict)  # what was left out of files, told by each update
     skipped: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     stale: dict[str, None] = field(default_factory=dict)  # sources of texts whose ids were given anew
@@ -442,7 +444,11 @@ class _Update:
         stale = plan.stale(self.there, change.keep)
         if not change.keep:
             stale += self.table.sources_of_texts()
-        self.unread = [*plan.unread.values(), *self.unread]
+        wanted, fresh = ({str(path) for path in paths.values()} for paths in (plan.wanted, plan.fresh))
+        if not change.keep:
+            self.partial = {file: told for file, told in self.partial.items() if file in wanted}
+        before = (reason for file, told in self.partial.items() if file in wanted - fresh for reason in told)
+        self.unread = [*plan.unread.values(), *self.unread, *before]
         self.skipped = [*plan.left_out, *self.skipped]
         if not set(self.table.sources()) - {*stale, *self.failed} and not (change.keep and self.table.rows):
             first = f"{next(iter(plan.wanted.values()))}: " if plan.wanted else ""
@@ -459,6 +465,7 @@ class _Update:
         for source, path in plan.fresh.items():
             before = self.there[source][1] if source in self.there else 0  # written before a stop
             report = CorpusReport()
+            self.partial.pop(str(path), None)
             passages = pairwise(chain((one for one in self.splitting.read(path, report) if one.text), [None]))
             try:
                 for number, (passage, following) in enumerate(passages):
@@ -478,6 +485,8 @@ class _Update:
                 self.failed.append(source)
             else:
                 (self.unread if report.is_partial else self.skipped).extend(report.told)
+                if report.is_partial:
+                    self.partial[str(path)] = list(report.told)
         if window:
             yield window
 
