@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +24,7 @@ from likewise.runs.finished_parts import Parts
 from likewise.runs.job import Job
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Bar, Progress
+from likewise.runs.whole_files import Record
 
 HELD_OUT = 500
 """Sentences that measure, at most."""
@@ -81,7 +81,7 @@ class OwnText:
         return [place[pair.second] for pair in self.held]
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Record:
         """The facts of the record."""
         return {
             "passages": len(self.passages),

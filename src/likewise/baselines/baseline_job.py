@@ -16,7 +16,7 @@ from likewise.runs.job import check_target, open_job
 from likewise.runs.options import checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import write_text
+from likewise.runs.whole_files import Record, write_text
 from likewise.training.training_result import model_card
 from likewise.transformers_output import no_bar
 
@@ -67,7 +67,7 @@ def baseline(
     source = base_name(method.default_base if base is None else base)
     method.check_base(source)
     sentences: Any = ()
-    facts: dict[str, Any] = {}
+    facts: Record = {}
     if corpus is not None:
         text = given_texts(corpus, corpus_options)
         read = prepare(text.files, text.options, progress=progress)

@@ -39,10 +39,10 @@ class Baseline(WithPresets):
     build: Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]
     corpus: Literal["required", "optional", "none"] = "none"
     default_base: str = "bundled:minilm"
-    check_base: Callable[[str], Any] = lambda base: check_encoder(
+    check_base: Callable[[str], object] = lambda base: check_encoder(
         base, "a baseline", routes="it has one vector for every text; give one of the two encoders by itself"
     )
-    modules: tuple[Any, ...] = ()
+    modules: tuple[type | str, ...] = ()
 
 
 class WordAverageOptions(Options):
@@ -96,7 +96,7 @@ def _of_layers(base: str, layers: tuple[int, ...]) -> SentenceTransformer:
     return build_layer_average(base, layers)
 
 
-def _cls(base: str, *_: Any) -> SentenceTransformer:
+def _cls(base: str, *_: object) -> SentenceTransformer:
     from likewise.encoder.build import build_encoder
     from likewise.encoder.modules import without_training_head
 

@@ -6,10 +6,9 @@ Letters of the shapes: Q queries.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from likewise.choice.trial import Way, gain_interval
 from likewise.errors import counted
 from likewise.evaluation.task import number
 from likewise.retrieval.pipeline import Pipeline
+from likewise.runs.whole_files import Record, Values
 from likewise.searching.search_index import Mode
 
 COLUMNS = ("System", "Found again", "Gain", "ms a query", "Passages/s", "Index MB", "Model MB")
@@ -75,7 +75,7 @@ class System:
         cells += [number(self.written)] if written else []
         return [*cells, *([number(self.judged), interval_of(self.judged_low, self.judged_high)] if judged else [])]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain values for JSON."""
         return {**asdict(self), "pipeline": self.pipeline.to_dict()}
 
@@ -106,7 +106,7 @@ class Choice:
     chosen: System
     reason: str
     judgement: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Values = field(default_factory=dict)
     folder: Path | None = None
 
     @property
@@ -144,7 +144,7 @@ class Choice:
         """The base to use; of a search by words alone the first one, as every index has vectors."""
         return self.chosen.model or next((system.model for system in self.table if system.model), "")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain values for JSON."""
         return {
             "table": [system.to_dict() for system in self.table],
@@ -157,7 +157,7 @@ class Choice:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any], folder: Path | None = None) -> Choice:
+    def from_dict(cls, content: Values, folder: Path | None = None) -> Choice:
         """Return the choice that `to_dict` wrote."""
         table = [System(**{**system, "pipeline": Pipeline(**system["pipeline"])}) for system in content["table"]]
         chosen = next(system for system in table if system.name == content["chosen"])
@@ -187,7 +187,7 @@ def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequ
     free = best_free(systems)
     changed = []
     for i, system in enumerate(systems):
-        changes: dict[str, Any] = {}
+        changes: Record = {}
         if i != free:
             changes["low"], changes["high"] = gain_interval(each[i] - each[free])
         if judged:

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from likewise.cli.groups import HELP, HELP_ALL, CommandSections, LazyGroup, app_of
+from likewise.cli.groups import HELP, HELP_ALL, ClickContext, CommandSections, LazyGroup, app_of
 from likewise.cli.messages import clean_errors
 from likewise.version import __version__
 
@@ -61,7 +61,7 @@ class _Root(LazyGroup):
             _check_base(args)
             return super().make_context(info_name, args, *others, **kwargs)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: ClickContext) -> Any:
         with clean_errors():
             return super().invoke(ctx)
 

@@ -10,6 +10,7 @@ from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import WHOLE_TEXTS, flag, with_corpus
+from likewise.runs.whole_files import Record
 
 _WIDE = 110
 _SPEEDS_AND_SIZES = ("Passages/s", "Index MB", "Model MB")
@@ -26,9 +27,7 @@ _SPEEDS_AND_SIZES = ("Passages/s", "Index MB", "Model MB")
         "bases": "An encoder: a folder, a hub name, bundled:minilm; repeatable.",
     },
 )
-def choose(
-    arguments: dict[str, Any], *, json: Annotated[bool, flag("--json", "Print all figures as JSON.")] = False
-) -> None:
+def choose(arguments: Record, *, json: Annotated[bool, flag("--json", "Print all figures as JSON.")] = False) -> None:
     """Find the base and the search that are best for your own text, without labels."""
     choice = likewise.choose(**arguments)
     if json and not arguments["quiet"]:

@@ -21,6 +21,8 @@ from likewise.cli.messages import table_of
 if TYPE_CHECKING:
     import numpy as np
 
+    from likewise.context import Origin
+
 NEARER, NEAREST = "paraphrase nearer than opposite", "own paraphrase the nearest of all"
 MEASURES = {
     NEARER: "A guess is right on 50%; an encoder that goes by the words is right on nearly none.",
@@ -107,7 +109,7 @@ class DemoItems:
         rows = list(csv.DictReader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
         return cls(*([row[name] for row in rows] for name in ("sentence", "paraphrase", "opposite")))
 
-    def by_vectors(self, encode: Callable[[Sequence[str]], Any]) -> dict[str, np.ndarray]:
+    def by_vectors(self, encode: Callable[[Sequence[str]], object]) -> dict[str, np.ndarray]:
         """Return which items an encoder has right by the cosines of its vectors, by measure."""
         import numpy as np
 
@@ -120,7 +122,7 @@ class DemoItems:
         nearer = (own * same).sum(axis=1) > (own * opposite).sum(axis=1)
         return {NEARER: nearer, NEAREST: (own @ same.T).argmax(axis=1) == np.arange(len(own))}
 
-    def by_pairs(self, origin: Any) -> dict[str, np.ndarray]:
+    def by_pairs(self, origin: Origin) -> dict[str, np.ndarray]:
         """Return which items a scorer of pairs has right, by measure."""
         import numpy as np
 
@@ -197,7 +199,7 @@ def _seconds(result: Any) -> float:
     return float(result.record["seconds"])
 
 
-def _both(items: DemoItems, before: Any, after: Any) -> Iterator[dict[str, np.ndarray]]:
+def _both(items: DemoItems, before: str | Path, after: str | Path) -> Iterator[dict[str, np.ndarray]]:
     return (items.by_vectors(likewise.load(model).encode) for model in (before, after))
 
 

@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from likewise.cli import shared_options as shared
 
-_SHARED: Mapping[str, Any] = {
+_SHARED: Mapping[str, object] = {
     "batch_size": Annotated[int, Option(help="Sentences in a batch.")],
     "data": shared.DataOption,
     "engine": shared.EngineOption,
@@ -93,8 +93,8 @@ def with_function(
     *,
     arguments: Sequence[str] = (),
     names: Mapping[str, str] = {},
-    kinds: Mapping[str, Any] = {},
-    defaults: Mapping[str, Any] = {},
+    kinds: Mapping[str, object] = {},
+    defaults: Mapping[str, object] = {},
     texts: Mapping[str, str] = {},
     without: Sequence[str] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 HELP = ["-h", "--help"]
 
+ClickContext = Any  # typer has click within it, under a private name
 CommandTable = Mapping[str, tuple[Any, str]]
 """Name to what makes its command (a function, or 'module:function' of this package) and its summary."""
 CommandSections = Mapping[str, CommandTable]
@@ -31,13 +32,13 @@ class PanelCommand(TyperCommand):
     presets: Mapping[str, str] = {}
     """Name of a preset to a line about it, which the help shows."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: ClickContext, args: list[str]) -> list[str]:
         """Take `--help-all` for `--help` with all options."""
         if HELP_ALL in args:
             ctx.meta[HELP_ALL], args = True, HELP[1:]
         return super().parse_args(ctx, args)
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: ClickContext, formatter: Any) -> None:
         """Write the presets and the options, panel by panel."""
         panels: dict[str, list[Any]] = {}
         options = [option for option in self.get_params(ctx) if option.get_help_record(ctx)]
@@ -58,14 +59,14 @@ class PanelCommand(TyperCommand):
             formatter.write_text(f"{HELP_ALL} shows the other options: {counts}.")
 
 
-def command(function: Callable[..., Any]) -> Any:
+def command(function: Callable[..., object]) -> Any:
     """Return a function with typer's annotations as a command."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS)
     app.command(cls=PanelCommand)(function)
     return typer.main.get_command(app)
 
 
-def typed(function: Callable[..., Any]) -> Callable[[], Any]:
+def typed(function: Callable[..., object]) -> Callable[[], Any]:
     """Turn a function with typer's annotations into one that makes its command."""
     return partial(command, function)
 
@@ -83,11 +84,11 @@ class LazyGroup(TyperGroup):
         """Return the table of all commands."""
         return {name: entry for commands in self.sections().values() for name, entry in commands.items()}
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: ClickContext) -> list[str]:
         """Return the names of the commands, in their order."""
         return list(self.table())
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: ClickContext, cmd_name: str) -> Any:
         """Build and return a command; None if there is none of that name."""
         if cmd_name not in self.table():
             return None
@@ -98,19 +99,19 @@ class LazyGroup(TyperGroup):
         made.name, made.help = cmd_name, made.help or summary
         return made
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: ClickContext, args: list[str]) -> Any:
         """Return the command of a line; the error for an unknown one suggests a similar name."""
         self.commands = dict.fromkeys(self.table())  # type: ignore[assignment]
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: ClickContext, formatter: Any) -> None:
         """Write the names and their summaries without building the commands."""
         width = max(map(len, self.table()))
         for heading, commands in self.sections().items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: ClickContext, incomplete: str) -> list[Any]:
         """List the words that may follow on the command line, without building the commands."""
         self._naming = True
         try:

@@ -11,20 +11,16 @@ import likewise
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
-from likewise.cli.shared_options import (
-    ReplaceOption,
-    with_config,
-    with_corpus,
-    with_options,
-)
+from likewise.cli.shared_options import ReplaceOption, with_config, with_corpus, with_options
 from likewise.errors import counted
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs.results import check_results, written_result
+from likewise.runs.whole_files import Record
 
 MeasuringPrecision = Annotated[Optional[str], Option(help="fp32, or bf16 for bfloat16 autocast.")]
 
 
-def _whole_numbers(text: Any) -> tuple[int, ...]:
+def _whole_numbers(text: object) -> tuple[int, ...]:
     """Parse whole numbers with commas between them."""
     try:
         return tuple(int(part) for part in str(text).strip("[]").replace(",", " ").split())
@@ -49,7 +45,7 @@ def _whole_numbers(text: Any) -> tuple[int, ...]:
     without=["quiet"],
 )
 def evaluate(
-    arguments: dict[str, Any],
+    arguments: Record,
     *,
     json: Annotated[Optional[Path], Option(help="Write the whole report to this file as well.")] = None,
     latex: Annotated[Optional[Path], Option(help="Write the table as LaTeX (booktabs) to this file as well.")] = None,
@@ -133,7 +129,7 @@ def _show_report(report: Any) -> None:
     },
     without=["on_result"],
 )
-def compare(arguments: dict[str, Any]) -> None:
+def compare(arguments: Record) -> None:
     """Train methods under one budget, evaluate them, and write a report."""
     comparison = likewise.compare(**arguments)
     if arguments["quiet"]:

@@ -21,6 +21,7 @@ from likewise.cli.shared_options import (
     with_options,
 )
 from likewise.errors import counted, printable
+from likewise.runs.whole_files import Record
 from likewise.serving.serve_options import ServeOptions
 
 _NAMED = 5  # copies of a hit that are named
@@ -43,7 +44,7 @@ _NAMED = 5  # copies of a hit that are named
         "close takes bfloat16 if the cosine of each vector with that in float32 stays above 0.999.",
     },
 )
-def index(arguments: dict[str, Any]) -> None:
+def index(arguments: Record) -> None:
     """Index your own text for search, or bring an index up to date."""
     indexed = likewise.index(**arguments)
     if not arguments["quiet"]:
@@ -83,7 +84,7 @@ def _show_indexed(indexed: Any) -> None:
     },
 )
 def search(
-    arguments: dict[str, Any],
+    arguments: Record,
     *,
     json: Annotated[
         bool, flag("--json", "Print the hits with all their fields, and what was made of the query.")
@@ -101,12 +102,12 @@ def search(
 @typed
 @with_options("options", ServeOptions())
 @with_function("serving/start.py:serve", arguments=["models"])
-def serve(arguments: dict[str, Any]) -> None:
+def serve(arguments: Record) -> None:
     """Serve models and indexes over HTTP, with OpenAI's API for embeddings, until the process is stopped."""
     likewise.serve(**arguments)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a value as JSON, with escapes for signs that a terminal obeys or the output's encoding does not have."""
     encoding = sys.stdout.encoding or "utf-8"
 
@@ -152,7 +153,7 @@ def print_hits(hits: Any, explain: bool = False, offset: int = 0) -> None:
         console.print(Text(_scale(hits[0], explain), "dim"))
 
 
-def _scale(hit: Any, explained: bool) -> str:
+def _scale(hit: "likewise.Hit", explained: bool) -> str:
     """Explain the scores of hits like this one."""
     if hit.scores:
         told = "Scores: standard deviations above the average passage, all parts of the search together"

@@ -19,6 +19,7 @@ from likewise.cli.groups import JOBS, METHOD, TRAINING
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.recipes.recipe import AdamWOptions, TrainingOptions
 from likewise.runs.options import OptionError, Options, read_toml, unknown_option
+from likewise.runs.whole_files import Record
 
 
 def flag(name: str, help: str, **settings: Any) -> Any:
@@ -96,13 +97,13 @@ def keep_export(model: str, quiet: bool) -> None:
     model_export.keep_export(model, SENTENCES, Progress(quiet))
 
 
-def given(values: Mapping[str, Any]) -> dict[str, Any]:
+def given(values: Mapping[str, object]) -> Record:
     """Return the options of a command without those that were not given: the function has its own defaults."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def with_options(
-    parameter: str, options: Options, *, without: Collection[str] = (), made: Callable[[dict[str, Any]], Any] = dict
+    parameter: str, options: Options, *, without: Collection[str] = (), made: Callable[[Record], object] = dict
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Put an option for each field of a class of options in the place of a parameter.
 
@@ -120,7 +121,7 @@ def with_options(
         left = {*without, *(other.name for other in others)}
         fields = {name: field for name, field in _own_first(type(options)).items() if name not in left}
 
-        def called(**values: Any) -> None:
+        def called(**values: object) -> None:
             chosen = given({name: values.pop(name) for name in fields})
             function(**values, **{parameter: made(chosen)})
 
@@ -139,7 +140,7 @@ def with_options(
     return decorated
 
 
-def _own_first(options: type[Options]) -> dict[str, Any]:
+def _own_first(options: type[Options]) -> Record:
     """Return the fields of a class of options, those that it declares itself before those that it inherits."""
     fields = options.model_fields
     return {name: fields[name] for name in [*vars(options).get("__annotations__", {}), *fields] if name in fields}
@@ -166,7 +167,7 @@ def with_config(function: Callable[..., None]) -> Callable[..., None]:
     # The type of each, and whether it is a list.
     known = {parameter.name: "list[" in str(get_args(parameter.annotation)[0]) for parameter in parameters}
 
-    def called(config: Path | None, **values: Any) -> None:
+    def called(config: Path | None, **values: object) -> None:
         function(**values)
 
     def read(ctx: typer.Context, path: Optional[Path]) -> Optional[Path]:
@@ -179,7 +180,7 @@ def with_config(function: Callable[..., None]) -> Callable[..., None]:
     return signed(called, function, [*parameters, _parameter("config", Optional[Path], shown)])
 
 
-def _read_config(path: Path, known: Mapping[str, bool]) -> dict[str, Any]:
+def _read_config(path: Path, known: Mapping[str, bool]) -> Record:
     """Return the options in a file; `known` says of each option whether it is a list."""
     entries = read_toml(path, [*known, "recipe", "objective", "options", "corpus_options"])
     for table in ("options", "corpus_options"):
@@ -192,7 +193,7 @@ def _read_config(path: Path, known: Mapping[str, bool]) -> dict[str, Any]:
     return {name: [value] if known[name] and not isinstance(value, list) else value for name, value in entries.items()}
 
 
-def _parameter(name: str, kind: Any, info: Any) -> inspect.Parameter:
+def _parameter(name: str, kind: object, info: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, info])
 
 

@@ -9,11 +9,13 @@ import typer
 import likewise
 from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.cli.from_function import with_function
-from likewise.cli.groups import CommandSections, CommandTable, LazyGroup, command, group, typed
+from likewise.cli.groups import ClickContext, CommandSections, CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import BASE, CORPUS, end_partial, keep_export, with_config, with_corpus, with_options
+from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import OptionError, read_toml
 from likewise.runs.plugins import COMPARED, not_installed
+from likewise.runs.whole_files import Record
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -30,7 +32,7 @@ _CURE = "Stay with the base, or try another --max-steps, a lower --learning-rate
 @with_options("options", AdaptOptions())
 @with_corpus()
 @with_function("adaptation/adaptation_flow.py:adapt", arguments=["corpus"], texts={"corpus": CORPUS, "base": BASE})
-def adapt(arguments: dict[str, Any]) -> None:
+def adapt(arguments: Record) -> None:
     """Adapt a sentence encoder to your own text, without labels."""
     result = likewise.adapt(**arguments)
     if not arguments["quiet"]:
@@ -42,7 +44,7 @@ def adapt(arguments: dict[str, Any]) -> None:
 class _RegisteredGroup(LazyGroup):
     """A group that says which package brings a name, if that package is not installed."""
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: ClickContext, cmd_name: str) -> Any:
         """Build and return a command; None if there is none of that name."""
         if cmd_name in COMPARED and cmd_name not in self.table():
             raise OptionError(not_installed(cmd_name))
@@ -75,7 +77,7 @@ def _of_contexts() -> Any:
 class _TrainGroup(_RegisteredGroup):
     """A group that takes the recipe from the file of `--config` if none is named."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: ClickContext, args: list[str]) -> list[str]:
         if args and args[0].startswith("--config"):
             path = args[0].partition("=")[2] or (args[1] if len(args) > 1 else "")
             if not (recipe := read_toml(Path(path)).get("recipe")):
@@ -90,7 +92,7 @@ def train() -> CommandSections:
     from likewise.recipes import recipe_summaries
 
     headings = "The four papers", "This library's", "To compare with"
-    sections: dict[str, dict[str, Any]] = {heading: {} for heading in headings}
+    sections: dict[str, Record] = {heading: {} for heading in headings}
     papers, own, others = sections.values()
     for name, (source, summary) in recipe_summaries().items():
         place = papers if name in PAPERS else own if source.startswith("this library") else others
@@ -116,7 +118,7 @@ def _train_by(name: str) -> Any:
         texts={"corpus": CORPUS, "base": bases},
         without=["recipe"],
     )
-    def run(arguments: dict[str, Any]) -> None:
+    def run(arguments: Record) -> None:
         result = likewise.train(name, **arguments)
         show_outcome(result, arguments["quiet"])
         from likewise.runs import processes
@@ -137,7 +139,7 @@ def finetune() -> CommandTable:
     return {name: (partial(_finetune_by, objective), objective.summary) for name, objective in OBJECTIVES.items()}
 
 
-def _finetune_by(objective: Any) -> Any:
+def _finetune_by(objective: WithPresets) -> Any:
     """Return the command of an objective."""
 
     @with_config
@@ -153,7 +155,7 @@ def _finetune_by(objective: Any) -> Any:
         },
         without=["objective"],
     )
-    def run(arguments: dict[str, Any]) -> None:
+    def run(arguments: Record) -> None:
         show_outcome(likewise.finetune(objective.name, **arguments), arguments["quiet"])
 
     run.__doc__ = summary(objective)
@@ -175,7 +177,7 @@ def _baseline_by(name: str) -> Any:
     method = find_baseline(name)
     fitted = method.corpus != "none"
 
-    def run(arguments: dict[str, Any]) -> None:
+    def run(arguments: Record) -> None:
         result = likewise.baseline(name, **arguments)
         if not arguments["quiet"]:
             typer.echo(f"model: {result.path}")
@@ -192,12 +194,12 @@ def _baseline_by(name: str) -> Any:
     return command(with_config(with_options("options", method.options())(made)))
 
 
-def summary(method: Any) -> str:
+def summary(method: WithPresets) -> str:
     """Return the help text of a recipe, an objective or the surrogate."""
     return f"{method.summary} ({method.source}.)"
 
 
-def with_presets(made: Any, method: Any) -> Any:
+def with_presets(made: Any, method: WithPresets) -> Any:
     """Return a command whose help has a line for each preset of its recipe, objective or surrogate."""
     made.presets = {name: method.preset_notes.get(name, "") for name in method.presets}
     return made

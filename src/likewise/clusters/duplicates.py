@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from likewise.runs.options import OptionError
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
 from likewise.runs.results import check_results, written_result
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -258,7 +259,7 @@ def _groups(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[
         yield first, [(other, round(float(repeated.cosine[kept.number[other]]), 4)) for other in others]
 
 
-def _written(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[dict[str, Any]]:
+def _written(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[Record]:
     """Yield the groups as they are written."""
     for first, others in _groups(kept, repeated, result):
         rows = [{**kept.row(other), "cosine": cosine} for other, cosine in others]
@@ -269,7 +270,7 @@ def _write_kept(
     path: Path, overwrite: bool, source: TextSource, kept: KeptTexts, repeated: Repeats, result: Duplicates
 ) -> None:
     """Write what is left if the first of each group is kept, and beside it what is left out; both are read again."""
-    reason: dict[int, dict[str, Any]] = {}
+    reason: dict[int, Record] = {}
     for first, others in _groups(kept, repeated, result):
         row = kept.row(first)
         words = wording(row["text"]).order
@@ -298,11 +299,11 @@ def _write_kept(
                 file.write(unit.text + "\n")
 
 
-def _row(unit: Unit) -> dict[str, Any]:
+def _row(unit: Unit) -> Record:
     return dict(unit.row or {"text": unit.text} | ({"file": unit.file} if unit.file else {}))
 
 
-def _json(row: Mapping[str, Any]) -> str:
+def _json(row: Mapping[str, object]) -> str:
     return json.dumps(row, ensure_ascii=False, default=str) + "\n"
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from likewise.errors import LikewiseError, counted
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.handle import ModelHandle
 from likewise.runs.cache import cached, found_in_cache, in_cache
+from likewise.runs.whole_files import Record, Values
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -44,7 +45,7 @@ class Unit(NamedTuple):
     text: str
     file: str
     line: int
-    row: Mapping[str, Any] | None = None
+    row: Values | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class KeptTexts:
         vectors: np.ndarray = self.encoder.model.encode(list(texts), normalize_embeddings=True)
         return vectors
 
-    def row(self, place: int) -> dict[str, Any]:
+    def row(self, place: int) -> Record:
         """Return a text and where it stands, by its place among those that are not empty."""
         name = self.files[int(self.file[place])]
         row = {"text": self.text(int(self.number[place])), **({"file": name} if name else {})}
@@ -205,7 +206,7 @@ def keep_texts(
         def make(made: Path) -> None:
             for name in (_TEXTS, _ENDS):  # those of a stopped call are the same ones
                 (folder / name).replace(made / name)
-            how: dict[str, Any] = {"engine": engine, "precision": precision, "quiet": progress.quiet}
+            how: Record = {"engine": engine, "precision": precision, "quiet": progress.quiet}
             encode_file(encoder.model, made / _TEXTS, made / _VECTORS, normalize=True, **how)
 
         final = cached("vectors", key.hexdigest(), make, resumes=True)

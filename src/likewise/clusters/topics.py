@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +28,7 @@ from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.pages import page_of
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import written_whole
+from likewise.runs.whole_files import Record, Values, written_whole
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -66,7 +66,7 @@ def laid_out(vectors: np.ndarray, seed: int) -> np.ndarray:
     return scaled
 
 
-def map_page(topics: Sequence[Mapping[str, Any]], spots: Sequence[Spot], texts: int) -> str:
+def map_page(topics: Sequence[Values], spots: Sequence[Spot], texts: int) -> str:
     """Return the page: the map with the names of the topics, and the topics in a list. It loads nothing.
 
     Args:
@@ -220,7 +220,7 @@ def topics(
         return _read(job.target, kept)
 
 
-def _sorted(kept: KeptTexts, settings: dict[str, Any], stop: StopRequest) -> Topics:
+def _sorted(kept: KeptTexts, settings: Record, stop: StopRequest) -> Topics:
     """Sort a sample by BERTopic, give the other texts to the nearest topic, and name the topics."""
     tell, seed = stop.progress.tell, settings["seed"]
     drawn = np.random.default_rng(seed)
@@ -261,7 +261,7 @@ def _sorted(kept: KeptTexts, settings: dict[str, Any], stop: StopRequest) -> Top
     )
 
 
-def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: dict[str, Any]) -> Any:
+def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: Record) -> Any:
     """Return an untrained BERTopic for P texts with their vectors (P, D): of few texts, with fewer parts."""
     import logging
 
@@ -276,7 +276,7 @@ def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: dict[str, Any
     if len(texts) < FEW:
         count = number or _best_number(vectors)
         groups = AgglomerativeClustering(min(count, len(texts)), metric="cosine", linkage="average")
-        parts: dict[str, Any] = {"umap_model": BaseDimensionalityReduction(), "hdbscan_model": groups}
+        parts: Record = {"umap_model": BaseDimensionalityReduction(), "hdbscan_model": groups}
     else:
         reduced = UMAP(n_neighbors=15, n_components=5, min_dist=0.0, metric="cosine", random_state=settings["seed"])
         groups = KMeans(number, random_state=settings["seed"]) if number else HDBSCAN(min_cluster_size=smallest)
@@ -300,7 +300,7 @@ def _best_number(vectors: np.ndarray) -> int:
     return max(range(2, max(3, len(vectors) // 2 + 1)), key=silhouette)
 
 
-def _vectorizer(texts: Sequence[str], settings: dict[str, Any]) -> Any:
+def _vectorizer(texts: Sequence[str], settings: Record) -> Any:
     """Return the counter of the words that name topics, without the stop words of the language."""
     from sklearn.feature_extraction.text import CountVectorizer
     from stop_words import AVAILABLE_LANGUAGES, get_stop_words
@@ -405,5 +405,5 @@ def _read(folder: Path, kept: KeptTexts) -> Topics:
     )
 
 
-def _tuples(row: dict[str, Any]) -> dict[str, Any]:
+def _tuples(row: Record) -> Record:
     return {name: tuple(value) for name, value in row.items() if isinstance(value, list)}

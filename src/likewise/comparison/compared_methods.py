@@ -14,7 +14,7 @@ import itertools
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,7 @@ from likewise.recipes import Recipe, TrainingOptions, find_recipe, recipe_names
 from likewise.runs.options import ContradictionError, OptionError, Options, checked_seed, unknown_option
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record, Values
 
 MethodKind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore", "made"]
 
@@ -67,12 +68,12 @@ class Method:
     label: str
     kind: MethodKind
     name: str
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Record = field(default_factory=dict)
     preset: str | None = None
     base: str | None = None
     contradiction: str = ""
     recipe: Recipe | None = field(default=None, compare=False)
-    make: Callable[[Path, int], Any] | None = field(default=None, compare=False)
+    make: Callable[[Path, int], object] | None = field(default=None, compare=False)
     seeds: bool = True
 
     @property
@@ -107,7 +108,7 @@ class Method:
         said = json.dumps([self.kind, self.name, self.options, self.preset, self.base], sort_keys=True, default=str)
         return f"{self.name}-{hashlib.sha256(said.encode()).hexdigest()[:6]}"
 
-    def chosen(self, shared: Mapping[str, Any], preset: str | None) -> Any:
+    def chosen(self, shared: Values, preset: str | None) -> Any:
         """Return all of its options: the preset's, then the comparison's, then its own; None if it takes none."""
         if self.kind == "recipe":
             recipe = self.recipe or find_recipe(self.name)
@@ -123,7 +124,7 @@ class Method:
 
 
 def parse_methods(
-    lines: Sequence[str | Method], *, preset: str | None = None, shared: Mapping[str, Any] | None = None
+    lines: Sequence[str | Method], *, preset: str | None = None, shared: Values | None = None
 ) -> tuple[Method, ...]:
     """Read methods as they are written on the command line and in a configuration.
 
@@ -152,7 +153,7 @@ def parse_methods(
     return tuple(methods.values())
 
 
-def _grid(line: str, preset: str | None, shared: Mapping[str, Any]) -> dict[str, Method]:
+def _grid(line: str, preset: str | None, shared: Values) -> dict[str, Method]:
     """Return the method for each combination of the values in braces, by its line."""
     parts = re.split(r"\{([^{}]*)\}", line)
     choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
@@ -184,7 +185,7 @@ def _given(line: str) -> tuple[list[str], dict[str, str]]:
     return words, options
 
 
-def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> Method:
+def _parse(line: str, preset: str | None, shared: Values) -> Method:
     words, options = _given(line)
     name = options.pop("method")
     kind = "recipe" if name in recipe_names() else "baseline" if name in baseline_names() else name
@@ -225,7 +226,7 @@ class Settings:
     data: str | None = None
     steps: int | None = None
     preset: str | None = None
-    shared: dict[str, Any] = field(default_factory=dict)
+    shared: Record = field(default_factory=dict)
     corpus_options: CorpusOptions | None = None
     precision: str | None = None
 
@@ -284,7 +285,7 @@ class Settings:
             raise ComparisonError(f"No task can be scored ({reasons}). Give another --data or --tasks.")
         return [task.name for task, _ in ready]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return the settings that all rows of a table share, as plain values; the others may be extended later."""
         shown = {name: getattr(self, name) for name in ("base", "vectors", "steps", "preset", "shared")}
         shown |= {"precision": self.precision} if self.precision else {}
@@ -297,7 +298,7 @@ class Settings:
         return Plan("compare", self.to_dict(), inputs)
 
 
-def check_shared(shared: dict[str, Any]) -> None:
+def check_shared(shared: Record) -> None:
     """Raise an OptionError if an option of all recipes is unknown or out of range."""
     known = set(TrainingOptions.model_fields) - _BUDGET
     if unknown := sorted(set(shared) - known):

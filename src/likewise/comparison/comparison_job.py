@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from likewise.comparison.compared_methods import Method, Settings, check_shared, parse_methods
 from likewise.comparison.comparison_page import page
@@ -21,7 +20,7 @@ from likewise.runs.finished_parts import Parts
 from likewise.runs.job import check_target, open_job
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import read_json, write_json, write_text
+from likewise.runs.whole_files import Record, read_json, write_json, write_text
 from likewise.transformers_output import only_errors
 
 
@@ -42,9 +41,9 @@ def compare(
     corpus_options: CorpusOptions | None = None,
     keep_models: bool = False,
     retry_failed: bool = False,
-    on_result: Callable[[dict[str, Any]], None] | None = None,
+    on_result: Callable[[Record], None] | None = None,
     quiet: bool = False,
-    **shared: Any,
+    **shared: object,
 ) -> Comparison:
     """Train and evaluate methods under one budget, and write a table, a page and a picture.
 
@@ -173,7 +172,7 @@ def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:
     return (*parse_methods(missing), *methods)
 
 
-def _line(result: dict[str, Any], done: int, count: int, left: float) -> str:
+def _line(result: Record, done: int, count: int, left: float) -> str:
     """Return the line that reports a finished run."""
     name = f"[{done}/{count}] {result['label']}, seed {result['seed']}"
     time_left = f", {spoken(left)} left" if done < count else ""

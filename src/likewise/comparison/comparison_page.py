@@ -86,7 +86,7 @@ def _warnings(comparison: Comparison) -> list[str]:
             f"{row.label}: the part '{part}' of the loss was 0 in every update: it added nothing here."
             for part in sorted(idle)
         ]
-    same: dict[Any, list[str]] = {}
+    same: dict[object, list[str]] = {}
     for row in comparison.rows:
         if row.method.kind == "recipe" and row.cells:
             scores = tuple((name, *cell.scores.items()) for name, cell in row.cells.items())
@@ -141,7 +141,7 @@ def making(row: Row) -> tuple[str, ...]:
     )
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """Return the value of an option as text."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from likewise.comparison.compared_methods import Method
 from likewise.comparison.one_run import FINISHED, kept_items
 from likewise.evaluation.registry import GROUPS
 from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, TableTexts
 from likewise.evaluation.task import Items
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     import pandas
@@ -32,8 +33,8 @@ class Row:
     """
 
     method: Method
-    finished: tuple[dict[str, Any], ...]
-    failed: tuple[dict[str, Any], ...]
+    finished: tuple[Record, ...]
+    failed: tuple[Record, ...]
     waiting: tuple[int, ...]
     same_for_every_seed: bool
     cells: dict[str, Cell]
@@ -56,7 +57,7 @@ class Row:
             return f"{len(self.finished)} ({len(self.failed)} failed)"
         return "same for all" if self.same_for_every_seed else str(len(self.finished))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain values for JSON."""
         return {
             "method": self.label,
@@ -86,14 +87,14 @@ class Comparison(Printed):
     """
 
     path: Path
-    settings: dict[str, Any]
+    settings: Record
     seeds: tuple[int, ...]
     runs: tuple[tuple[Method, int], ...]
-    results: tuple[dict[str, Any], ...]
+    results: tuple[Record, ...]
     contradictions: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def _finished(self) -> list[dict[str, Any]]:
+    def _finished(self) -> list[Record]:
         return [result for result in self.results if result["status"] == FINISHED]
 
     @cached_property
@@ -177,7 +178,7 @@ class Comparison(Printed):
         }
 
     @property
-    def failures(self) -> list[dict[str, Any]]:
+    def failures(self) -> list[Record]:
         """The runs that failed."""
         return [result for row in self.rows for result in row.failed]
 
@@ -200,7 +201,7 @@ class Comparison(Printed):
         """Return a row for each method, and for each column its mean, and its spread where there are several seeds."""
         return self.scores.to_frame()
 
-    def to_dict(self, differences: bool = True) -> dict[str, Any]:
+    def to_dict(self, differences: bool = True) -> Record:
         """Return plain values for JSON: the table, its differences from the base if they are wanted, and each run."""
         wanted = differences and self.rows and self.columns
         compared = self.scores.differences(self.reference) if wanted else {}
@@ -218,7 +219,7 @@ class Comparison(Printed):
         }
 
 
-def _cell(name: str, finished: tuple[dict[str, Any], ...]) -> Cell | None:
+def _cell(name: str, finished: tuple[Record, ...]) -> Cell | None:
     """Return the scores of a column; None if one is missing or undefined, so that no mean covers fewer runs."""
     scores = {}
     for result in finished:

@@ -18,7 +18,7 @@ from likewise.comparison.compared_methods import Method, Settings
 from likewise.corpus import PreparedCorpus
 from likewise.evaluation.task import Items, TaskResult, plain
 from likewise.recipes.recipe import TrainingOptions
-from likewise.runs.whole_files import written_whole
+from likewise.runs.whole_files import Record, written_whole
 
 FINISHED, FAILED = "finished", "failed"
 _NOT_LOSSES = {"step", "seconds", "cpu_seconds", "loss", "grad_norm", "learning_rate", "epoch"}
@@ -39,14 +39,14 @@ class RunMaker:
     models: Path
     keep_models: bool
 
-    def run(self, method: Method, seed: int, items: Path | None = None) -> dict[str, Any]:
+    def run(self, method: Method, seed: int, items: Path | None = None) -> Record:
         """Do a run. An error is recorded as its result and does not end the comparison.
 
         Args:
             items: the file for what the scores are statistics of (`kept_items`), by which differences are tested.
         """
         started = time.monotonic()
-        result: dict[str, Any] = {
+        result: Record = {
             "label": method.label,
             "kind": method.kind,
             "name": method.name,
@@ -70,13 +70,13 @@ class RunMaker:
         """Return the folder of a run's model."""
         return self.models / f"{method.key}-seed{seed}"
 
-    def _done(self, method: Method, seed: int, items: Path | None) -> dict[str, Any]:
+    def _done(self, method: Method, seed: int, items: Path | None) -> Record:
         from likewise.evaluation import evaluate
         from likewise.inference import load
         from likewise.runs.plan import machine, versions
 
         settings, base, out = self.settings, self.settings.base_of(method), self.folder_of(method, seed)
-        facts: dict[str, Any] = {}
+        facts: Record = {}
         model: Any = f"{method.kind}:{base}"  # of bertscore and origin
         if method.kind == "made":
             assert method.make is not None
@@ -102,12 +102,12 @@ class RunMaker:
             shutil.rmtree(out, ignore_errors=True)
         return {**facts, "versions": versions(), "machine": machine()}
 
-    def _common(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
+    def _common(self, method: Method, seed: int, out: Path) -> Record:
         """Return the arguments that fitting and training share."""
         base, options = self.settings.base_of(method), self.settings.corpus_options
         return {"base": base, "out": out, "seed": seed, "corpus_options": options, "quiet": True}
 
-    def _fitted(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
+    def _fitted(self, method: Method, seed: int, out: Path) -> Record:
         from likewise.baselines import baseline, find_baseline
 
         corpus = None if find_baseline(method.name).corpus == "none" else list(self.settings.corpus) or None
@@ -116,7 +116,7 @@ class RunMaker:
         ).record
         return {"options": record["options"], "training_seconds": record["seconds"]}
 
-    def _train(self, method: Method, seed: int, out: Path, options: dict[str, Any]) -> dict[str, Any]:
+    def _train(self, method: Method, seed: int, out: Path, options: Record) -> Record:
         """Train, or resume a stopped training; return the record."""
         import likewise
         from likewise.runs.job import read_record
@@ -128,7 +128,7 @@ class RunMaker:
         recipe: Any = method.recipe or method.name
         return likewise.train(recipe, list(settings.corpus), **common, **{**settings.shared, **options}).record
 
-    def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
+    def _trained(self, method: Method, seed: int, out: Path) -> Record:
         budget = {} if self.settings.steps is None else {"max_steps": self.settings.steps}
         record = self._train(method, seed, out, budget | method.options)
         entries, best = _entries(out), record.get("best") or {}
@@ -141,7 +141,7 @@ class RunMaker:
             **_geometry(next((entry for entry in entries if _is_evaluation(entry, best.get("step"))), {})),
         }
 
-    def _selection_score(self, model: Any, seed: int) -> dict[str, Any]:
+    def _selection_score(self, model: Any, seed: int) -> Record:
         """Score an untrained model by the metric that selects the checkpoints of trained ones."""
         from likewise.training.selection import choose_selection
 
@@ -178,13 +178,13 @@ def kept_items(path: Path) -> dict[str, Items]:
     return {task: Items(columns[f"{task}/values"].astype(np.float64), columns.get(f"{task}/ranked")) for task in tasks}
 
 
-def _entries(out: Path) -> list[dict[str, Any]]:
+def _entries(out: Path) -> list[Record]:
     path = out / "log.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return [json.loads(line) for line in lines]
 
 
-def updates_a_second(entries: list[dict[str, Any]]) -> float | None:
+def updates_a_second(entries: list[Record]) -> float | None:
     """Return the updates a second of a training's log, evaluations not counted; None if it does not say.
 
     A loss is written right after its update, and the scores of an evaluation at its end: what lies between any entry
@@ -198,7 +198,7 @@ def updates_a_second(entries: list[dict[str, Any]]) -> float | None:
     return updates / seconds if seconds else None
 
 
-def idle_parts(entries: list[dict[str, Any]]) -> list[str]:
+def idle_parts(entries: list[Record]) -> list[str]:
     """Return the parts of the loss that were 0 in every entry of a training's log."""
     parts: dict[str, float] = {}
     for entry in (entry for entry in entries if "loss" in entry):
@@ -208,15 +208,15 @@ def idle_parts(entries: list[dict[str, Any]]) -> list[str]:
     return [name for name, largest in parts.items() if largest == 0]
 
 
-def _is_evaluation(entry: dict[str, Any], step: int | None) -> bool:
+def _is_evaluation(entry: Record, step: int | None) -> bool:
     return entry.get("step") == step and _ending(entry, "spearman", "separation") is not None
 
 
-def _geometry(scores: dict[str, Any]) -> dict[str, float | None]:
+def _geometry(scores: Record) -> dict[str, float | None]:
     return {name: _ending(scores, name) for name in ("alignment", "uniformity")}
 
 
-def _ending(entry: dict[str, Any], *endings: str) -> float | None:
+def _ending(entry: Record, *endings: str) -> float | None:
     """Return the value whose name ends so, whatever the name of the evaluator."""
     for name, value in entry.items():
         if value is not None and any(name == ending or name.endswith(f"_{ending}") for ending in endings):

@@ -31,7 +31,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -48,6 +47,7 @@ from likewise.errors import counted
 from likewise.runs.finished_parts import Parts
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import StopRequest
+from likewise.runs.whole_files import Record
 
 _IN_A_PASS = 128
 
@@ -306,7 +306,7 @@ def _build(options: DiscriminatorOptions, states: States) -> Discriminator:
     return Discriminator(reader, width, states.store.left, states.store.right, options.rank)
 
 
-def _train(job: Job, states: States, options: DiscriminatorOptions, stop: StopRequest) -> dict[str, Any]:
+def _train(job: Job, states: States, options: DiscriminatorOptions, stop: StopRequest) -> Record:
     store = states.store
     n_documents = int(store.documents[-1]) + 1
     if n_documents < 4:
@@ -323,7 +323,7 @@ def _train(job: Job, states: States, options: DiscriminatorOptions, stop: StopRe
         for chunks in epoch_batches(store, units, options.batch_size, options.seed, epoch)
     ]
 
-    def held_out(documents: np.ndarray) -> dict[str, Any]:
+    def held_out(documents: np.ndarray) -> Record:
         parts = training_units(store, documents, _HELD_OUT)
         batches = [batch_of_chunks(store, b) for b in epoch_batches(store, parts, _HELD_OUT, 0, 0, all_of=True)]
         return accuracy_of(model, states.of, batches)
@@ -334,7 +334,7 @@ def _train(job: Job, states: States, options: DiscriminatorOptions, stop: StopRe
         same, other = (torch.from_numpy(mask) for mask in negatives(batch))
         return coherence_loss(logits, torch.from_numpy(batch.centres), same, other)
 
-    def evaluate() -> dict[str, Any]:
+    def evaluate() -> Record:
         accuracies = held_out(choose)
         return {"score": accuracies["accuracy"], **accuracies}
 
@@ -411,7 +411,7 @@ def accuracy_of(
     model: Discriminator,
     sentences: Callable[[np.ndarray], Sequence[SentenceReading]],
     batches: Sequence[ContextBatch],
-) -> dict[str, Any]:
+) -> Record:
     """Return the accuracy at p = 1/2 on held-out contexts, each with its own sentence and all possible negatives.
 
     Args:

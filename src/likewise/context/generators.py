@@ -39,6 +39,7 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import StopRequest
+from likewise.runs.whole_files import Record
 
 TASKS: tuple[Side, ...] = ("centre", "left", "right")
 """The tasks: to generate the sentence, the left or the right context, from the other two."""
@@ -330,7 +331,7 @@ class _Network(nn.Module):
         self.words, self.dropout = nn.Embedding(words, width), nn.Dropout(dropout)
         self.tokens, self.sentences = nn.Embedding(most + 1, width), nn.Embedding(places, width)
         self.target_sentences = nn.Embedding(places, width)
-        kind: dict[str, Any] = {"activation": F.gelu, "batch_first": True, "norm_first": True}
+        kind: Record = {"activation": F.gelu, "batch_first": True, "norm_first": True}
         encoder = nn.TransformerEncoderLayer(width, options.heads, options.feed_forward, dropout, **kind)
         decoder = nn.TransformerDecoderLayer(width, options.heads, options.feed_forward, dropout, **kind)
         self.encoder = nn.TransformerEncoder(encoder, layers, nn.LayerNorm(width), enable_nested_tensor=False)
@@ -411,7 +412,7 @@ def load_generators(stage: Stage, states: States) -> Generators | PretrainedGene
     return generators.eval()
 
 
-def _train(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> dict[str, Any]:
+def _train(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> Record:
     store = states.store
     training, held_out = held_out_contexts(store, options.held_out, options.seed)
     if not len(training) or len(held_out) < 2:
@@ -450,7 +451,7 @@ def _train(job: Job, states: States, options: GeneratorOptions, stop: StopReques
     }
 
 
-def _measure(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> dict[str, Any]:
+def _measure(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> Record:
     """Return the facts of a pretrained model: its perplexities of some contexts."""
     model = PretrainedGenerators(options.model, options.given)
     contexts = np.random.default_rng([options.seed, 4]).permutation(states.store.n_contexts)[:_MEASURED]

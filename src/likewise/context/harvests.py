@@ -47,6 +47,7 @@ from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record, Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,8 +169,8 @@ class HarvestResult:
     """
 
     path: Path
-    record: dict[str, Any]
-    summary: dict[str, Any] | None
+    record: Record
+    summary: Record | None
 
 
 def harvest(
@@ -257,7 +258,7 @@ def score_shards(
     open_scorer: Callable[[], ScoreFunction],
     *,
     progress: Progress,
-    asked: Mapping[str, Any] | None = None,
+    asked: Values | None = None,
     inputs: Mapping[str, str] | None = None,
     machine: tuple[int, int] = (1, 1),
     resume: Resume = "auto",
@@ -318,7 +319,7 @@ def _check_parts(out: Path, plan: Plan) -> None:
             raise JobError(f"{folder} was made with {change}: choose another --out")
 
 
-def _summary(folders: Sequence[Path]) -> dict[str, Any]:
+def _summary(folders: Sequence[Path]) -> Record:
     """Count the pairs of finished parts by split, and describe the scores of each kind."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -387,7 +388,7 @@ class Harvest:
             f"({counts})"
         )
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the facts for the record of a run."""
         return {
             "sources": list(self.sources),

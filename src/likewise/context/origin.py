@@ -228,7 +228,7 @@ class TermScorer:
         """Forget the sentences of earlier calls."""
         self._means.clear()
 
-    def terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Any = (True,) * 4) -> np.ndarray:
+    def terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Wanted = (True,) * 4) -> np.ndarray:
         """Return the four terms, not yet weighted: (K, 4) float64.
 
         Args:
@@ -243,7 +243,7 @@ class TermScorer:
             terms -= self._mean_terms(sentences, wanted)[distinct[:, 1]]
         return terms[inverse.reshape(-1)]
 
-    def _mean_terms(self, sentences: Sequence[str], wanted: Any) -> np.ndarray:
+    def _mean_terms(self, sentences: Sequence[str], wanted: Wanted) -> np.ndarray:
         """Return the means of the terms of sentences over the sample, (S, 4); they are kept."""
         asked = tuple(bool(weight) for weight in wanted)
         if new := [text for text in dict.fromkeys(sentences) if (text, asked) not in self._means]:
@@ -259,7 +259,7 @@ class TermScorer:
             self._means |= {(text, asked): row for text, row in zip(new, means, strict=True)}
         return np.stack([self._means[text, asked] for text in sentences])
 
-    def _terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Any, progress: Progress) -> np.ndarray:
+    def _terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Wanted, progress: Progress) -> np.ndarray:
         """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
         terms = np.zeros((len(cells), len(TERMS)))
         pmi = self.options.form == "pmi"
@@ -392,7 +392,7 @@ def choose_even(
     return tuple((weights / weights.sum()).tolist()), spearman
 
 
-def check_rated(pairs: Sequence[Any] | np.ndarray, gold: np.ndarray) -> None:
+def check_rated(pairs: Sequence[object] | np.ndarray, gold: np.ndarray) -> None:
     """Raise a ContextError if there are too few rated pairs."""
     if len(gold) < 2 or len(pairs) != len(gold):
         raise ContextError(f"weights need two rated pairs or more, not {len(pairs)} with {len(gold)} ratings")
@@ -599,7 +599,7 @@ class Origin:
             options.weights or ([float(name in options.terms) for name in FEATURES] if pmi else (0.25,) * 4)
         )
         self._measure: Any = self.features if pmi else self.terms
-        self._combine: Any = weighted if pmi else similarities
+        self._combine: Callable[..., np.ndarray] = weighted if pmi else similarities
         self._choose: Any = choose_signed if pmi else choose_even
 
     @property
@@ -816,7 +816,7 @@ def with_weights(
     if sum(wanted) == 1:
         return options.updated(weights=tuple(map(float, wanted)))
     workspace, selection = Workspace(work), selection or SelectionOptions()
-    depends: list[Any] = [*(workspace.require(stage).fingerprint for stage in stages_read(wanted)), options.terms]
+    depends: list[object] = [*(workspace.require(stage).fingerprint for stage in stages_read(wanted)), options.terms]
     if any(wanted[3:]):
         depends.append(selection.to_dict())
     path = workspace.path / f"even-{digest_of(repr(depends)).hex()[:12]}.json"

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
 from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import OptionError, Options, option, read_toml
+from likewise.runs.whole_files import Record
 from likewise.training.objectives import FinetuneOptions
 
 TERMS = ("coherence", "centre", "left", "right")
@@ -27,7 +28,7 @@ FEATURES = ("cosine", "words", "fit", *TERMS)
 """The parts of a similarity in the form `pmi` in the order of their weights: of the encoder, and of equation 3."""
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     """Parse '1, 2' or '[1, 2]' as a list."""
     return (
         [part.strip() for part in value.strip("[]() ").split(",") if part.strip()] if isinstance(value, str) else value
@@ -268,9 +269,7 @@ PRESETS: dict[str, dict[str, Options]] = {
 """Preset to the sections that differ from the defaults."""
 
 
-def read_sections(
-    path: Path | str | None = None, assignments: Sequence[str] = (), preset: str = "frozen"
-) -> dict[str, Any]:
+def read_sections(path: Path | str | None = None, assignments: Sequence[str] = (), preset: str = "frozen") -> Record:
     """Return the options of all stages by section: a preset's, overridden by the file, then by single values.
 
     Args:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sentence_transformers import CrossEncoder
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder.data_collator import CrossEncoderDataCollator
 from sentence_transformers.cross_encoder.losses import MSELoss
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
@@ -51,6 +51,7 @@ from likewise.recipes.recipe import Reading, TextCollator, distillation_readings
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
 from likewise.training.finetune import collate_rows, to_continue
 from likewise.training.objectives import LABEL
 from likewise.training.selection import Selection, last_checkpoint, sts_dev
@@ -94,7 +95,7 @@ class Profiles:
     def __str__(self) -> str:
         return f"{len(self.sentences):,} sentences and {self.states.store.n_contexts:,} contexts"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the facts for the record of a run."""
         return {
             "sources": self.stages[0].record["sources"],
@@ -126,17 +127,13 @@ class Profiles:
         of_sentences, of_contexts = (normalize(vectors.float(), dim=1) for vectors in known)
         return of_sentences @ of_contexts.T / self.options.temperature
 
-    def batch(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    def batch(self, rows: list[Record]) -> Record:
         """Return the texts of a batch by column, and the teacher's logits."""
         sentences = [row["sentence"] for row in rows]
         contexts = self.contexts(sentences)
-        return {
-            "sentence": sentences,
-            "context": self.texts(contexts),
-            LABEL: self.logits(sentences, contexts),
-        }
+        return {"sentence": sentences, "context": self.texts(contexts), LABEL: self.logits(sentences, contexts)}
 
-    def collator(self, encoder: Any) -> TextCollator:
+    def collator(self, encoder: SentenceTransformer) -> TextCollator:
         """Return the collator of an encoder."""
         return TextCollator(self.batch, Reading.prompted(encoder, self.options.max_length), {}, (LABEL,))
 
@@ -158,7 +155,7 @@ def distill(
     overwrite: bool = False,
     keep_checkpoints: bool = False,
     quiet: bool = False,
-    **options: Any,
+    **options: object,
 ) -> TrainingResult:
     """Train a surrogate on a harvest, or on the contexts of a workspace.
 
@@ -220,7 +217,7 @@ class _Asked:
     data: str | os.PathLike[str] | None
     progress: Progress
 
-    def of_scores(self, harvest: str | os.PathLike[str]) -> dict[str, Any]:
+    def of_scores(self, harvest: str | os.PathLike[str]) -> Record:
         """Learn the scores of a harvest."""
         options = self.options
         with self.progress.bar("reading the harvest"):
@@ -232,7 +229,7 @@ class _Asked:
         model, loss, collator, export = _build(self.base, options, train)
         scale = _scale(train, options.scale, model)
 
-        def at_end(model: Any) -> dict[str, Any]:
+        def at_end(model: Any) -> Record:
             return {"test": _evaluator(test, options, scale, "test")(model)} if len(test) > 1 else {}
 
         return {
@@ -247,7 +244,7 @@ class _Asked:
             "facts": {"scale": asdict(scale)},
         }
 
-    def of_profiles(self, work: str | os.PathLike[str]) -> dict[str, Any]:
+    def of_profiles(self, work: str | os.PathLike[str]) -> Record:
         """Learn the contexts of a workspace."""
         from datasets import Dataset
 
@@ -268,14 +265,14 @@ class _Asked:
         }
 
 
-def _with_teacher(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _with_teacher(rows: list[Record]) -> Record:
     """Return the pairs for the student and for the teacher, and their targets."""
     pairs = {name: [row[name] for row in rows] for name in ("sentence1", "sentence2")}
     plain = {f"plain_{name}": texts for name, texts in pairs.items()}
     return pairs | plain | {LABEL: torch.tensor([row[LABEL] for row in rows])}
 
 
-def _scale(pairs: ScoredPairs, rule: Rule, model: Any) -> ScoreScale:
+def _scale(pairs: ScoredPairs, rule: Rule, model: SentenceTransformer | CrossEncoder) -> ScoreScale:
     """Return the scale of the targets; for the rule "base" by the cosines of the teacher or of the new student."""
     if rule != "base":
         return ScoreScale.fit(rule, pairs.scores)
@@ -284,7 +281,7 @@ def _scale(pairs: ScoredPairs, rule: Rule, model: Any) -> ScoreScale:
     return ScoreScale.fit(rule, few.scores, PairPredictions(*few.texts())(teacher.encoder if teacher else model))
 
 
-def student_of(base: str, options: SurrogateOptions, texts: Sequence[str] = ()) -> tuple[Any, Any]:
+def student_of(base: str, options: SurrogateOptions, texts: Sequence[str] = ()) -> tuple[SentenceTransformer, Any]:
     """Return the encoder to train, and what makes of it the model to save.
 
     Args:

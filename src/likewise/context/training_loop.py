@@ -23,7 +23,7 @@ from likewise.runs.finished_parts import SavedStates, chance, checksum, set_chan
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import write_text
+from likewise.runs.whole_files import Record, write_text
 
 WEIGHTS, LOG = "model.safetensors", "log.jsonl"
 _SAVE_SECONDS = 60.0
@@ -31,7 +31,7 @@ _SAVE_SECONDS = 60.0
 _SLOW = 10.0
 """Seconds of a first batch that is forecast from; after a faster one the second is, since the first call is slower."""
 
-Train = Callable[[Job, States, Any, StopRequest], dict[str, Any]]
+Train = Callable[[Job, States, Any, StopRequest], Record]
 """Trains a model into a job's result by its options, and returns the facts for its record."""
 
 
@@ -75,17 +75,17 @@ class Loop:
     options: ModelOptions
     steps: int
     loss: Callable[[Any], Tensor]
-    evaluate: Callable[[], dict[str, Any]]
+    evaluate: Callable[[], Record]
     warmup: int
     schedule: str = "linear"
     beta2: float = 0.999
     step: int = 0
     cpu_seconds: float = 0.0
-    history: list[dict[str, Any]] = field(default_factory=list)
-    best: dict[str, Any] = field(default_factory=lambda: {"score": -math.inf})
+    history: list[Record] = field(default_factory=list)
+    best: Record = field(default_factory=lambda: {"score": -math.inf})
     batches_timed: int = 0
 
-    def run(self, updates: Iterator[Sequence[Any]], stop: StopRequest, start: Callable[[], None]) -> dict[str, Any]:
+    def run(self, updates: Iterator[Sequence[object]], stop: StopRequest, start: Callable[[], None]) -> Record:
         """Train from the newest state of a stopped run, or from the start, and write the best weights.
 
         Args:
@@ -113,7 +113,7 @@ class Loop:
             self._evaluate(None, stop.progress)
         saved_at, what = time.monotonic(), self.job.target.name
 
-        def save(random_state: Any) -> None:
+        def save(random_state: object) -> None:
             state = {name: part.state_dict() for name, part in parts.items()}
             state |= {name: getattr(self, name) for name in ("cpu_seconds", "history", "best")}
             saved.save(self.step, state | {"chance": random_state})
@@ -151,7 +151,7 @@ class Loop:
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
         }
 
-    def _backward(self, batches: Sequence[Any], stop: StopRequest) -> float | None:
+    def _backward(self, batches: Sequence[object], stop: StopRequest) -> float | None:
         """Return the loss of an update; None if a stop was asked for between two of its batches."""
         self.model.train()
         total = 0.0

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from likewise.errors import LikewiseError
 from likewise.runs.job import Job, JobError, Resume, open_job, read_record, work_of
 from likewise.runs.options import Options
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
 
 QUIET = Progress(quiet=True)
 COMMANDS: dict[str, str] = {
@@ -43,7 +43,7 @@ class Stage:
 
     name: str
     folder: Path
-    record: dict[str, Any]
+    record: Record
 
     @property
     def fingerprint(self) -> str:

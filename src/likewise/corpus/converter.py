@@ -60,8 +60,8 @@ class Page(NamedTuple):
     text: str
     title: str = ""
     form: Literal["markdown", "plain"] = "plain"
-    fields: Mapping[str, Any] = {}
-    cells: Sequence[Any] = ()
+    fields: Mapping[str, object] = {}
+    cells: Sequence[object] = ()
 
 
 class Converter:

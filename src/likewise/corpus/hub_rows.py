@@ -62,11 +62,11 @@ def field_of(path: Path) -> str | None:
     return path.stem if path.suffix == ".jsonl" and path.parent.parent.name == "hub" else None
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool) or hasattr(value, "isoformat")
 
 
-def _state(name: str) -> Any:
+def _state(name: str) -> object:
     """Return what changes with a data set: the times of a folder's files, or the commit of the hub."""
     if Path(name).exists():
         files = [path for path in sorted(Path(name).rglob("*")) if path.is_file()] or [Path(name)]

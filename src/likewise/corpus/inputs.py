@@ -24,11 +24,12 @@ import numpy as np
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, cached, made_in_cache
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     from likewise.corpus.sources import Spec
 
-GivenTexts = str | PathLike[str] | Iterable[Any]
+GivenTexts = str | PathLike[str] | Iterable[object]
 """Files, folders or patterns by their names; a list, a column or any other iterable of texts; or rows: mappings, a
 DataFrame or an Arrow table."""
 ID = "_id"
@@ -134,7 +135,7 @@ def given_texts(
     return TextSource(str(path), options.updated(**read), True, rows, count)
 
 
-def _items(texts: Any) -> Iterator[Any]:
+def _items(texts: object) -> Iterator[Any]:
     """Yield the texts, rows or names of an iterable; of a DataFrame or an Arrow table its rows."""
     frame: Any = texts
     if hasattr(frame, "to_batches"):  # an Arrow table
@@ -154,7 +155,7 @@ def _items(texts: Any) -> Iterator[Any]:
     return iter(texts)
 
 
-def _are_files(head: list[Any]) -> bool:
+def _are_files(head: list[object]) -> bool:
     """Return whether items are names of files.
 
     Raises:
@@ -186,7 +187,7 @@ def _is_there(name: str) -> bool:
     return False
 
 
-def _checked(items: Iterable[Any], rows: bool, field: str, first: int) -> Iterator[dict[str, Any]]:
+def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Iterator[Record]:
     """Yield the row of each item, with its id.
 
     Raises:
@@ -230,7 +231,7 @@ def _checked(items: Iterable[Any], rows: bool, field: str, first: int) -> Iterat
         raise CorpusError(f"rows[{first_row}] and rows[{second_row}] have the same id: give each row one of its own")
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: object) -> Any:
     """Return a value of a row for JSON: numbers as Python's, a date as its ISO text, None for what is missing.
 
     >>> plain_value(date(2024, 5, 1)), plain_value(float("nan")), plain_value(np.int64(3))
@@ -252,7 +253,7 @@ def plain_value(value: Any) -> Any:
     return None if type(value).__name__ in ("NAType", "NaTType") else value
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     return f"of type {type(value).__name__}"

@@ -19,7 +19,7 @@ from likewise.corpus.encodings import AUTO, LineDecoder
 from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines, read_head
 from likewise.corpus.paged_documents import document_suffixes, rows_of_sheets
 from likewise.errors import LikewiseError
-from likewise.runs.whole_files import parse_json
+from likewise.runs.whole_files import Record, parse_json
 
 _T = TypeVar("_T")
 SourceKind = Literal["text", "jsonl", "json", "csv", "parquet", "xlsx", "articles", "wiki", "document"]
@@ -31,7 +31,7 @@ JSON_LIMIT = 1 << 26
 _BAD_ROWS = 1000
 """Rows without a good one among them after which a file is given up."""
 
-NumberedRow = tuple[int, dict[str, Any]]
+NumberedRow = tuple[int, Record]
 """The line where a row begins, from 1 (in Parquet and .xlsx its number), and its values by field."""
 
 
@@ -196,7 +196,7 @@ def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str]]:
         source.report.note(f"{path}:{first_bad}: {bad} of its lines left out: they are not {options.encoding}")
 
 
-def json_object(text: str, where: str, fault: type[LikewiseError] = CorpusError) -> dict[str, Any]:
+def json_object(text: str, where: str, fault: type[LikewiseError] = CorpusError) -> Record:
     """Return the object that a line of a JSONL file holds; the error of one that holds none names its place."""
     try:
         value = parse_json(text)
@@ -211,19 +211,19 @@ def _no_object(reason: str) -> str:
     return f"not a JSON object ({reason}): a JSONL file has one object on each line and nothing else"
 
 
-def json_type(value: Any) -> str:
+def json_type(value: object) -> str:
     """Name the kind of a value read from JSON, in words."""
     return _JSON_TYPES.get(type(value), type(value).__name__)
 
 
-def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
+def field_text(path: Path, number: int, row: Record, field: str) -> str:
     """Return the text of a row's field, "" if it is null; raise a CorpusError if it is missing."""
     if reason := _no_text(row, field):
         raise CorpusError(f"{path}:{number}: {reason}")
     return without_invisible(row[field] or "")
 
 
-def _no_text(row: dict[str, Any], field: str) -> str:
+def _no_text(row: Record, field: str) -> str:
     """Return why a row has no text in a field, "" if it has one."""
     if field not in row:
         return f"no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; give --field NAME"
@@ -238,7 +238,7 @@ def read_rows(source: Source) -> Iterator[NumberedRow]:
         yield number, row if "".join(row).isascii() else {without_invisible(name): row[name] for name in row}
 
 
-def texts_of_rows(source: Source) -> Iterator[tuple[int, dict[str, Any], str]]:
+def texts_of_rows(source: Source) -> Iterator[tuple[int, Record, str]]:
     """Yield the line, the row and the text of each row of a file.
 
     Raises:
@@ -476,7 +476,7 @@ def _csv(source: Source) -> Iterator[NumberedRow]:
         yield number, dict(zip(names, cells, strict=False))
 
 
-def field_names(header: Iterable[Any]) -> list[str]:
+def field_names(header: Iterable[object]) -> list[str]:
     """Return the names of columns; one without a name, or with that of another, gets its number.
 
     >>> field_names(["id", " text", "", "id"])

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
+from likewise.runs.whole_files import Record
 
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~=]")
 _NUMBERED = re.compile(r"\d{1,9}[.)] ")
@@ -387,7 +388,7 @@ def without_comments(lines: Sequence[Placed]) -> list[Placed]:
     return kept
 
 
-def front_matter(lines: Iterable[Placed]) -> tuple[dict[str, Any], list[Placed]]:
+def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
     """Return the values in the front matter of a text, and the lines that were read for it and do not belong to it.
 
     Front matter is YAML between a first line of '---' and a line of '---' or '...'. What is no mapping is text.
@@ -411,7 +412,7 @@ def front_matter(lines: Iterable[Placed]) -> tuple[dict[str, Any], list[Placed]]
     return {}, held
 
 
-def _yaml(text: str) -> dict[str, Any] | None:
+def _yaml(text: str) -> Record | None:
     """Return the values of a mapping in YAML, lists as one text; None if it is none."""
     import yaml
 
@@ -420,7 +421,7 @@ def _yaml(text: str) -> dict[str, Any] | None:
         return None
 
     class Loader(yaml.SafeLoader):
-        def compose_node(self, parent: Any, index: Any) -> Any:
+        def compose_node(self, parent: object, index: object) -> Any:
             if self.check_event(yaml.AliasEvent):  # a few lines of them may stand for gigabytes
                 raise yaml.YAMLError("an alias")
             return super().compose_node(parent, index)
@@ -434,7 +435,7 @@ def _yaml(text: str) -> dict[str, Any] | None:
     return {str(name): _value(value) for name, value in values.items()}
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> object:
     if isinstance(value, list):
         return ", ".join(str(item) for item in value)
     return str(value) if isinstance(value, Mapping) else value

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import likewise
 from likewise.corpus.converter import Page, converters
@@ -28,7 +27,7 @@ from likewise.errors import counted
 from likewise.runs.cache import cached
 from likewise.runs.finished_parts import checksum
 from likewise.runs.orderly_stop import check_stops
-from likewise.runs.whole_files import parse_json
+from likewise.runs.whole_files import Record, parse_json
 
 START_SECONDS = 120.0
 """The longest that the libraries may take to load."""
@@ -37,6 +36,7 @@ PAGE_SECONDS = 10.0
 FILE_SECONDS, MEGABYTE_SECONDS = 30.0, 30.0
 """The longest that a file may take, and how much longer for each megabyte of it."""
 _LOOK = 0.1  # seconds between two looks whether the job is to be stopped
+_Started = queue.SimpleQueue[subprocess.Popen[str] | BaseException]
 
 
 class ConverterProcess:
@@ -45,7 +45,7 @@ class ConverterProcess:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._answers: queue.Queue[Record | None] = queue.Queue()
 
     def convert(self, path: Path, suffix: str, out: Path, tick: Tick | None) -> None:
         """Write the pages of a file as JSON lines.
@@ -79,7 +79,7 @@ class ConverterProcess:
                 if not whole:  # also after Ctrl-C
                     self._end()
 
-    def _asked(self, task: dict[str, str], size: int) -> Iterator[dict[str, Any]]:
+    def _asked(self, task: dict[str, str], size: int) -> Iterator[Record]:
         """Send a task, and yield what is answered, with how many pages have been seen."""
         what = f"while {task['path']} was read"
         process = self._running(what)
@@ -100,7 +100,7 @@ class ConverterProcess:
             page_begun, paged = time.monotonic(), paged or answer.get("of", 0) > 1
             yield {**answer, "seen": seen}
 
-    def _next(self, end: float, late: str, what: str) -> dict[str, Any]:
+    def _next(self, end: float, late: str, what: str) -> Record:
         """Return the next answer."""
         while True:
             check_stops(what)
@@ -116,7 +116,7 @@ class ConverterProcess:
 
     def _running(self, what: str) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
-            self._answers, started = queue.Queue(), queue.SimpleQueue[Any]()
+            self._answers, started = queue.Queue(), _Started()
             threading.Thread(target=_run, args=(self._answers, started), daemon=True).start()
             process = started.get()
             if not isinstance(process, subprocess.Popen):
@@ -132,7 +132,7 @@ class ConverterProcess:
             self._process = None
 
 
-def _run(answers: queue.Queue[dict[str, Any] | None], started: queue.SimpleQueue[Any]) -> None:
+def _run(answers: queue.Queue[Record | None], started: _Started) -> None:
     """Start the process, and collect its answers until it ends.
 
     In one thread, since the system ends the process with the thread that has started it, as with a job that is killed.
@@ -215,7 +215,7 @@ def pages_of(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None 
 
 def rows_of_sheets(
     path: Path, options: CorpusOptions, tick: Tick | None = None
-) -> Iterator[tuple[int, list[Any], list[Any]]]:
+) -> Iterator[tuple[int, list[object], list[object]]]:
     """Yield (number, cells of its sheet's header, cells) of each row of the sheets of a file."""
     sheet, header = None, []
     for page in pages_of(path, path.suffix.lower(), options, tick):
@@ -268,7 +268,7 @@ def _keep_text(path: Path, suffix: str, out: Path) -> None:
     out.write_text("\n".join(pages) + "\n", encoding="utf-8")
 
 
-def _has_text(page: dict[str, Any]) -> bool:
+def _has_text(page: Record) -> bool:
     return bool(page["text"].strip() or page["title"].strip())
 
 

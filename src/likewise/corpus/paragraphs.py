@@ -1,10 +1,10 @@
 """Paragraphs of any file, with their sentences and the headings above them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal
 
 from likewise.corpus.converter import Page
 from likewise.corpus.files import HEAD, format_suffix, read_head
@@ -21,6 +21,7 @@ from likewise.corpus.sentence_splitter import (
     sentences_of,
 )
 from likewise.corpus.wiki import is_sentence_like, read_articles
+from likewise.runs.whole_files import Values
 
 Layout = Literal["line", "prose", "wrapped"]
 _LONG_FIELD = 60  # characters
@@ -44,10 +45,10 @@ class Paragraph:
 
     sentences: list[Placed]
     title: str = ""
-    row: Mapping[str, Any] | None = None
+    row: Values | None = None
     headings: tuple[str, ...] = ()
     kind: BlockKind = "prose"
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Values = field(default_factory=dict)
 
 
 def read_paragraphs(
@@ -96,7 +97,7 @@ def read_paragraphs(
                     yield Paragraph(kept, above)
 
 
-def read_fields(source: Source) -> Iterator[Mapping[str, Any]]:
+def read_fields(source: Source) -> Iterator[Values]:
     """Yield the fields of each row of a file, or those of a document: its front matter, or of each mail."""
     if source.kind in READERS:
         yield from (row for _, row in read_rows(source))
@@ -134,7 +135,7 @@ def prose_paragraphs(source: Source, layout: Layout) -> Iterator[list[Placed]]:
     return sentences_in_lines(with_ends())
 
 
-def _blocks(source: Source) -> Iterator[tuple[Block, Mapping[str, Any]]]:
+def _blocks(source: Source) -> Iterator[tuple[Block, Values]]:
     """Yield the blocks of a marked text, or of a document with the number of a page in place of a line's.
 
     Each comes with what its document says of itself.

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
@@ -114,7 +113,7 @@ def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[tuple[S
     """Yield each passage with its file and its line; the report counts those that are empty or too short."""
     for source in sources:
         for paragraph in read_paragraphs(source, split_lines=options.split == "auto"):
-            titles: list[Any] = [paragraph.title]
+            titles: list[object] = [paragraph.title]
             if paragraph.row is not None:
                 titles = [paragraph.row.get(name) for name in _TITLES if name != options.field]
             title = next((text for text in titles if isinstance(text, str) and text.strip()), "")

@@ -5,7 +5,7 @@ import shutil
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from likewise.corpus.sources import Spec, find_sources, tell
 from likewise.errors import counted
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import read_json, write_json
+from likewise.runs.whole_files import Record, read_json, write_json
 
 if TYPE_CHECKING:
     import datasets
@@ -54,7 +54,7 @@ class PreparedCorpus:
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the facts for the record of a run."""
         facts = {"sources": list(self.sources), "sentences": len(self), "sha256": self.sha256}
         return facts | {"report": self.report.to_dict()}
@@ -104,7 +104,7 @@ def prepare(
     return corpus
 
 
-def _key(sources: list[Source], options: CorpusOptions) -> list[Any]:
+def _key(sources: list[Source], options: CorpusOptions) -> list[object]:
     files = []
     for source in sources:
         stat = source.path.stat()

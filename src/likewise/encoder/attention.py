@@ -26,7 +26,7 @@ from transformers.models.bert.modeling_bert import BertLayer, BertSelfAttention
 from transformers.models.roberta.modeling_roberta import RobertaLayer, RobertaSelfAttention
 from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaLayer, XLMRobertaSelfAttention
 
-from likewise.encoder.modules import SavedModule, TrainingOnly, parts_of
+from likewise.encoder.modules import Features, SavedModule, TrainingOnly, parts_of
 
 _LAYERS = (BertLayer, RobertaLayer, XLMRobertaLayer)
 """Layers that are built as `_one_token` computes them."""
@@ -61,13 +61,13 @@ class _OneToken:
             self.hook.remove()
             del self.layer.forward
 
-    def find_places(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+    def find_places(self, module: nn.Module, args: tuple[Features, ...], kwargs: dict[str, Features]) -> None:
         places = getattr(_HERE, "places", {})
         if self.token is not None and id(self.layer) in places:
             ids = (args[0] if args else kwargs["features"])["input_ids"]
             places[id(self.layer)] = (ids == self.token).int().argmax(1)
 
-    def __call__(self, hidden: Tensor, attention_mask: Tensor | None = None, *args: Any, **kwargs: Any) -> Tensor:
+    def __call__(self, hidden: Tensor, attention_mask: Tensor | None = None, *args: object, **kwargs: object) -> Tensor:
         """Run the layer, (B, T, D) to (B, T, D)."""
         places = getattr(_HERE, "places", {})
         if id(self.layer) not in places or getattr(self.layer, "gradient_checkpointing", False):

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from likewise.encoder.modules import forward_replaced
+from likewise.runs.whole_files import Record
 
 _LEVELS = 1 << 16
 
@@ -34,8 +35,8 @@ class FastDropout(TorchFunctionMode):
     """
 
     def __torch_function__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+        self, function: Callable[..., object], types: object, args: tuple[Any, ...] = (), kwargs: Record | None = None
+    ) -> object:
         """Call a function of torch, or compute the same with masks of our own."""
         kwargs = kwargs or {}
         ours = _OURS.get(function)
@@ -56,7 +57,7 @@ def fast_dropout(model: nn.Module) -> Iterator[None]:
         return
     whole = model.forward
 
-    def forward(*args: Any, **settings: Any) -> Any:
+    def forward(*args: object, **settings: object) -> object:
         with FastDropout():
             return whole(*args, **settings)
 
@@ -85,7 +86,7 @@ def _attention(
     return dropped(torch.softmax(scores, -1), dropout_p).to(value.dtype) @ value
 
 
-_OURS: dict[Callable[..., Any], Callable[..., Tensor]] = {
+_OURS: dict[Callable[..., object], Callable[..., Tensor]] = {
     F.dropout: _dropout,
     F.scaled_dot_product_attention: _attention,
 }

@@ -4,15 +4,17 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Module
-from torch import nn
+from torch import Tensor, nn
 
 from likewise.encoder.settings import ModelSettings
+from likewise.runs.whole_files import Record
 
+Features = dict[str, Tensor]  # what modules pass on: tokens and vectors of a batch, by name
 _Whole = TypeVar("_Whole", bound=nn.Module)
 _Part = TypeVar("_Part", bound=nn.Module)
 
@@ -23,19 +25,19 @@ class SavedModule(Module):
     A subclass keeps each argument as an attribute of the same name.
     """
 
-    def __init_subclass__(cls, **settings: Any) -> None:
+    def __init_subclass__(cls, **settings: object) -> None:
         super().__init_subclass__(**settings)
         if "__init__" in vars(cls):
             cls.config_keys = [*inspect.signature(cls).parameters]
 
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+    def save(self, output_path: str, *args: object, safe_serialization: bool = True, **kwargs: object) -> None:
         """Write the configuration, and the weights as safetensors where there are any."""
         self.save_config(output_path)
         if self.state_dict():
             self.save_torch_weights(output_path, safe_serialization=safe_serialization)
 
     @classmethod
-    def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
+    def load(cls, model_name_or_path: str, subfolder: str = "", *args: object, **kwargs: object) -> Self:
         """Load the module from a folder or the hub."""
         hub = hub_arguments(subfolder, kwargs)
         module = cls(**cls.load_config(model_name_or_path, **hub))
@@ -51,15 +53,15 @@ class TrainingOnly(SavedModule):
     the features of evaluation as they are. A subclass returns from `_in_training` the features that training adds.
     """
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def forward(self, features: Features, **kwargs: object) -> Features:
         """Add features in training; return them unchanged in evaluation."""
         return features | self._in_training(features) if self.training else features
 
-    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _in_training(self, features: Features) -> Features:
         return {}
 
 
-def hub_arguments(subfolder: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+def hub_arguments(subfolder: str, kwargs: Record) -> Record:
     """Return those arguments of a module's `load` that its file readers accept."""
     names = ("token", "cache_folder", "revision", "local_files_only")
     return {"subfolder": subfolder} | {name: kwargs[name] for name in names if name in kwargs}
@@ -108,7 +110,7 @@ def modes_restored(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def forward_replaced(model: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+def forward_replaced(model: nn.Module, forward: Callable[..., object]) -> Iterator[None]:
     """Let calls of a model go to another function in a `with` block, and give it its own `forward` back behind it.
 
     That may be one of the instance, such as the `forward` under autocast that accelerate sets.

@@ -22,6 +22,7 @@ import likewise.encoder
 from likewise.encoder.location import CONFIG, LoadError, ModelPlace, check_loadable
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.plugins import BASELINES_GROUP, RECIPES_GROUP
+from likewise.runs.whole_files import Record
 from likewise.transformers_output import no_bar, no_report_of_spares
 
 _Model = TypeVar("_Model", bound=SentenceTransformer)
@@ -43,7 +44,7 @@ def is_sentence_encoder(name: str) -> bool:
     return bool(check_loadable(name).modules)
 
 
-def open_model(kind: type[_Model], place: ModelPlace, device: Any = None) -> _Model:
+def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device | None = None) -> _Model:
     """Load a model as an instance of a class.
 
     Args:
@@ -61,7 +62,7 @@ def open_model(kind: type[_Model], place: ModelPlace, device: Any = None) -> _Mo
     return model
 
 
-def device_of(device: Any = None) -> str:
+def device_of(device: str | torch.device | None = None) -> str:
     """Return the type of a device, 'cpu' or 'cuda'; of the best device there is for None."""
     return torch.device(device or get_device_name()).type
 
@@ -136,9 +137,9 @@ def _check_tokenizer(tokenizer: Any, name: str) -> None:
         )
 
 
-def _own_classes(place: ModelPlace) -> dict[str, Any]:
+def _own_classes(place: ModelPlace) -> Record:
     """Import the classes that a modules.json names and that are not sentence-transformers', by their dotted path."""
-    own: dict[str, Any] = {}
+    own: Record = {}
     for kind in place.modules:
         if kind.startswith("sentence_transformers."):
             _check_is_module(place.path, kind)
@@ -154,7 +155,7 @@ def _own_classes(place: ModelPlace) -> dict[str, Any]:
     return own
 
 
-def _of_likewise(kind: str) -> Any:
+def _of_likewise(kind: str) -> type[Module] | None:
     """Return a module's class of likewise, in whatever file of this package it is by now; None if there is none."""
     home, _, name = kind.rpartition(".")
     files = [module.name for module in iter_modules(likewise.encoder.__path__, "likewise.encoder.")]
@@ -165,7 +166,7 @@ def _of_likewise(kind: str) -> Any:
     return None
 
 
-def _of_a_package(kind: str) -> Any:
+def _of_a_package(kind: str) -> type | None:
     """Return a module's class that a recipe or a baseline of an installed package brings; None if there is none."""
     for entry in [*entry_points(group=RECIPES_GROUP), *entry_points(group=BASELINES_GROUP)]:
         if entry.module.partition(".")[0] == kind.partition(".")[0]:

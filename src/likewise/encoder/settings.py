@@ -24,6 +24,7 @@ from torch import nn
 from likewise.encoder.location import CONFIG_OF_SETTINGS, LoadError, Role, check_loadable
 from likewise.errors import first_line, require_extra
 from likewise.runs.options import OptionError
+from likewise.runs.whole_files import Values
 
 
 def adapters_of(model: nn.Module) -> tuple[str, ...]:
@@ -109,7 +110,7 @@ class ModelSettings:
     default_route: str | None = None
     adapters: tuple[str, ...] = ()
     normalizes: bool = False
-    module_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    module_kwargs: Values = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: SentenceTransformer) -> ModelSettings:
@@ -154,7 +155,7 @@ class ModelSettings:
             normalizes=len(modules) > 1 and modules[-1].endswith(".Normalize"),
         )
 
-    def carried_by(self, modules: Sequence[nn.Module], device: Any = None) -> SentenceTransformer:
+    def carried_by(self, modules: Sequence[nn.Module], device: object = None) -> SentenceTransformer:
         """Return a model of other modules that carries the prompts, the dimension and the similarity of this one.
 
         What else a record holds lies in the modules: the length and the tokenizer in the first one, routes, adapters.
@@ -198,7 +199,7 @@ class ModelSettings:
         return bool(self.routes) or {self.prompt("query"), self.prompt("document")} != {self.prompt()}
 
     @property
-    def key(self) -> list[Any]:
+    def key(self) -> list[object]:
         """All that decides a vector besides the weights and the modules, as plain values, for fingerprints.
 
         The similarity is among it: it decides which neighbours a vector has.
@@ -230,7 +231,7 @@ class ModelSettings:
                 raise LoadError(f"--base {base} has {what}, which {verb} cannot keep: {reason}")
 
 
-def _fingerprint(tokenizer: Any) -> str:
+def _fingerprint(tokenizer: object) -> str:
     """Return a fingerprint of a tokenizer, less the lengths that a call leaves in it; '' if it has no such form."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not hasattr(backend, "to_str"):

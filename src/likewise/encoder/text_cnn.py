@@ -6,13 +6,12 @@ convolutions over words, ReLU, the maximum over positions.
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.encoder.modules import SavedModule, TrainingOnly
+from likewise.encoder.modules import Features, SavedModule, TrainingOnly
 
 REGIONS = (1, 1, 1, 6, 15, 20)
 """GCLSR, section 4.1."""
@@ -46,7 +45,7 @@ class TextCNN(SavedModule):
         """Return F R, the size of the sentence vector."""
         return self.filters * len(self.regions)
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def forward(self, features: Features, **kwargs: object) -> Features:
         """Map 'token_embeddings' (B, T, D) and 'attention_mask' (B, T) to 'sentence_embedding' (B, F R)."""
         mask = features["attention_mask"]
         vectors = features["token_embeddings"] * mask[:, :, None]  # (B, T, D), padding is zero
@@ -111,5 +110,5 @@ def attend(vectors: Tensor, mask: Tensor) -> Tensor:
 class TrainingAttention(TrainingOnly):
     """Word attention in training, and the identity in evaluation, as the authors of GCLSR ran it."""
 
-    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _in_training(self, features: Features) -> Features:
         return {"token_embeddings": attend(features["token_embeddings"], features["attention_mask"])}

@@ -10,9 +10,10 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.augment.word_noise import WordNoise, add_word_noise
-from likewise.encoder.modules import TrainingOnly, saved_modules, with_modules
+from likewise.encoder.modules import Features, TrainingOnly, saved_modules, with_modules
 from likewise.encoder.word_vectors import UNKNOWN_ID
 from likewise.runs import processes
+from likewise.runs.whole_files import Record
 
 
 class TrainingHead(TrainingOnly):
@@ -27,7 +28,7 @@ class TrainingHead(TrainingOnly):
         self.dimension = dimension
         self.linear = nn.Linear(dimension, dimension)
 
-    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _in_training(self, features: Features) -> Features:
         return {"sentence_embedding": torch.tanh(self.linear(features["sentence_embedding"]))}
 
 
@@ -38,7 +39,7 @@ class Truncation(TrainingOnly):
         super().__init__()
         self.dimension = dimension
 
-    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _in_training(self, features: Features) -> Features:
         return {"sentence_embedding": features["sentence_embedding"][:, : self.dimension]}
 
 
@@ -52,7 +53,7 @@ class TeacherSpace(TrainingOnly):
         self.dimension, self.size = dimension, size
         self.register_buffer("axes", torch.eye(size, dimension))
 
-    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _in_training(self, features: Features) -> Features:
         return {"prediction": features["sentence_embedding"] @ self.axes.T}
 
 
@@ -75,12 +76,12 @@ class NoisyWords(TrainingOnly):
     Chance comes from torch's global generator: a seed fixes it, and a resumed run restores it.
     """
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Record) -> None:
         super().__init__()
         self.settings = settings
         self.noise = WordNoise(**settings)
 
-    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _in_training(self, features: Features) -> Features:
         vectors, mask = features["token_embeddings"], features["attention_mask"]  # (B, T, D), (B, T)
         return {"token_embeddings": add_word_noise(vectors, mask, self.noise)}
 
@@ -95,7 +96,7 @@ class DrawnUnknownWords(TrainingOnly):
         super().__init__()
         self.spread = spread
 
-    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _in_training(self, features: Features) -> Features:
         vectors = features["token_embeddings"]  # (B, T, D)
         drawn = torch.empty_like(vectors).uniform_(-self.spread, self.spread)
         unknown = features["input_ids"] == UNKNOWN_ID  # (B, T)
@@ -117,7 +118,7 @@ class Projector(TrainingOnly):
             parts += [nn.Linear(width, size, bias=False), BatchNorm(size), nn.ReLU()]
         self.layers = nn.Sequential(*parts[:-1])
 
-    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _in_training(self, features: Features) -> Features:
         return {"projection": self.layers(features["sentence_embedding"])}
 
 
@@ -134,7 +135,7 @@ class Predictor(TrainingOnly):
             nn.Linear(size, hidden, bias=False), BatchNorm(hidden), nn.ReLU(), nn.Linear(hidden, size)
         )
 
-    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _in_training(self, features: Features) -> Features:
         return {"prediction": self.layers(features["projection"])}
 
 
@@ -173,23 +174,23 @@ class EncoderCopy(TrainingOnly):
         """Return a copy of an encoder without its training-only modules."""
         return cls(with_modules(encoder, [copy.deepcopy(module) for module in saved_modules(encoder)]), **settings)
 
-    def encode(self, features: dict[str, Any]) -> Tensor:
+    def encode(self, features: Features) -> Tensor:
         """Encode tokens (B, T) as sentence vectors (B, D) of the copy."""
         vectors: Tensor = self.encoder(dict(features))["sentence_embedding"]
         return vectors[:, : self.encoder.truncate_dim]
 
-    def get_config_dict(self) -> dict[str, Any]:
+    def get_config_dict(self) -> Record:
         """Return the settings; the encoder is a folder of its own."""
         return {name: value for name, value in super().get_config_dict().items() if name != "encoder"}
 
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+    def save(self, output_path: str, *args: object, safe_serialization: bool = True, **kwargs: object) -> None:
         """Write the copy into a subfolder of the module's folder, and the settings and buffers beside it."""
         self.encoder.save_pretrained(str(Path(output_path) / _ENCODER), create_model_card=False)
         self.save_config(output_path)
         save_file(dict(self.named_buffers(recurse=False)), str(Path(output_path) / _BUFFERS))
 
     @classmethod
-    def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
+    def load(cls, model_name_or_path: str, subfolder: str = "", *args: object, **kwargs: object) -> Self:
         """Load the module from a checkpoint's folder."""
         folder = Path(model_name_or_path) / subfolder
         settings = cls.load_config(model_name_or_path, subfolder=subfolder)

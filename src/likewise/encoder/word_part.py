@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.encoder.modules import SavedModule
+from likewise.encoder.modules import Features, SavedModule
 
 _SHARED = 2048  # rows for the pieces that a corpus does not hold
 _WORD_STARTS = ("Ġ", "▁")  # of byte-level BPE and of SentencePiece; WordPiece marks the other pieces, by ##
@@ -72,7 +72,7 @@ class WordPart(SavedModule):
         """Return the vectors (B, D + W) of sentence vectors (B, D) and of what `words` returned (B, W)."""
         return F.normalize(torch.cat([F.normalize(vectors, dim=1), self.weight * words], dim=1), dim=1)
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def forward(self, features: Features, **kwargs: object) -> Features:
         """Lengthen 'sentence_embedding' (B, D) to (B, D + W), by 'input_ids' and 'attention_mask' (B, T)."""
         words = self.words(features["input_ids"], features["attention_mask"])
         features["sentence_embedding"] = self.combine(features["sentence_embedding"], words)

@@ -26,11 +26,12 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
 from likewise.encoder.location import LoadError, check_loadable
-from likewise.encoder.modules import hub_arguments
+from likewise.encoder.modules import Features, hub_arguments
 from likewise.encoder.saved_models import open_model
 from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
 
 _Array = TypeVar("_Array", np.ndarray, Tensor)
 
@@ -65,7 +66,7 @@ def count_words(tokenizer: Tokenizer, sentences: Iterable[str]) -> Counter[str]:
     return Counter(word for sentence in sentences for word, _ in cut(normalize(sentence)))
 
 
-def distill(source: str, counts: Counter[str], dimension: int, model: Any, lower: bool) -> WordTable:
+def distill(source: str, counts: Counter[str], dimension: int, model: SentenceTransformer, lower: bool) -> WordTable:
     """Return the vectors of a corpus's words and of the whole words in an encoder's own vocabulary.
 
     A word's vector is the encoder's normalised vector of it as a text, less the mean over the corpus's tokens, times
@@ -146,7 +147,7 @@ def _looked_up(source: str, texts: Sequence[str], spread: float) -> np.ndarray:
     return scaled
 
 
-def _text(model: Any, piece: str) -> str:
+def _text(model: SentenceTransformer, piece: str) -> str:
     """Return the characters that a sub-word stands for: 'ing' for '##ing', 'the' for the 'Ġthe' of a byte-level BPE."""
     if isinstance(model.tokenizer.backend_tokenizer.model, WordPiece):
         return piece.removeprefix("##") or piece
@@ -159,7 +160,7 @@ def with_frequent_words(tokenizer: Tokenizer, sentences: Sequence[str], words: i
     Args:
         words: how many to add. A word of one occurrence is never added.
     """
-    parts: dict[str, Any] = json.loads(tokenizer.to_str())
+    parts: Record = json.loads(tokenizer.to_str())
     parts |= {"padding": None, "truncation": None, "post_processor": None, "added_tokens": []}
     if isinstance(tokenizer.model, WordPiece):
         vocabulary, counts = parts["model"]["vocab"], count_words(tokenizer, sentences if words else ())
@@ -181,7 +182,7 @@ def _principal_axes(source: str, products: np.ndarray, dimension: int) -> np.nda
     return columns[:, : -dimension - 1 : -1].astype(np.float32)
 
 
-def encoded_words(model: Any, words: Sequence[str]) -> np.ndarray:
+def encoded_words(model: SentenceTransformer, words: Sequence[str]) -> np.ndarray:
     """Return the encoder's normalised vectors (V, D) of the words, kept in the cache for the next run.
 
     They are sentence-transformers' own, without a `TextEncoder`: words of a few tokens gain nothing by its batches, and
@@ -280,8 +281,8 @@ class WordVectors(InputModule):
         return self.shape[1]
 
     def preprocess(
-        self, inputs: Any, prompt: str | None = None, max_length: int | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
+        self, inputs: Any, prompt: str | None = None, max_length: int | None = None, **kwargs: object
+    ) -> Features:
         """Tokenize texts to {'input_ids', 'attention_mask'}, each (B, T) with T between 1 and `max_length`."""
         texts = [(prompt or "") + text for text in inputs]
         tokenizer: Any = self.tokenizer
@@ -294,19 +295,19 @@ class WordVectors(InputModule):
             "attention_mask": (torch.arange(longest) < lengths[:, None]).long(),
         }
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def forward(self, features: Features, **kwargs: object) -> Features:
         """Look up 'input_ids' (B, T) as 'token_embeddings' (B, T, D)."""
         features["token_embeddings"] = self.vectors(features["input_ids"])
         return features
 
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+    def save(self, output_path: str, *args: object, safe_serialization: bool = True, **kwargs: object) -> None:
         """Write the words (tokenizer.json), the vectors (safetensors) and the configuration."""
         self.save_config(output_path)
         self.save_tokenizer(output_path)
         self.save_torch_weights(output_path, safe_serialization=safe_serialization)
 
     @classmethod
-    def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
+    def load(cls, model_name_or_path: str, subfolder: str = "", *args: object, **kwargs: object) -> Self:
         """Load the module from a folder or the hub."""
         hub = hub_arguments(subfolder, kwargs)
         config = cls.load_config(model_name_or_path, **hub)

@@ -72,7 +72,7 @@ class CheckpointEvaluator(SentenceEvaluator):
         self.items: np.ndarray | None = None
         self._score, self._of_items = score, of_items
 
-    def __call__(self, model: Any, *others: Any, **more: Any) -> Metrics:
+    def __call__(self, model: Any, *others: object, **more: object) -> Metrics:
         """Score the model; nothing is written to the trainer's `output_path`."""
         metrics = self._score(model)
         if isinstance(metrics, tuple):
@@ -288,7 +288,7 @@ def triplets_evaluator(
 
 
 def _check_pairs(
-    first: Sequence[str], second: Sequence[str], values: Sequence[Any] | np.ndarray, what: str, least: str = ""
+    first: Sequence[str], second: Sequence[str], values: Sequence[object] | np.ndarray, what: str, least: str = ""
 ) -> None:
     if not len(first) == len(second) == len(values) or not len(values):
         raise EvaluationError(

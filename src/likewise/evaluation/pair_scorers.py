@@ -192,7 +192,7 @@ def predict_pairs(
     second: Sequence[str],
     batch_size: int,
     precision: Precision | None,
-    activation: Any = None,
+    activation: torch.nn.Module | None = None,
 ) -> np.ndarray:
     """Return the scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state are restored.
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, TableTexts, markdown_table
 from likewise.evaluation.task import EvaluationError, TaskResult, number, plain
 from likewise.runs.results import written_result
-from likewise.runs.whole_files import write_json
+from likewise.runs.whole_files import Record, Values, write_json
 
 if TYPE_CHECKING:
     import pandas
@@ -33,7 +33,7 @@ class _Report(Printed):
     """A report that is also written as JSON, and says below its tables what is missing."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain values for JSON; undefined scores are None."""
 
     @abstractmethod
@@ -75,7 +75,7 @@ class EvaluationReport(_Report):
     results: tuple[TaskResult, ...]
     missing: tuple[MissingTask, ...] = ()
     averages: Mapping[str, float | None] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Values = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -93,7 +93,7 @@ class EvaluationReport(_Report):
                 raise KeyError(f"{name} is missing: {task.reason}")
         raise KeyError(f"{name} was not evaluated; there are {', '.join(r.name for r in self.results) or 'none'}")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain dicts, lists, strings and numbers; undefined scores are None."""
         return {
             "model": self.model,
@@ -212,7 +212,7 @@ class EvaluationReports(_Report):
         """Return a row for each model and a column for each task."""
         return self.scores.to_frame()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain values for JSON: the reports, and the differences from the first model."""
         differences = self.scores.differences()
         return {

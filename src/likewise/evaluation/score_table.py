@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from likewise.evaluation.bootstrap import Difference, paired_difference, sampled_scores
 from likewise.evaluation.task import EvaluationError, Items
-from likewise.runs.whole_files import write_text
+from likewise.runs.whole_files import Record, write_text
 
 if TYPE_CHECKING:
     import pandas
@@ -285,7 +285,7 @@ class ScoreTable(Printed):
         """Return a row for each model, and for each column its mean, and its spread where there are several seeds."""
         import pandas
 
-        rows: dict[str, dict[str, Any]] = {}
+        rows: dict[str, Record] = {}
         for label in self.labels:
             cells = {column.title: self.cells.get((label, column.name)) for column in self.columns}
             rows[label] = {}

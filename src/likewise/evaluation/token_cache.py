@@ -6,7 +6,6 @@ Letters of the shapes: S sentences, D embedding.
 import weakref
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 
 from likewise.encoder.location import Role
+from likewise.encoder.modules import Features
 from likewise.encoder.settings import ModelSettings
 from likewise.inference.vectors import undisturbed
 
@@ -36,9 +36,9 @@ class TokenCache:
 
     def __init__(self, sentences: Sequence[str], roles: Sequence[Role] = ()) -> None:
         self._sentences, self._roles = sentences, roles
-        self._batches: list[tuple[str | None, dict[str, Any]]] = []  # of a route each
-        self._tokenizer: weakref.ref[Any] | None = None
-        self._setting: tuple[Any, ...] = ()
+        self._batches: list[tuple[str | None, Features]] = []  # of a route each
+        self._tokenizer: weakref.ref[object] | None = None
+        self._setting: tuple[object, ...] = ()
 
     def vectors(self, model: SentenceTransformer) -> tuple[np.ndarray, np.ndarray]:
         """Encode all sentences; the model's modes and the global random state are restored.

@@ -5,9 +5,8 @@ Alignment and Uniformity on the Hypersphere', as ArcCSE uses them (Zhang et al. 
 better for both. Letters of the shapes: N rows, D embedding.
 """
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from likewise.evaluation.task import EvaluationError
 
@@ -15,7 +14,7 @@ _QUERIES_AT_A_TIME = 256
 _ROWS_AT_A_TIME = 2048  # a block of products is then 2048 x 2048 float64, 32 MiB
 
 
-def alignment(x: Any, y: Any) -> float:
+def alignment(x: ArrayLike, y: ArrayLike) -> float:
     """Return E |f(x) - f(x+)|^2 over pairs of corresponding rows (ArcCSE equation 6).
 
     Args:
@@ -39,7 +38,7 @@ def alignment(x: Any, y: Any) -> float:
     return float(np.square(_unit(left) - _unit(right)).sum()) / len(left)
 
 
-def uniformity(x: Any) -> float:
+def uniformity(x: ArrayLike) -> float:
     """Return log E e^(-2 |f(x) - f(y)|^2) over all pairs of distinct rows (ArcCSE equation 7).
 
     Args:
@@ -128,7 +127,7 @@ def separation_of_each(queries: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return (own - others.mean()) / spread if spread > 1e-6 else np.zeros(len(own))
 
 
-def _matrix(x: Any) -> np.ndarray:
+def _matrix(x: ArrayLike) -> np.ndarray:
     """Return (N, D) as numpy, from an array, nested lists or a tensor on any device and of any float type."""
     if hasattr(x, "detach"):
         x = x.detach().float().cpu().numpy()

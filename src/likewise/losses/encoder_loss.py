@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.encoder.modules import find_part
+from likewise.encoder.modules import Features, find_part
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.errors import LikewiseError
 from likewise.losses import functional
@@ -39,7 +40,7 @@ class EncoderLoss(nn.Module, Generic[_Options]):
 
     gathered, share = staticmethod(processes.gather_rows), staticmethod(processes.share)
 
-    def __init__(self, encoder: Any, options: _Options, equation: Callable[..., Any] | None = None) -> None:
+    def __init__(self, encoder: Any, options: _Options, equation: Callable[..., object] | None = None) -> None:
         super().__init__()
         self.model, self.options, self._equation = encoder, options, equation
         self.step, self.steps = 0, 1
@@ -47,7 +48,7 @@ class EncoderLoss(nn.Module, Generic[_Options]):
         self._seen: dict[str, list[float]] = {}
 
     @property
-    def encoder(self) -> Any:
+    def encoder(self) -> SentenceTransformer:
         """The encoder that is trained."""
         return self._trained["encoder"]
 
@@ -56,7 +57,7 @@ class EncoderLoss(nn.Module, Generic[_Options]):
         """The frozen copy among the encoder's modules, if there is one."""
         return find_part(self.encoder, FrozenCopy)
 
-    def vectors(self, features: dict[str, Any]) -> Tensor:
+    def vectors(self, features: Features) -> Tensor:
         """Encode tokens (B, T) as sentence vectors (B, D)."""
         embeddings: Tensor = self.model(dict(features))["sentence_embedding"]
         return embeddings
@@ -72,7 +73,7 @@ class EncoderLoss(nn.Module, Generic[_Options]):
         self._seen = {}
         return means
 
-    def _loss(self, *columns: dict[str, Any]) -> Any:
+    def _loss(self, *columns: Features) -> Any:
         assert self._equation is not None, "give an equation, or define _loss"
         try:
             inspect.signature(self._equation).bind(self, *columns)
@@ -86,7 +87,7 @@ class EncoderLoss(nn.Module, Generic[_Options]):
     def _named(self) -> str:
         return getattr(self._equation, "__name__", type(self).__name__)
 
-    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Any:
+    def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> Any:
         """Return the loss of a batch.
 
         Raises:
@@ -113,12 +114,12 @@ class DistillationLoss(EncoderLoss[Any]):
     of the encoder for each other prompt that it should learn. No labels.
     """
 
-    def vectors(self, features: dict[str, Any]) -> Tensor:
+    def vectors(self, features: Features) -> Tensor:
         """Encode tokens (B, T) as sentence vectors (B, D), without dropout."""
         self.encoder[0].eval()  # the trainer turns it on again before each step
         return super().vectors(features)
 
-    def _loss(self, *columns: dict[str, Any]) -> Tensor:
+    def _loss(self, *columns: Features) -> Tensor:
         if self._equation is not None:
             loss: Tensor = super()._loss(*columns)
             return loss
@@ -134,7 +135,7 @@ class AnchoredLoss(DistillationLoss):
     teacher; and the targets (B,) of the cosines. The option `anchor` is the weight of the distance.
     """
 
-    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> dict[str, Tensor]:
+    def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> dict[str, Tensor]:
         """Return the weighted parts of a batch's loss, by name: {'scores': scalar, 'anchor': scalar}."""
         assert labels is not None
         first, second, *plain = sentence_features
@@ -153,7 +154,7 @@ class ProfileLoss(EncoderLoss[Any]):
     Inputs: two columns, B sentences and C texts around a gap; and the logits (B, C) of the teacher.
     """
 
-    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
+    def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> Tensor:
         """Return the loss of a batch, a scalar."""
         assert labels is not None
         sentences, contexts = map(self.vectors, sentence_features)

@@ -13,10 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, option
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
+    from likewise.encoder.modules import Features
     from likewise.losses import EncoderLoss
 
 
@@ -53,9 +56,7 @@ class ArcCSEOptions(HeadOptions, SharpOptions):
             raise OptionError("the two views of a sentence differ by dropout alone: set dropout above 0")
 
 
-def triplet_views(
-    rows: list[dict[str, Any]], options: ArcCSEOptions, mask_token: str, seed: int
-) -> dict[str, list[str]]:
+def triplet_views(rows: list[Record], options: ArcCSEOptions, mask_token: str, seed: int) -> dict[str, list[str]]:
     """Return the columns 'sentence' and 'triplet' of a batch.
 
     The triplets are K sentences, then K closer, then K farther versions; none if no sentence is long enough.
@@ -74,7 +75,7 @@ def triplet_views(
 
 
 def arccse_loss(
-    loss: EncoderLoss[ArcCSEOptions], sentences: dict[str, Any], triplets: dict[str, Any] | None = None
+    loss: EncoderLoss[ArcCSEOptions], sentences: Features, triplets: Features | None = None
 ) -> dict[str, Tensor]:
     """Return L_arccon and lambda L_triplet (ArcCSE, equation 5); either part may be left out.
 
@@ -87,7 +88,7 @@ def arccse_loss(
     """
     from likewise.losses import functional
 
-    options, parts = loss.options, dict[str, Any]()
+    options, parts = loss.options, Record()
     if options.contrastive != "none":
         anchors, positives = two_views(loss, sentences).chunk(2)  # (B, D) each
         everywhere, offset = loss.gathered(positives)
@@ -109,7 +110,7 @@ def arccse_loss(
     return parts
 
 
-def two_views(loss: EncoderLoss[ArcCSEOptions], sentences: dict[str, Any]) -> Tensor:
+def two_views(loss: EncoderLoss[ArcCSEOptions], sentences: Features) -> Tensor:
     """Return the vectors (2B, D) of both views of B sentences.
 
     The views are two rows of one forward pass, so that each has its own dropout mask and the batch is padded and sent
@@ -124,7 +125,7 @@ def two_views(loss: EncoderLoss[ArcCSEOptions], sentences: dict[str, Any]) -> Te
         return torch.cat([first, loss.vectors(sentences)])
 
 
-def _with_slope(loss: EncoderLoss[ArcCSEOptions], triplets: dict[str, Any]) -> dict[str, Any]:
+def _with_slope(loss: EncoderLoss[ArcCSEOptions], triplets: Features) -> Features:
     """Return those of the K triplets, (3K, T) tokens, that are not in order by the margin.
 
     The hinge of the others is flat: a backward pass through them, two thirds of their cost, would add zeros.
@@ -148,7 +149,7 @@ def _no_dropout(loss: EncoderLoss[ArcCSEOptions]) -> Any:
     return dropout_off(loss.model)
 
 
-def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
+def _collator(encoder: SentenceTransformer, options: ArcCSEOptions, seed: int) -> TextCollator:
     from sentence_transformers.sentence_transformer.modules import WordWeights
 
     from likewise.encoder import find_part
@@ -196,7 +197,7 @@ ARCCSE: Recipe = Recipe(
     build_collator=_collator,
 )
 
-_AS_SIMCSE: dict[str, Any] = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}
+_AS_SIMCSE: Record = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}
 
 SIMCSE: Recipe = dataclasses.replace(
     ARCCSE,

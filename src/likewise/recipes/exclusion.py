@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from likewise.augment.exclusions import excluding, some_words
 from likewise.recipes import PromptOptions, Reading, Recipe, Run, TextCollator, option
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
+    from likewise.encoder.modules import Features
     from likewise.losses import EncoderLoss
 
 _MOST_WORDS = 30
@@ -31,7 +34,7 @@ class ExclusionOptions(PromptOptions):
     excluded_weight: float = option(0.3, "Weight with which the vector of the excluded words is subtracted.", ge=0)
 
 
-def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict[str, Any]:
+def with_exclusions(rows: list[Record], share: float, seed: int) -> Record:
     """Return sentences, the texts whose vectors they learn, and what is excluded.
 
     Args:
@@ -52,7 +55,7 @@ def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict
         if short and rng.random() < share and (words := some_words(other["sentence"], rng)):
             excluded.append((len(pairs), words))
             pairs.append((excluding(sentence, words, rng), sentence))
-    columns: dict[str, Any] = {"sentence": [text for text, _ in pairs], "meaning": [text for _, text in pairs]}
+    columns: Record = {"sentence": [text for text, _ in pairs], "meaning": [text for _, text in pairs]}
     if excluded:
         columns["excluded"] = [words for _, words in excluded]
         columns["excluded_rows"] = torch.tensor([place for place, _ in excluded])
@@ -71,7 +74,7 @@ def in_english(run: Run) -> Run:
     return run
 
 
-def _encoder(base: str, options: ExclusionOptions) -> Any:
+def _encoder(base: str, options: ExclusionOptions) -> SentenceTransformer:
     from likewise.encoder import FrozenCopy, build_encoder, build_mask_prompt_encoder, reads_a_mask
 
     if reads_a_mask(base):
@@ -82,9 +85,7 @@ def _encoder(base: str, options: ExclusionOptions) -> Any:
     return encoder
 
 
-def composed_loss(
-    loss: EncoderLoss[ExclusionOptions], own: dict[str, Any], meant: dict[str, Any], *excluded: dict[str, Any]
-) -> Tensor:
+def composed_loss(loss: EncoderLoss[ExclusionOptions], own: Features, meant: Features, *excluded: Features) -> Tensor:
     """Return the mean of 1 - cos(vector, target), with targets composed of a teacher's vectors.
 
     The target of a sentence is the teacher's vector of a text, less a share of its vector of what is excluded, if

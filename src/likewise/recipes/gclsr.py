@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from likewise.augment.noise_options import WordNoise
 from likewise.corpus.files import strict_lines
 from likewise.recipes import OptionError, Recipe, Run, TrainingOptions, option
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
-    from torch import Tensor
+    from torch import Tensor, nn
 
+    from likewise.encoder.modules import Features
     from likewise.losses import EncoderLoss
 
 NOISES = ("partial", "full", "authors")
@@ -130,7 +133,7 @@ def sampled(run: Run) -> Run:
     return run.but(rows=rows)
 
 
-def _with_paraphrases(dataset: Any, path: str) -> Any:
+def _with_paraphrases(dataset: Dataset, path: str) -> Dataset:
     """Add the column 'view': the paraphrase of each sentence; sentences without one are left out.
 
     Args:
@@ -151,11 +154,11 @@ def _with_paraphrases(dataset: Any, path: str) -> Any:
     return dataset.select(rows).add_column("view", [paraphrase_of[keys[row]] for row in rows])
 
 
-def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+def _views(rows: list[Record]) -> dict[str, list[str]]:
     return {name: [row[name] for row in rows] for name in ("sentence", "view") if name in rows[0]}
 
 
-def build_network(base: str, options: GCLSROptions, sentences: Any = None) -> SentenceTransformer:
+def build_network(base: str, options: GCLSROptions, sentences: Sequence[str] = ()) -> SentenceTransformer:
     """Return word vectors, noise, attention, TextCNN, projector and predictor; all but vectors and CNN train only."""
     from sentence_transformers import SentenceTransformer
 
@@ -168,7 +171,7 @@ def build_network(base: str, options: GCLSROptions, sentences: Any = None) -> Se
         base, sentences, options.most_frequent, options.dimension, longest, options.weighted, options.trust_pickle
     )
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters, edges=True)
-    modules: list[Any] = [
+    modules: list[nn.Module] = [
         words,
         *([DrawnUnknownWords(options.unknown_drawn)] if options.unknown_drawn else []),
         *([NoisyWords(options.noise.to_dict())] if options.augmentation in NOISES else []),
@@ -199,7 +202,7 @@ class GroupedCosine:
     def __init__(self) -> None:
         self._collapsed = 0
 
-    def __call__(self, loss: EncoderLoss[GCLSROptions], *columns: dict[str, Any]) -> Tensor:
+    def __call__(self, loss: EncoderLoss[GCLSROptions], *columns: Features) -> Tensor:
         """Return the loss of a batch.
 
         Args:
@@ -237,7 +240,7 @@ class GroupedCosine:
             )
 
 
-def build_optimizer(encoder: Any, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
+def build_optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
     """Return the SGD of section 4.1 and its schedule; the predictor has a constant rate of its own, unless it is 0."""
     from torch.optim import SGD
 
@@ -251,7 +254,7 @@ def build_optimizer(encoder: Any, options: GCLSROptions, steps: int) -> tuple[An
     known = {id(parameter) for parameter in own}
     others = [weight for weight in encoder.parameters() if weight.requires_grad and id(weight) not in known]
     rate = options.learning_rate * options.batch_size * options.accumulation * processes.count() / 128
-    groups: list[dict[str, Any]] = [{"params": others}]
+    groups: list[Record] = [{"params": others}]
     if own:
         groups.append({"params": own, "lr": options.predictor_rate, "constant": True})
     momenta = options.momentum, options.momentum_after

@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, check_encoder, option
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from sentence_transformers import SentenceTransformer
     from torch import Tensor, nn
 
+    from likewise.encoder.modules import Features
     from likewise.losses import EncoderLoss
 
 _AT_A_TIME = 10_000  # sentences whose vectors are in memory
@@ -92,7 +96,7 @@ def _vectors(run: Run) -> np.ndarray:
     return np.load(run.prepared(key, make) / "vectors.npy", mmap_mode="r")
 
 
-def build_network(base: str, options: LightOptions, sentences: Any) -> SentenceTransformer:
+def build_network(base: str, options: LightOptions, sentences: Sequence[str]) -> SentenceTransformer:
     """Return a mean of word vectors and, if the options ask for them, a network and the axes of fewer dimensions.
 
     Its vectors have length 1 if the base's have, and its similarity is the base's.
@@ -141,9 +145,7 @@ def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
     return [LayerNorm(words), inner, outer]
 
 
-def words_and_vectors(
-    rows: list[dict[str, Any]], preprocess: Callable[[list[str]], dict[str, Tensor]]
-) -> dict[str, Tensor]:
+def words_and_vectors(rows: list[Record], preprocess: Callable[[list[str]], dict[str, Tensor]]) -> dict[str, Tensor]:
     """Return the words of a batch and the vectors that they learn."""
     import numpy as np
     import torch
@@ -154,7 +156,7 @@ def words_and_vectors(
     return batch | {"teacher_sentence_embedding": torch.from_numpy(wanted.reshape(len(rows), -1))}
 
 
-def vectors_loss(loss: EncoderLoss[LightOptions], own: dict[str, Any], wanted: dict[str, Any]) -> Tensor:
+def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, wanted: Features) -> Tensor:
     """Return the mean of 1 - cos(prediction, vector) with vectors that were made before.
 
     Where the encoder makes a 'prediction' in training, it is compared; otherwise its vector.
@@ -169,7 +171,7 @@ def vectors_loss(loss: EncoderLoss[LightOptions], own: dict[str, Any], wanted: d
     return functional.cosine_distance(made.get("prediction", made["sentence_embedding"]), wanted["sentence_embedding"])
 
 
-def build_optimizer(encoder: Any, options: LightOptions, steps: int) -> tuple[Any, Any]:
+def build_optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:
     """Return Adam with a rate of its own for the word vectors, and its schedule."""
     from transformers import get_scheduler
 
@@ -180,7 +182,7 @@ def build_optimizer(encoder: Any, options: LightOptions, steps: int) -> tuple[An
     # A batch holds a few thousand of the words; neither clipping nor averaging over processes takes sparse gradients.
     words.embedding.sparse = not options.max_grad_norm and processes.count() == 1
     network = [parameter for module in list(encoder)[1:] for parameter in module.parameters()]
-    groups: list[dict[str, Any]] = [
+    groups: list[Record] = [
         {"params": list(words.parameters()), "lr": options.word_rate, "rows": True},
         {"params": network},
     ]

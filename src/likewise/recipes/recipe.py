@@ -7,7 +7,7 @@ wait for it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -19,10 +19,14 @@ from likewise.encoder.poolings import TEMPLATE, OwnOrMode, split_template
 from likewise.runs.cache import cached
 from likewise.runs.options import OptionError, Options, option
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record, Values
 
 if TYPE_CHECKING:
     import numpy as np
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer
     from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
     from likewise.corpus import PreparedCorpus
     from likewise.evaluation.checkpoint import CheckpointEvaluator
@@ -156,8 +160,8 @@ class HeadOptions(ContrastiveOptions):
     head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")
 
 
-Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
-Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
+Views = Callable[[list[Record]], Values]
+Collator = Callable[[list[Record]], Record]
 
 _AT_A_TIME = 10_000  # rows in memory
 _MEASURED = 500
@@ -195,7 +199,7 @@ class WithPresets:
         """The class of its options."""
         return type(next(iter(self.presets.values())))
 
-    def options(self, preset: str | Options | None = None, **changes: Any) -> Any:
+    def options(self, preset: str | Options | None = None, **changes: object) -> Any:
         """Return the options of a preset (the first one by default), or options of one's own, with changes.
 
         Raises:
@@ -238,7 +242,7 @@ class Run:
     base: str
     seed: int
     corpus: PreparedCorpus
-    rows: Any
+    rows: Dataset
     evaluator: CheckpointEvaluator | None
     progress: Progress
     train: Callable[[Run, Callable[[], bool]], str | None]
@@ -248,7 +252,7 @@ class Run:
         """Return the run with some of its attributes changed."""
         return dataclasses.replace(self, **changes)
 
-    def built(self, *arguments: Any) -> Run:
+    def built(self, *arguments: object) -> Run:
         """Return the run with its encoder, whose random parts (a training head) are fixed by the seed.
 
         Args:
@@ -275,7 +279,7 @@ class Run:
         """Return the numbers of `wanted` random rows, in order, which the seed fixes; all rows for 0."""
         return sample_rows(len(self.rows), wanted, self.seed, 2)
 
-    def prepared(self, key: list[Any], make: Callable[[Path], object]) -> Path:
+    def prepared(self, key: Sequence[object], make: Callable[[Path], object]) -> Path:
         """Return the folder of the cache for what a stage makes of the sentences, see `likewise.runs.cache.cached`.
 
         A stop keeps what `make` has done.
@@ -358,12 +362,12 @@ class Recipe(WithPresets):
     views: Views | None = None
     loss: Callable[..., Any] | None = None
     distils: bool = False
-    build_encoder: Callable[..., Any] = lambda base, options: _usual_encoder(base, options)
-    build_collator: Callable[[Any, Any, int], Collator] = None  # type: ignore[assignment]  # made of `views`
-    build_loss: Callable[[Any, Any], nn.Module] = None  # type: ignore[assignment]  # made of `loss`
+    build_encoder: Callable[..., SentenceTransformer] = lambda base, options: _usual_encoder(base, options)
+    build_collator: Callable[[SentenceTransformer, Any, int], Collator] = None  # type: ignore[assignment]  # made of `views`
+    build_loss: Callable[[SentenceTransformer, Any], nn.Module] = None  # type: ignore[assignment]  # made of `loss`
     stages: tuple[Callable[[Run], Run], ...] = ()
-    check_base: Callable[[str, Any], Any] = lambda base, options: check_encoder(base)
-    build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
+    check_base: Callable[[str, Any], object] = lambda base, options: check_encoder(base)
+    build_optimizer: Callable[[SentenceTransformer, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
     modules: tuple[type | str, ...] = ()
 
@@ -379,19 +383,19 @@ class Recipe(WithPresets):
                 object.__setattr__(self, name, partial(usual, self))
 
 
-def _usual_encoder(base: str, options: Any) -> Any:
+def _usual_encoder(base: str, options: Any) -> SentenceTransformer:
     from likewise.encoder.build import build_encoder
 
     pooling: Any = getattr(options, "pooling", "own")
     return build_encoder(base, pooling, getattr(options, "head", False), getattr(options, "dropout", None))
 
 
-def _usual_collator(recipe: Recipe, encoder: Any, options: Any, seed: int) -> Collator:
+def _usual_collator(recipe: Recipe, encoder: SentenceTransformer, options: Any, seed: int) -> Collator:
     views: Any = recipe.views
     return TextCollator(views, Reading.of(encoder, options.max_length))
 
 
-def _usual_loss(recipe: Recipe, encoder: Any, options: Any) -> nn.Module:
+def _usual_loss(recipe: Recipe, encoder: SentenceTransformer, options: Any) -> nn.Module:
     from likewise.losses.encoder_loss import DistillationLoss, EncoderLoss
 
     equation = recipe.loss() if isinstance(recipe.loss, type) else recipe.loss
@@ -423,7 +427,7 @@ class Reading(NamedTuple):
         unpooled: tokens of the prompt that the pooling leaves out; 0 where it takes them all.
     """
 
-    tokenizer: Any
+    tokenizer: PreTrainedTokenizerBase
     length: int
     prompt: str = ""
     unpooled: int = 0
@@ -438,7 +442,7 @@ class Reading(NamedTuple):
         return cls(encoder.tokenizer, min(length or most, most), prompt, unpooled)
 
     @classmethod
-    def prompted(cls, encoder: Any, length: int, template: str = "") -> Reading:
+    def prompted(cls, encoder: SentenceTransformer, length: int, template: str = "") -> Reading:
         """Return an encoder's own of at most `length` tokens, its prompt included, which must leave room.
 
         Args:
@@ -458,7 +462,7 @@ class Reading(NamedTuple):
         """The tokens of an empty text: those of the prompt, and the special ones."""
         return len(self.tokenizer(self.prompt)["input_ids"])
 
-    def tokens(self, texts: list[Any]) -> dict[str, Any]:
+    def tokens(self, texts: list[Any]) -> Record:
         """Tokenise texts, or take lists of token numbers, and pad them to the longest, (B, T)."""
         if isinstance(texts[0], str):
             texts = [self.prompt + text for text in texts]
@@ -485,11 +489,11 @@ class TextCollator:
     # Read by sentence-transformers' trainer; the corpus has no labels.
     valid_label_columns: tuple[str, ...] = ()
 
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    def __call__(self, rows: list[Record]) -> Record:
         """Return {'<column>_input_ids': (rows, T), ...} for rows, padded to the longest text of each column."""
         from torch import Tensor
 
-        batch: dict[str, Any] = {}
+        batch: Record = {}
         for column, texts in self.views(rows).items():
             reading = self.others.get(column, self.reading)
             if isinstance(texts, Tensor) or reading is None:
@@ -499,7 +503,7 @@ class TextCollator:
         return batch
 
 
-def distillation_readings(encoder: Any, teacher: Any, max_length: int) -> tuple[Reading, Reading]:
+def distillation_readings(encoder: SentenceTransformer, teacher: Any, max_length: int) -> tuple[Reading, Reading]:
     """Return the readings of an encoder and of its teacher, which sees the tokens that the encoder's prompt leaves."""
     own, plain = Reading.prompted(encoder, max_length), Reading.of(teacher)
     return own, plain._replace(length=min(own.length - own.taken + plain.taken, plain.length))

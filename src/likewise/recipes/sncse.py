@@ -20,11 +20,15 @@ from likewise.recipes import (
     option,
 )
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     import numpy as np
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
+    from likewise.encoder.modules import Features
     from likewise.losses import EncoderLoss
 
 
@@ -73,9 +77,7 @@ class SNCSEOptions(ContrastiveOptions, PairedPromptOptions):
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: lower alpha, or raise beta")
 
 
-def negation_views(
-    rows: list[dict[str, Any]], reading: Reading, with_opposites: bool, in_two_prompts: bool = False
-) -> dict[str, Any]:
+def negation_views(rows: list[Record], reading: Reading, with_opposites: bool, in_two_prompts: bool = False) -> Record:
     """Return B sentences and K negations, and the rows of the negations.
 
     With `with_opposites` these are followed by the Q opposites of negations, and the Q negations of these.
@@ -95,7 +97,7 @@ def negation_views(
     negations = [rows[i]["negation"] for i in negated]
     texts = [*(row["sentence"] for row in rows), *negations]
     name = "other" if in_two_prompts else "sentence"
-    columns: dict[str, Any] = {"sentence": texts[: len(rows)]} if in_two_prompts else {}
+    columns: Record = {"sentence": texts[: len(rows)]} if in_two_prompts else {}
     columns |= {name: texts, f"{name}_rows": torch.tensor(negated, dtype=torch.long)}
     if with_opposites:
         both = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
@@ -105,7 +107,7 @@ def negation_views(
     return columns
 
 
-def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max_words: int = 25) -> np.ndarray:
+def with_candidates(dataset: Dataset, rows: np.ndarray, share: float, seed: int, max_words: int = 25) -> np.ndarray:
     """Return the rows with a share of them replaced by short sentences that may have an opposite, in order.
 
     In running text one sentence in eight has a word with an antonym behind 'be'; a loss on opposites wants more of
@@ -133,7 +135,7 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
     return np.sort(np.concatenate([chosen, others]))
 
 
-def _is_told_apart(row: dict[str, Any], reading: Reading) -> bool:
+def _is_told_apart(row: Record, reading: Reading) -> bool:
     """Return whether a row has a negation that still differs from the sentence once both are truncated.
 
     A 'not' behind the cut leaves two equal texts: 3% of the sentences of running text at 32 tokens, 1% at 40.
@@ -169,7 +171,7 @@ def with_negations(run: Run) -> Run:
     return run.but(rows=datasets.concatenate_datasets([run.rows.flatten_indices(), column], axis=1))
 
 
-def _encoder(base: str, options: SNCSEOptions) -> Any:
+def _encoder(base: str, options: SNCSEOptions) -> SentenceTransformer:
     from likewise.encoder import FrozenCopy, build_mask_prompt_encoder
 
     encoder = build_mask_prompt_encoder(base, options.template, options.head, options.dropout, options.final_stop)
@@ -178,7 +180,7 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
     return encoder
 
 
-def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
+def _collator(encoder: SentenceTransformer, options: SNCSEOptions, seed: int) -> TextCollator:
     own = Reading.prompted(encoder, options.max_length)
     other = Reading.prompted(encoder, options.max_length, options.other_template)
     views = partial(negation_views, reading=other, with_opposites=options.opposite_weight > 0)
@@ -187,7 +189,7 @@ def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     return TextCollator(partial(views, in_two_prompts=True), own, {"other": other})
 
 
-def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Any]) -> dict[str, Tensor]:
+def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: Features) -> dict[str, Tensor]:
     """Return L_InfoNCE and lambda L_BML (SNCSE, equations 3 to 7), or one of the paper's comparisons.
 
     A negation is a soft negative under the bidirectional margin loss (equation 7), a positive (equation 8), a hard

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from likewise.runs.options import Options, option, read_toml
 
@@ -61,7 +60,7 @@ class Pipeline(Options):
 
 WITHOUT_TOKENS = Pipeline(tokens=0, neighbours=0.1)
 """By default if the encoder has no vectors of tokens: without them, neighbours hold more of the best back."""
-Given = Pipeline | Mapping[str, Any] | str | os.PathLike[str]
+Given = Pipeline | Mapping[str, object] | str | os.PathLike[str]
 """A pipeline, its options by name, or a TOML file with them."""
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from likewise.runs.options import OptionError, Options
 
 _Of = ParamSpec("_Of")
 _Result = TypeVar("_Result")
+_Types = tuple[tuple[str, ...], type[Options] | None]
 _PATH = "a path"
 _WORDS = {
     "bool": "true or false",
@@ -74,11 +75,11 @@ def checked(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
 
 
 @cache
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
+def _signature(function: Callable[..., object]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _check_names(called: str, signature: inspect.Signature, named: Mapping[str, Any]) -> None:
+def _check_names(called: str, signature: inspect.Signature, named: Mapping[str, object]) -> None:
     parameters = signature.parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return  # a class of options knows them
@@ -91,7 +92,7 @@ def _check_names(called: str, signature: inspect.Signature, named: Mapping[str, 
 
 
 @cache
-def _wanted(function: Callable[..., Any], parameter: inspect.Parameter) -> tuple[tuple[str, ...], Any] | None:
+def _wanted(function: Callable[..., object], parameter: inspect.Parameter) -> _Types | None:
     """Return the types that an argument may have, by name, and a class of options if it may be one.
 
     None if the annotation says more than is checked here.
@@ -111,7 +112,7 @@ def _wanted(function: Callable[..., Any], parameter: inspect.Parameter) -> tuple
     return None
 
 
-def _check(name: str, value: Any, types: tuple[str, ...], other: Any) -> None:
+def _check(name: str, value: object, types: tuple[str, ...], other: type[Options] | None) -> None:
     if value is None and "None" in types:
         return
     if other is not None:
@@ -129,7 +130,7 @@ def _check(name: str, value: Any, types: tuple[str, ...], other: Any) -> None:
         raise ArgumentError(f"{name} must be {wanted}, not {value!r}")
 
 
-def _is(value: Any, type_name: str) -> bool:
+def _is(value: object, type_name: str) -> bool:
     if type_name == "bool":
         return isinstance(value, bool) or type(value).__name__ == "bool"  # NumPy's, too
     if type_name in ("int", "float"):

@@ -93,7 +93,7 @@ def made_in_cache(folder: Path) -> Path:
     )
 
 
-def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool = False) -> Path:
+def cached(kind: str, key: object, make: Callable[[Path], object], *, resumes: bool = False) -> Path:
     """Return the folder that the cache has for a key, which `make` fills unless an earlier call has done so.
 
     One process makes it at a time, and others wait for it. It appears when it is whole, and one whose files have
@@ -141,7 +141,7 @@ def in_cache(kind: str) -> Iterator[Path]:
 
 
 @contextmanager
-def being_made(kind: str, key: Any, *, resumes: bool = False) -> Iterator[tuple[Path, Path | None]]:
+def being_made(kind: str, key: object, *, resumes: bool = False) -> Iterator[tuple[Path, Path | None]]:
     """Yield the folder that the cache has for a key, and the one to fill in a `with` block, None if it is whole.
 
     This is `cached` for what is made by several processes, of which one calls this. The arguments and errors are those
@@ -185,7 +185,7 @@ class KeptRows:
     >>> rows.close()
     """
 
-    def __init__(self, kind: str, key: Any) -> None:
+    def __init__(self, kind: str, key: object) -> None:
         self.path = _place(kind, key).with_suffix(".sqlite")
         self._base = sqlite3.connect(":memory:")
         try:
@@ -217,7 +217,7 @@ class KeptRows:
                         values[key] = parse_json(value.decode("utf-8", "surrogatepass"))
         return values
 
-    def put(self, rows: Mapping[bytes, Any]) -> None:
+    def put(self, rows: Mapping[bytes, object]) -> None:
         """Add rows, whose values are plain."""
         said = {
             key: json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") for key, value in rows.items()
@@ -239,7 +239,7 @@ def _remove_unfinished(home: Path) -> None:
                 shutil.rmtree(work, ignore_errors=True)
 
 
-def found_in_cache(kind: str, key: Any) -> Path | None:
+def found_in_cache(kind: str, key: object) -> Path | None:
     """Return the folder that the cache has for a key, see `cached`; None if there is none, or if it is not whole."""
     place = _place(kind, key)
     if not place.is_dir():
@@ -267,7 +267,7 @@ def _hold(place: Path) -> None:
                 os.close(handle)
 
 
-def _place(kind: str, key: Any) -> Path:
+def _place(kind: str, key: object) -> Path:
     said = json.dumps(key, sort_keys=True)
     return cache_folder() / kind / blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from likewise.runs.whole_files import written_whole
+from likewise.runs.whole_files import Record, written_whole
 
 _INDEX = "parts.jsonl"
 _STATES = 2
@@ -23,7 +23,7 @@ class Parts:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.facts: dict[str, dict[str, Any]] = {}
+        self.facts: dict[str, Record] = {}
         for line in _lines(folder / _INDEX):
             self.facts[line["name"]] = line
         self.facts = {name: line for name, line in self.facts.items() if self._is_whole(name, line)}
@@ -39,7 +39,7 @@ class Parts:
         return self.folder / name
 
     @contextmanager
-    def new(self, name: str, **facts: Any) -> Iterator[Path]:
+    def new(self, name: str, **facts: object) -> Iterator[Path]:
         """Provide a path to write a part to; the part is installed if the block ends without an error."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with written_whole(self.path(name)) as path:
@@ -56,7 +56,7 @@ class Parts:
             self.facts.pop(name, None)
             self.path(name).unlink(missing_ok=True)
 
-    def _is_whole(self, name: str, line: dict[str, Any]) -> bool:
+    def _is_whole(self, name: str, line: Record) -> bool:
         path = self.path(name)
         return path.is_file() and checksum(path) == line.get("checksum")
 
@@ -84,7 +84,7 @@ def is_sealed(folder: Path) -> bool:
     return bool(lines) and len(Parts(folder)) == len(lines)
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(path: Path) -> Iterator[Record]:
     if not path.is_file():
         return
     for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -107,7 +107,7 @@ class SavedStates:
     def __init__(self, folder: Path) -> None:
         self._parts = Parts(folder)
 
-    def save(self, step: int, state: dict[str, Any]) -> None:
+    def save(self, step: int, state: Record) -> None:
         """Write the state after a step."""
         import torch
 
@@ -115,7 +115,7 @@ class SavedStates:
             torch.save(state, path)
         self._parts.drop(*sorted(self._parts.facts)[:-_STATES])
 
-    def load(self) -> tuple[int, dict[str, Any]] | None:
+    def load(self) -> tuple[int, Record] | None:
         """Return step and state of the newest intact one; None if there is none."""
         import torch
 

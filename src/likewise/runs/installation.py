@@ -3,10 +3,9 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from likewise.errors import LikewiseError, first_line
-from likewise.runs.whole_files import read_json, write_json
+from likewise.runs.whole_files import Record, read_json, write_json
 
 RECORD, INSTALLING, RESULT, OLD = "likewise.json", "installing.json", "result", "old"
 _LAST = "modules.json"
@@ -17,7 +16,7 @@ class JobError(LikewiseError):
     """Raised if a job cannot write to its target; the message names the cure."""
 
 
-def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
+def read_record(target: str | os.PathLike[str]) -> Record:
     """Return the record of a finished job in a folder, {} if there is none."""
     return _checked_record(Path(target) / RECORD, Path(target), "choose another --out")
 
@@ -27,10 +26,10 @@ def job_of(target: str | os.PathLike[str]) -> str:
     return str(read_record(target).get("plan", {}).get("job", ""))
 
 
-def _checked_record(path: Path, folder: Path, cure: str) -> dict[str, Any]:
+def _checked_record(path: Path, folder: Path, cure: str) -> Record:
     """Return a record whose files all lie in a folder, {} if there is none: one from elsewhere may name any."""
     try:
-        record: dict[str, Any] = read_json(path)
+        record: Record = read_json(path)
         if not isinstance(record["plan"], dict):
             raise TypeError("the plan is not an object")
         for name in record["files"]:
@@ -73,10 +72,10 @@ def _move(source: Path, target: Path) -> None:
     source.replace(target)
 
 
-def read_working_file(path: Path) -> dict[str, Any]:
+def read_working_file(path: Path) -> Record:
     """Return the content of a working file, {} if there is none."""
     try:
-        content: dict[str, Any] = read_json(path)
+        content: Record = read_json(path)
         return content
     except FileNotFoundError:
         return {}

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from likewise.runs.installation import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
 from likewise.runs.plan import Plan, machine
 from likewise.runs.results import check_results, note_results
-from likewise.runs.whole_files import UNFINISHED_FILE, give_usual_mode, is_full_disk, write_json
+from likewise.runs.whole_files import UNFINISHED_FILE, Record, give_usual_mode, is_full_disk, write_json
 
 _UNFINISHED, _NOTES, _HOLDER = ".unfinished", "notes.json", "holder.json"
 _PLANS = ("plan.json", "plan-copy.json")
@@ -51,7 +51,7 @@ class Job:
         self.work = work_of(target, kind)
         self.resumed = False
         self.thrown_away = ""
-        self.finished: dict[str, Any] | None = None
+        self.finished: Record | None = None
         self._begun = time.monotonic()
 
     @property
@@ -63,11 +63,11 @@ class Job:
         return path
 
     @property
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> Record:
         """The facts noted so far."""
         return read_working_file(self.work / _NOTES)
 
-    def note(self, **facts: Any) -> None:
+    def note(self, **facts: object) -> None:
         """Add plain facts that survive a stop."""
         write_json(self.work / _NOTES, self.notes | facts)
 
@@ -79,7 +79,7 @@ class Job:
         """Return the seconds of work so far, including those before a stop."""
         return round(float(self.notes.get("seconds", 0.0)) + time.monotonic() - self._begun, 1)
 
-    def finish(self, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def finish(self, facts: Mapping[str, object] | None = None) -> Record:
         """Install `result` under the target's name, remove the working folder, and return the record."""
         self.finished = self._installed(facts)
         shutil.rmtree(self.work)
@@ -90,14 +90,14 @@ class Job:
         """The line that says of a finished job that nothing is done."""
         return f"{self.target} is already finished, nothing done; --overwrite makes it again"
 
-    def publish(self, facts: Mapping[str, Any] | None = None) -> None:
+    def publish(self, facts: Mapping[str, object] | None = None) -> None:
         """Install a folder's unfinished `result`, and continue to work on a copy of it."""
         record = self._installed(facts)
         (self.work / INSTALLING).unlink()
         shutil.rmtree(self.work / OLD, ignore_errors=True)
         self._take_up(record)
 
-    def _installed(self, facts: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _installed(self, facts: Mapping[str, object] | None) -> Record:
         plan = self.plan.to_dict()
         record = {"plan": plan, "versions": plan.pop("versions"), "machine": machine(), "seconds": self.seconds()}
         record |= {**(facts or {}), "status": "finished"}
@@ -116,7 +116,7 @@ class Job:
         install(self.target, self.work)
         return record
 
-    def _take_up(self, record: Mapping[str, Any]) -> None:
+    def _take_up(self, record: Record) -> None:
         """Copy installed files that are missing in `result` into it."""
         for name in record.get("files", []):
             if (self.target / name).is_file() and not (self.result / name).exists():
@@ -177,7 +177,7 @@ class Job:
         except JobError:
             return None
 
-    def _stopped_plan(self) -> dict[str, Any]:
+    def _stopped_plan(self) -> Record:
         """Return the plan of stopped work, {} for none; if its file is damaged, from the copy."""
         plan, copy = (self.work / name for name in _PLANS)
         try:
@@ -253,7 +253,7 @@ def open_job(
             lock.release()
 
 
-def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
+def complete_installation(target: str | os.PathLike[str]) -> Record:
     """Complete the installation of a folder that was interrupted by a kill, for a job that reads it as input.
 
     `open_job` does so too, but only once the job's input is known, and a half-installed model is not a valid input.

@@ -12,11 +12,12 @@ import socket
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from likewise.errors import LikewiseError, first_line, require_extra
 from likewise.runs.plan import DECIDING, versions
+from likewise.runs.whole_files import Record
 
 HERE = "ray"
 """The cluster of $RAY_ADDRESS; where that is not set, one of this machine alone."""
@@ -86,7 +87,7 @@ def _is_local(on: str) -> bool:
 def _connect(on: str, workers: int | None) -> None:
     import ray
 
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    quiet: Record = {"log_to_driver": False, "logging_level": "error"}
     if _is_local(on):
         os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine takes longer than Ray expects
         os.environ.setdefault("RAY_worker_niceness", "0")  # at Ray's 15 they hardly get a turn on such a machine
@@ -149,7 +150,7 @@ def check_versions(node: str, there: Mapping[str, str]) -> None:
             )
 
 
-def begun_on_ray(function: Callable[..., Result], *arguments: Any) -> Callable[[], Result]:
+def begun_on_ray(function: Callable[..., Result], *arguments: object) -> Callable[[], Result]:
     """Begin to call a function in a worker of the `cluster`, on a core of its own; return what waits for the result.
 
     A call whose worker is killed is repeated by another one. What a worker is to keep from one call to the next, such
@@ -174,5 +175,5 @@ def begun_on_ray(function: Callable[..., Result], *arguments: Any) -> Callable[[
     return wait
 
 
-def _call(function: Callable[..., Result], *arguments: Any) -> Result:
+def _call(function: Callable[..., Result], *arguments: object) -> Result:
     return function(*arguments)

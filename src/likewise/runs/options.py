@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from likewise.errors import LikewiseError
+from likewise.runs.whole_files import Record, Values
 
 
 class OptionError(LikewiseError):
@@ -22,7 +23,7 @@ class ContradictionError(OptionError):
     """Raised if two options, each valid by itself, contradict each other."""
 
 
-def option(default: Any, help: str, **limits: Any) -> Any:
+def option(default: object, help: str, **limits: Any) -> Any:
     """Return a field of an options class.
 
     Args:
@@ -39,7 +40,7 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, **values: object) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -47,7 +48,7 @@ class Options(BaseModel):
             raise (OptionError if alone else ContradictionError)(_sentences(type(self), error)) from None
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
         """Keep the limits of an option that a subclass redeclares with another default."""
         changed = False
         parents = [getattr(parent, "model_fields", {}) for parent in cls.__mro__[1:]]
@@ -66,7 +67,7 @@ class Options(BaseModel):
     def _check(self) -> None:
         """Raise an OptionError if two options contradict each other."""
 
-    def updated(self, **changes: Any) -> Self:
+    def updated(self, **changes: object) -> Self:
         """Return a copy with some options changed."""
         return type(self)(**{**dict(self), **changes})
 
@@ -84,12 +85,12 @@ class Options(BaseModel):
         values = {name: getattr(read, name) for name in changes} if read else dict(changes)
         return self.updated(**values)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return all options by name, as plain values."""
         return self.model_dump(mode="json")
 
     @classmethod
-    def defaults(cls) -> dict[str, Any]:
+    def defaults(cls) -> Record:
         """Return the defaults of all options by name, as plain values; they need not go together."""
         return cls.model_construct().model_dump(mode="json")
 
@@ -119,7 +120,7 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
     return f"there is no option {name}{f': did you mean {near[0]}?' if near else '.'} {there}"
 
 
-def read_toml(path: Path, known: Iterable[str] | None = None) -> dict[str, Any]:
+def read_toml(path: Path, known: Iterable[str] | None = None) -> Record:
     """Return the content of a TOML file whose top-level names are all known, if these are given."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -133,14 +134,14 @@ def read_toml(path: Path, known: Iterable[str] | None = None) -> dict[str, Any]:
     return content
 
 
-def write_toml(content: Mapping[str, Any]) -> str:
+def write_toml(content: Mapping[str, object]) -> str:
     """Return values as TOML for `read_toml`: options as tables, paths as texts; None, which TOML lacks, is left out."""
     import tomli_w
 
     return tomli_w.dumps(_for_toml(content))
 
 
-def _for_toml(value: Any) -> Any:
+def _for_toml(value: object) -> Any:
     if isinstance(value, Options):
         value = value.to_dict()
     if isinstance(value, Mapping):
@@ -162,10 +163,10 @@ _BOUNDS = {
     "less_than_equal": ("at most {}", "le"),
     "finite_number": ("a finite number", ""),
 }
-_TYPES: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_TYPES: dict[object, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
-def _sentence(kind: type[Options], fault: Any) -> str:
+def _sentence(kind: type[Options], fault: Values) -> str:
     if fault["type"] == "value_error":  # of `_check`
         return str(fault["ctx"]["error"])
     name = str(fault["loc"][0])
@@ -183,11 +184,11 @@ def _sentence(kind: type[Options], fault: Any) -> str:
     return f"{name} must be {wanted}, not {fault['input']!r}"
 
 
-def _plain(number: Any) -> Any:
+def _plain(number: object) -> object:
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
-def _bare(hint: Any) -> Any:
+def _bare(hint: object) -> object:
     """Return the type inside `X | None`."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return next(part for part in typing.get_args(hint) if part is not type(None))

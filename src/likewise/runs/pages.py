@@ -5,10 +5,9 @@ A room's template extends `page.html.j2` and fills its blocks `title` and `body`
 
 from collections.abc import Callable
 from importlib.resources import files
-from typing import Any
 
 
-def page_of(room: str, template: str, *functions: Callable[..., Any], **shown: Any) -> str:
+def page_of(room: str, template: str, *functions: Callable[..., object], **shown: object) -> str:
     """Return a page.
 
     Args:

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from likewise import processor
+from likewise.runs.whole_files import Record, Values
 
 PACKAGES = (
     "likewise",
@@ -33,9 +34,9 @@ def versions() -> dict[str, str]:
     return releases
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Record:
     """Return the processor, and for a job that used torch its threads and the GPU if there is one."""
-    facts: dict[str, Any] = {"processor": processor.name(), "cores": os.cpu_count()}
+    facts: Record = {"processor": processor.name(), "cores": os.cpu_count()}
     torch: Any = sys.modules.get("torch")  # slow to import, and some jobs do without
     if torch is not None:
         facts["instruction_set"] = torch.backends.cpu.get_cpu_capability()
@@ -63,19 +64,19 @@ class Plan:
     """
 
     job: str
-    options: Mapping[str, Any]
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    options: Values
+    inputs: Values = field(default_factory=dict)
     format: int = 1
     versions: Mapping[str, str] = field(default_factory=versions)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Values = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return the plan without its defaults, as after a round trip through JSON: a tuple becomes a list."""
-        plain: dict[str, Any] = json.loads(json.dumps(vars(self)))
+        plain: Record = json.loads(json.dumps(vars(self)))
         del plain["defaults"]
         return plain
 
-    def difference(self, earlier: Mapping[str, Any], *, unfinished: bool = False) -> str | None:
+    def difference(self, earlier: Values, *, unfinished: bool = False) -> str | None:
         """Return the first difference from an earlier plan as a clause for a message; None if there is none.
 
         Args:
@@ -105,7 +106,7 @@ class Plan:
         return None
 
 
-def _changed(old: Any, new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _changed(old: object, new: Values) -> Iterator[tuple[str, object, object]]:
     """Yield name, old and new value of each difference; nested mappings are compared by name."""
     old = old if isinstance(old, Mapping) else {}
     for name in [*new, *(name for name in old if name not in new)]:

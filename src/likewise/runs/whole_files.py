@@ -5,13 +5,15 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from likewise.errors import LikewiseError
 
+Record = dict[str, Any]  # a JSON object: what a file or a line of one says, or is to say, by name
+Values = Mapping[str, Any]  # a record, or the like, that is only read
 UNFINISHED_FILE = ".*.part"
 """A pattern for the names of temporary files."""
 _LONGEST_NAME = 50  # characters of a file's name in that of its temporary file, which may have 255 bytes in all
@@ -73,7 +75,7 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
-def write_json(path: Path, content: Any, *, strict: bool = False) -> Path:
+def write_json(path: Path, content: object, *, strict: bool = False) -> Path:
     """Write plain values as JSON, atomically.
 
     Args:

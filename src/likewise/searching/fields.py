@@ -16,6 +16,7 @@ from likewise.corpus.inputs import ID, plain_value
 from likewise.corpus.lines_and_rows import decimal_of, without_invisible
 from likewise.corpus.paragraphs import read_fields
 from likewise.corpus.sources import open_source
+from likewise.runs.whole_files import Values
 
 Kind = Literal["text", "int", "float", "bool", "date", "list"]
 """The kind of a field's values. Dates are kept as their ISO texts, and lists as texts between `BETWEEN`."""
@@ -69,7 +70,7 @@ class _Seen:
     texts: int = 0
     characters: int = 0
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         kind = _kind_of(value)
         if kind == "text" and str(value).strip().lower() in _MISSING:
             kind = "missing"
@@ -130,7 +131,7 @@ def merged(one: Kind, other: Kind) -> Kind:
     return one if one == other else "float" if both == {"int", "float"} else "list" if "list" in both else "text"
 
 
-def _value(value: Any, decimal: str | None) -> Any:
+def _value(value: object, decimal: str | None) -> Any:
     """Return a value of a row as it is kept; a cell of a CSV file as the number that it shows, if it is one.
 
     Args:
@@ -157,7 +158,7 @@ def _value(value: Any, decimal: str | None) -> Any:
     return without_invisible(value) or None
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: object) -> str:
     """Return the kind of a value; "" if no field can hold it."""
     if isinstance(value, bool):
         return "bool"
@@ -192,12 +193,12 @@ def has_no_seconds(value: Any) -> bool:
     (True, False)
     """
     match = _DATE.fullmatch(value) if isinstance(value, str) and len(value) > 10 else None
-    return bool(match) and not match["seconds"]
+    return match is not None and not match["seconds"]
 
 
 def kept_values(
-    row: Mapping[str, Any], kinds: Mapping[str, Kind], decimal: str | None = None
-) -> tuple[tuple[Any, ...], list[str]]:
+    row: Values, kinds: Mapping[str, Kind], decimal: str | None = None
+) -> tuple[tuple[object, ...], list[str]]:
     """Return the values of a row's fields, in the order of `kinds`, and sentences on those that are of another kind.
 
     A value is None if it is not there, or is of another kind than the index holds, which an earlier update has fixed.
@@ -214,7 +215,7 @@ def kept_values(
     return tuple(values), misfits
 
 
-def _fitted(value: Any, kind: Kind, decimal: str | None) -> tuple[Any, bool]:
+def _fitted(value: Any, kind: Kind, decimal: str | None) -> tuple[object, bool]:
     """Return a value as one of a kind, and whether it fits."""
     if kind == "text":
         value = plain_value(value)
@@ -236,6 +237,6 @@ def _fitted(value: Any, kind: Kind, decimal: str | None) -> tuple[Any, bool]:
     return None, False
 
 
-def shown_value(value: Any, kind: Kind) -> Any:
+def shown_value(value: object, kind: Kind) -> Any:
     """Return a value of a field as a hit shows it: a list as a list again."""
     return value.strip(BETWEEN).split(BETWEEN) if kind == "list" and isinstance(value, str) else value

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from likewise.corpus.paged_documents import place_in
+from likewise.runs.whole_files import Record, Values
 
 _ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 """The ends of the names of files whose rows are documents of their own."""
@@ -45,7 +45,7 @@ class Hit:
     sentence: str
     similarity: float | None = None
     words: float | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Values = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
     id: str | int | None = None
     also: tuple[str, ...] = ()
@@ -105,12 +105,12 @@ class Hit:
                 parts[i] = f"{parts[i]} ({known})" if parts[i] else known
         return ", ".join(filter(None, parts))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain values for JSON."""
         return asdict(self)
 
 
-def place_of(row: Mapping[str, Any]) -> str:
+def place_of(row: Values) -> str:
     """Return the place of a passage, for people, by its file, line and id."""
     if not row["file"]:
         return str(row["id"])
@@ -118,7 +118,7 @@ def place_of(row: Mapping[str, Any]) -> str:
     return place_in(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path), row["line"])
 
 
-def document_of(row: Mapping[str, Any]) -> tuple[str, Any]:
+def document_of(row: Values) -> tuple[str, object]:
     """Return the document of a passage, by its file, line, title and id: a row or text, an article, or a file.
 
     >>> document_of({"file": "a.jsonl", "line": 3, "title": "", "id": None})
@@ -168,7 +168,7 @@ class Hits(list[Hit]):
         lines += [f"none with: {_listed(self.barred)}"] * bool(self.barred)
         return lines + [f"no passage has {_listed(self.missing)}"] * bool(self.missing)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain values for JSON: what was made of the query, also in the lines of `told`, and the hits."""
         made = {name: list(getattr(self, name)) for name in ("demanded", "barred", "missing")}
         return {"without": self.without, **made, "told": self.told, "hits": [hit.to_dict() for hit in self]}

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.files import is_folder
@@ -16,6 +15,7 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.sources import find_files, nothing_in
 from likewise.inference.handle import Facts
 from likewise.runs.finished_parts import checksum
+from likewise.runs.whole_files import Record, Values
 
 WORDS = 180
 """The most words in a passage, if the model reads that much."""
@@ -172,7 +172,7 @@ def state_of(path: Path) -> State:
         return ()
 
 
-def settings_of(asked: Mapping[str, Any], record: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+def settings_of(asked: Values, record: Values, facts: Facts) -> Record:
     """Return the settings of the plan: those that are asked for, of the index, or the default ones."""
     most = int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
     usual = {"words": most, "metadata": None, "language": "English", "split": "auto", "field": None}

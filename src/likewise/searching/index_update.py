@@ -32,6 +32,7 @@ from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.plan import Plan
 from likewise.runs.prefetch import finished_behind, in_order, read_ahead
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record, Values
 from likewise.searching.fields import kinds_of, merged
 from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.index_plan import Change, FilePlan, settings_of, state_of
@@ -180,7 +181,7 @@ def index(
         change = Change.of(given, target, keep)
         precision = precision or precision_of({} if overwrite else read_record(target))
         encoder = encoder_of(target, model, engine=engine, precision=precision)
-        settings: dict[str, Any] = {"words": words, "metadata": metadata, "language": known_language(language)}
+        settings: Record = {"words": words, "metadata": metadata, "language": known_language(language)}
         if not given.in_memory:
             settings |= {"split": given.options.split, "field": given.options.field}
         manner = _Manner(approximate, pipeline, vectors_from, precision, on, workers, resume, overwrite)
@@ -206,7 +207,7 @@ def _updated(
     target: Path,
     encoder: ModelHandle,
     change: Change,
-    asked: Mapping[str, Any],
+    asked: Values,
     progress: Progress,
     manner: _Manner = _Manner(),
 ) -> tuple[Changed, float | None]:
@@ -275,7 +276,7 @@ def _updated(
     return changed, recall
 
 
-def _splitting(change: Change, settings: Mapping[str, Any], encoder: ModelHandle) -> Splitting:
+def _splitting(change: Change, settings: Values, encoder: ModelHandle) -> Splitting:
     """Return the rules by which the text of a change becomes passages."""
     longest = encoder.facts.longest
     limit = TokenLimit(longest, encoder.tokenizer, settings["prompt"]) if longest else None
@@ -354,7 +355,7 @@ class _Update:
 
     def _fields(self, paths: Iterable[Path]) -> None:
         """Make columns for the fields of rows that are kept."""
-        kinds: dict[str, Any] = {}
+        kinds: Record = {}
         for path in paths if self.metadata is None or self.metadata else ():
             with suppress(CorpusError):  # it is told when the file is read
                 found = kinds_of([path], self.splitting.options, self.metadata, SHOWN)
@@ -498,7 +499,7 @@ def _no_tokens(target: Path, length: int) -> str:
     return f"{target} holds none, so that only `likewise index ... --overwrite` can add them"
 
 
-def _codec(job: Job, table: Table, record: Mapping[str, Any]) -> TokenCodec | None:
+def _codec(job: Job, table: Table, record: Values) -> TokenCodec | None:
     """Return the form in which the tokens of a table are stored: of the stopped run, or of the index.
 
     A run that was stopped before it had written a passage finds the form again: the texts that say it share their
@@ -511,7 +512,7 @@ def _codec(job: Job, table: Table, record: Mapping[str, Any]) -> TokenCodec | No
     return next(filter(None, map(TokenCodec.open, [*stopped, *before])), None)
 
 
-def _table(job: Job, dimension: int, record: Mapping[str, Any], tokens: bool) -> Table:
+def _table(job: Job, dimension: int, record: Values, tokens: bool) -> Table:
     """Return the table to write to: of the stopped run, of the index, or a new one."""
     name = job.notes.get("table") or record.get("table")
     if name and (job.target / f"{name}.lance").is_dir():
@@ -524,7 +525,7 @@ def _geometry(
     table: Table,
     steps: Pipeline,
     stop: StopRequest,
-    record: Mapping[str, Any],
+    record: Values,
     codec: TokenCodec | None,
     language: str,
 ) -> str:

@@ -46,7 +46,7 @@ def lancedb_module() -> Any:
     return lancedb
 
 
-def begun(work: Coroutine[Any, Any, _Made]) -> Future[_Made]:
+def begun(work: Coroutine[object, object, _Made]) -> Future[_Made]:
     """Begin work of LanceDB in the loop in which it runs all of it.
 
     Its functions that are not asynchronous wait many times in a query, each time for the other thread.
@@ -56,7 +56,7 @@ def begun(work: Coroutine[Any, Any, _Made]) -> Future[_Made]:
     return asyncio.run_coroutine_threadsafe(work, LOOP.loop)
 
 
-def finished(work: Coroutine[Any, Any, _Made]) -> _Made:
+def finished(work: Coroutine[object, object, _Made]) -> _Made:
     """Wait for work of LanceDB, and return what comes of it."""
     future = begun(work)
     try:

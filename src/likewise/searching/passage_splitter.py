@@ -64,7 +64,7 @@ class IndexedPassage:
     text: str
     line: int
     title: str = ""
-    metadata: tuple[Any, ...] = ()
+    metadata: tuple[object, ...] = ()
     prose: bool = True
     id: str | int | None = None
     read_title: str | None = None

@@ -15,7 +15,7 @@ from datetime import timedelta
 from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
@@ -25,6 +25,7 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, first_line
 from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.retrieval.bm25 import folded
+from likewise.runs.whole_files import Record
 from likewise.searching.conditions import ConditionError, condition_of
 from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
 from likewise.searching.hit import document_of
@@ -32,6 +33,10 @@ from likewise.searching.lance import begun, finished, lancedb_module
 from likewise.searching.leftovers import GRACE, OWN_FOLDER
 from likewise.searching.passage_splitter import IndexedPassage, passage_text
 from likewise.searching.typed_query import has_blanks, standing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lancedb.query import AsyncFTSQuery, AsyncStandardQuery, AsyncVectorQuery
 
 SHOWN = ("file", "line", "title", "text")
 _OWN = ("source", "key", "last", "id", "searched", *SHOWN)
@@ -116,7 +121,7 @@ class Table:
         return cls(folder, name)
 
     @cached_property
-    def _schema(self) -> Any:
+    def _schema(self) -> pa.Schema:
         """The columns, which LanceDB takes milliseconds to tell."""
         return finished(self._table.schema())
 
@@ -221,7 +226,7 @@ class Table:
             (source, key, last, _id(one.id), folded(one.encoded), file, one.line, one.title, one.text, *one.metadata)
             for (source, file, last, one), key in zip(placed, keys, strict=True)
         ]
-        columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
+        columns: Record = dict(zip(names, zip(*rows, strict=True), strict=True))
         columns |= {"tokens": [tokens for _, tokens in encoded]} if self.has_tokens else {}
         vectors = vector_column(np.stack([vector for vector, _ in encoded]))
         finished(self._table.add(pa.table(columns | {"vector": vectors}, schema=self._schema)))
@@ -301,7 +306,7 @@ class Table:
         from lancedb.index import FTS
 
         if "searched_idx" not in self._indexes():
-            words: Any = {"remove_stop_words": False, "max_token_length": None, "base_tokenizer": "icu/split"}
+            words: Record = {"remove_stop_words": False, "max_token_length": None, "base_tokenizer": "icu/split"}
             finished(self._table.create_index("searched", config=FTS(language=language, **words)))
 
     def index_vectors(self) -> None:
@@ -398,7 +403,7 @@ class Table:
         ends = np.searchsorted(query[order], np.arange(1, len(vectors)))
         return list(zip(np.split(ids[order], ends), np.split(cosines[order], ends), strict=True))
 
-    def _nearest(self, vector: Any, count: int, exact: bool = False, refined: bool = True) -> Any:
+    def _nearest(self, vector: Any, count: int, exact: bool = False, refined: bool = True) -> AsyncVectorQuery:
         query = self._table.query().nearest_to(vector).distance_type("cosine").limit(count)
         query = query.select(["_distance"]).with_row_id()
         if exact:
@@ -435,7 +440,7 @@ class Table:
 
         return ordered
 
-    def _words(self, text: str, every: bool = False) -> Any:
+    def _words(self, text: str, every: bool = False) -> AsyncFTSQuery:
         """Return the query for passages that have a word of a text, or every word."""
         from lancedb import query as queries
 
@@ -448,7 +453,7 @@ class Table:
         tokens: list[bytes] = self._taken(ids, ["tokens"])["tokens"].to_pylist()
         return tokens
 
-    def passages(self, ids: np.ndarray) -> list[dict[str, Any]]:
+    def passages(self, ids: np.ndarray) -> list[Record]:
         """Return the columns that are shown of the passages of row ids (S,), in their order."""
         if not len(ids):
             return []
@@ -459,7 +464,7 @@ class Table:
             for row in self._taken(ids, [*SHOWN, "id", *names]).to_pylist()
         ]
 
-    def _taken(self, ids: np.ndarray, columns: list[str]) -> Any:
+    def _taken(self, ids: np.ndarray, columns: list[str]) -> pa.Table:
         """Return columns of the passages of row ids (S,), in their order."""
         rows = finished(self._table.take_row_ids(ids.tolist()).select(columns).with_row_id().to_arrow())
         order = np.argsort(own := _ids(rows))
@@ -472,15 +477,15 @@ class Table:
         query = self._table.query().select([]).with_row_id()
         return _ids(self._filtered(query, f"({where}) AND _rowid IN ({_listed(ids)})", where))
 
-    def _filtered(self, query: Any, condition: str | None, where: str | None = None) -> Any:
+    def _filtered(self, query: AsyncStandardQuery, condition: str | None, where: str | None = None) -> pa.Table:
         """Return the rows of a query that meet a condition, which holds `where`, that of the user."""
         return self._filtered_soon(query, condition, where)()
 
-    def _filtered_soon(self, query: Any, condition: str | None, where: str | None = None) -> Callable[[], Any]:
+    def _filtered_soon(self, query: Any, condition: str | None, where: str | None = None) -> Callable[[], pa.Table]:
         """Begin what `_filtered` does, and return what waits for it."""
         rows = begun((query.where(condition) if condition else query).to_arrow())
 
-        def result() -> Any:
+        def result() -> pa.Table:
             try:
                 return rows.result()
             except (ValueError, RuntimeError) as error:
@@ -491,7 +496,7 @@ class Table:
 
         return result
 
-    def _select(self, columns: list[str], where: str | None = None, with_ids: bool = False) -> Any:
+    def _select(self, columns: list[str], where: str | None = None, with_ids: bool = False) -> pa.Table:
         query = self._table.query().select(columns)
         query = query.with_row_id() if with_ids else query
         return finished((query.where(where) if where else query).to_arrow())
@@ -504,11 +509,11 @@ async def _opened(lancedb: ModuleType, folder: Path, name: str, version: int | N
     return table
 
 
-async def _created(lancedb: ModuleType, folder: Path, name: str, schema: Any) -> None:
+async def _created(lancedb: ModuleType, folder: Path, name: str, schema: pa.Schema) -> None:
     await (await lancedb.connect_async(folder)).create_table(name, schema=schema, mode="overwrite")
 
 
-def _batches(query: Any, size: int) -> Iterator[Any]:
+def _batches(query: AsyncStandardQuery, size: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a query, about `size` at a time."""
     batches = finished(query.to_batches(max_batch_length=size))
     with suppress(StopAsyncIteration):
@@ -544,16 +549,16 @@ def _id(value: str | int | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _ids(rows: Any) -> np.ndarray:
+def _ids(rows: pa.Table) -> np.ndarray:
     ids: np.ndarray = rows["_rowid"].to_numpy()
     return ids
 
 
-def _with_cosines(rows: Any) -> tuple[np.ndarray, np.ndarray]:
+def _with_cosines(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     return _ids(rows), 1.0 - rows["_distance"].to_numpy()
 
 
-def _rows(column: Any) -> np.ndarray:
+def _rows(column: pa.ChunkedArray) -> np.ndarray:
     """Return an array of vectors as (S, D)."""
     flat: np.ndarray = column.flatten().to_numpy()
     return flat.reshape(-1, column.type.list_size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
@@ -30,6 +30,7 @@ from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
 from likewise.runs.job import read_record, work_of
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record, Values
 from likewise.searching.exclusion_query import divided
 from likewise.searching.fields import CALLED
 from likewise.searching.geometry import Geometry
@@ -100,9 +101,9 @@ class _Opened:
         stored: its passages.
     """
 
-    state: Any
+    state: object
     folder: Path
-    record: dict[str, Any]
+    record: Record
     stored: Stored
 
     @classmethod
@@ -172,14 +173,13 @@ class Index:
         parts: Sequence[type[Part]] = (),
     ) -> None:
         self.path, self.vectors, self.tokens, self.parts = Path(path), vectors, tokens, parts
-        given = parts if isinstance(parts, Sequence) else [parts]
-        if wrong := [part for part in given if not _is_part(part)]:
+        if isinstance(parts, type):
+            raise SearchError(f"parts is a list, such as [{parts.__name__}]")
+        if wrong := [part for part in parts if not _is_part(part)]:
             raise SearchError(
                 f"{wrong[0]!r} is no part of a search: give a subclass of likewise.searching.Part that has a name and "
                 "a weight other than 0, or leave it out"
             )
-        if given is not parts:
-            raise SearchError(f"parts is a list, such as [{parts.__name__}]")
         names = [*Pipeline.model_fields, *(part.name for part in parts)]
         if twice := next((name for name in names if names.count(name) > 1), ""):
             raise SearchError(f"a part of the search cannot be called {twice!r}: another part or option is")
@@ -597,13 +597,13 @@ def search(
     return opened.search(query, k, offset=offset, by=by, mode=mode, where=where, pipeline=pipeline)
 
 
-def _grouped(rows: Sequence[Mapping[str, Any]], by: By) -> list[list[int]]:
+def _grouped(rows: Sequence[Values], by: By) -> list[list[int]]:
     """Return the places of rows, those of copies of one passage together, or those of one document.
 
     Args:
         rows: passages, the best first.
     """
-    groups: dict[Any, list[int]] = {}
+    groups: dict[object, list[int]] = {}
     for i, row in enumerate(rows):
         key = document_of(row) if by == "document" else (row["title"], row["text"])
         groups.setdefault(key, []).append(i)
@@ -630,18 +630,18 @@ def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] 
     return ModelHandle(made_with, **engine)
 
 
-def _is_part(part: Any) -> bool:
+def _is_part(part: object) -> bool:
     """Return whether a part of others can add to the scores."""
     return isinstance(part, type) and issubclass(part, Part) and bool(getattr(part, "name", "") and part.weight)
 
 
-def precision_of(record: Mapping[str, Any]) -> EnginePrecision:
+def precision_of(record: Values) -> EnginePrecision:
     """Return the precision of the passages of an index: float32, unless it was made in another one."""
     precision: EnginePrecision = record.get("precision", "fp32")
     return precision
 
 
-def check_version(index: Path, record: Mapping[str, Any]) -> None:
+def check_version(index: Path, record: Values) -> None:
     """Raise SearchError if the files of an index have the format of an older version."""
     if record and isinstance(before := record["plan"].get("format"), int) and before < FORMAT:
         raise SearchError(f"{index} was made by an older version: make it again with `likewise index ... --overwrite`")
@@ -658,7 +658,7 @@ def _codec(folder: Path) -> TokenCodec:
     raise SearchError(f"{folder.parent} is damaged ({reason}): make it again with `likewise index ... --overwrite`")
 
 
-def _state(path: Path) -> Any:
+def _state(path: Path) -> object:
     """Return a value that changes when an index is finished again."""
     try:
         record = (path / "likewise.json").stat()
@@ -667,7 +667,7 @@ def _state(path: Path) -> Any:
         return None
 
 
-def finished_record(path: Path) -> dict[str, Any]:
+def finished_record(path: Path) -> Record:
     """Return the record of an index, which is missing for a moment while a new one is put in its place."""
     end = time.monotonic() + _WAIT
     while not (record := read_record(path)) and work_of(path).is_dir() and time.monotonic() < end:

@@ -9,11 +9,11 @@ import time
 from collections.abc import Sequence
 from hashlib import sha256
 from ipaddress import ip_address
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from likewise.runs.whole_files import Record
 from likewise.serving.requests import RequestError
 from likewise.serving.serve_options import ServeOptions
 
@@ -34,7 +34,7 @@ class ServiceMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        kept: dict[str, Any] = {"registry": self.registry}
+        kept: Record = {"registry": self.registry}
         self.requests = Counter("likewise_requests", "Requests by path and status.", ["path", "status"], **kept)
         self.seconds = Histogram(
             "likewise_request_seconds", "Seconds of a request.", ["path"], buckets=_SECONDS, **kept

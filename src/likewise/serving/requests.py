@@ -54,7 +54,7 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _set_alone(cls, body: Any) -> Any:
+    def _set_alone(cls, body: object) -> object:
         return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
 
 

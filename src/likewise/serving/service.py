@@ -24,6 +24,7 @@ from likewise.inference.text_encoder import Item, TextEncoder
 from likewise.inference.tokens import SENTENCES, TextSide, by_budget
 from likewise.runs.job import read_record
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
 from likewise.searching import Index
 from likewise.searching.hit import Hits
 from likewise.searching.maxsim import max_sim
@@ -105,7 +106,7 @@ class Service:
 
     def __init__(
         self,
-        models: dict[str, Any],
+        models: Record,
         indexes: Sequence[Path] | Mapping[str, Path] = (),
         options: ServeOptions | None = None,
         engine: EngineName = "auto",
@@ -278,7 +279,7 @@ class Service:
         """Search; called in a thread of a search."""
         self._work.present = work
         self._model_of(index)  # it may have been made again by another one
-        settings: dict[str, Any] = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
+        settings: Record = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
         return index.search(asked.query, asked.k, offset=asked.offset, **settings)
 
     def _vectors_for_search(self, model: ServedModel, texts: Sequence[str]) -> np.ndarray:
@@ -296,7 +297,7 @@ class Service:
         self._checked(model, vector, [ids])
         return vector, tokens, ids
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         """Describe the models and the indexes for the page."""
         models = [
             {"name": name, "dimension": model.facts.dimension, "engine": model.encoder.engine, **self._base_of(model)}

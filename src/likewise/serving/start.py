@@ -20,6 +20,7 @@ from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
 from likewise.runs.installation import job_of
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
 from likewise.serving.serve_options import ServeOptions, ServingError
 
 _NAMED = re.compile(r"([\w.-]+)=(.+)")
@@ -27,7 +28,7 @@ _NAMED = re.compile(r"([\w.-]+)=(.+)")
 
 @checked
 def serve(
-    models: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any],
+    models: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, object],
     *,
     index: Sequence[str | os.PathLike[str]] = (),
     reranker: str | os.PathLike[str] | None = None,
@@ -97,7 +98,7 @@ def server_of(app: Any, limits: ServeOptions, log_level: str = "warning") -> Any
 
     seconds = int(limits.timeout) + 5
     connection: Any = partial(Connection, limits, Counter[str]())
-    settings: dict[str, Any] = {"http": connection, "ws": "none", "timeout_graceful_shutdown": seconds}
+    settings: Record = {"http": connection, "ws": "none", "timeout_graceful_shutdown": seconds}
     settings["log_config"] = None  # uvicorn's own would close the log files of the program that calls this
     return uvicorn.Server(uvicorn.Config(app, log_level=log_level, access_log=False, **settings))
 
@@ -116,7 +117,7 @@ def _signals(stop: Any) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _named(models: Any) -> dict[str, Any]:
+def _named(models: Any) -> Record:
     """Return models by name."""
     if isinstance(models, Mapping):
         return dict(models)

@@ -10,6 +10,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.modules import Normalize, WordWeights
+from torch import nn
 from transformers import set_seed
 
 from likewise.corpus.tables import LabelledDataError
@@ -45,7 +46,7 @@ def finetune(
     overwrite: bool = False,
     keep_checkpoints: bool = False,
     quiet: bool = False,
-    **options: Any,
+    **options: object,
 ) -> TrainingResult:
     """Fine-tune an encoder on labelled rows.
 
@@ -117,7 +118,7 @@ def finetune(
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
-def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[Any], Any]]:
+def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[SentenceTransformer], SentenceTransformer]]:
     """Return a finished encoder to train further, and a function from the trained one to the model to save.
 
     The encoder keeps its architecture. Its vectors are trained at their own length, without a last module that scales
@@ -125,7 +126,7 @@ def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[Any], Any]]:
     that all have length 1. What was a choice of tokens and not learnt (the weights of a mask prompt) stays.
     """
     model = load(base, precision="fp32")
-    modules: list[Any] = list(model)
+    modules: list[nn.Module] = list(model)
     scaled = len(modules) > 1 and isinstance(modules[-1], Normalize)
     for module in modules:
         if isinstance(module, WordWeights):

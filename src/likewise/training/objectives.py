@@ -20,11 +20,13 @@ from likewise.corpus.files import strict_lines
 from likewise.corpus.tables import LabelledDataError, TableRow, read_table
 from likewise.recipes.recipe import SharpOptions, WithPresets
 from likewise.runs.options import OptionError, option
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
+    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
     from torch import nn
 
@@ -46,7 +48,7 @@ class LabelledRows:
         left_out: the same in words, with the place of the first of each.
     """
 
-    dataset: Any
+    dataset: Dataset
     unit: str
     sources: tuple[str, ...]
     sha256: str
@@ -59,7 +61,7 @@ class LabelledRows:
     def __str__(self) -> str:
         return f"{len(self):,} {self.unit} from {', '.join(self.sources)}\n{self.left_out}".rstrip()
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the facts about the rows for the record of a run."""
         return {
             "sources": list(self.sources),
@@ -76,7 +78,7 @@ def collect(
     unit: str,
     sources: Sequence[Path],
     kind: str | None = None,
-    number: Callable[[Any, str], Any] | None = None,
+    number: Callable[[Any, str], object] | None = None,
 ) -> LabelledRows:
     """Collect rows in a dataset; those with an empty text or without a label are left out.
 
@@ -90,7 +92,7 @@ def collect(
     dropped: Counter[str] = Counter()
     first: dict[str, str] = {}
     names = [*texts, LABEL] if kind else list(texts)
-    columns: dict[str, list[Any]] = {name: [] for name in names}
+    columns: dict[str, list[object]] = {name: [] for name in names}
     digest = hashlib.sha256()
     for place, cells in rows:
         row = list(cells[: len(texts)])
@@ -145,7 +147,7 @@ class Objective(WithPresets):
     """
 
     read: Callable[[Sequence[Path], str | os.PathLike[str] | None, Any], LabelledRows]
-    held_out: Callable[[Any, Any], CheckpointEvaluator]
+    held_out: Callable[[Dataset, Any], CheckpointEvaluator]
     build_loss: Callable[[SentenceTransformer, Any], nn.Module]
     training_only: Callable[[int], list[nn.Module]] = lambda dimension: []
     sides: tuple[Role, ...] = ()
@@ -162,7 +164,7 @@ _NLI_COLUMNS = {
 }
 
 
-def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: Any = None) -> LabelledRows:
+def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: object = None) -> LabelledRows:
     """Read SNLI-like data.
 
     Args:
@@ -237,7 +239,7 @@ def _classifier(dimension: int) -> list[nn.Module]:
     return [PairClassifier(dimension, len(LABELS))]
 
 
-def _held_out_labels(rows: Any, options: FinetuneOptions) -> CheckpointEvaluator:
+def _held_out_labels(rows: Dataset, options: FinetuneOptions) -> CheckpointEvaluator:
     from likewise.evaluation.checkpoint import labels_evaluator
 
     return labels_evaluator(rows["sentence1"], rows["sentence2"], rows["label"])
@@ -295,7 +297,7 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
     return collect(rows, ("sentence1", "sentence2"), "rated pairs", sources, "float32", share)
 
 
-def _held_out_pairs(rows: Any, options: STSOptions) -> CheckpointEvaluator:
+def _held_out_pairs(rows: Dataset, options: STSOptions) -> CheckpointEvaluator:
     from likewise.evaluation.checkpoint import ratings_evaluator
 
     ratings = [5 * label for label in rows["label"]]
@@ -332,7 +334,7 @@ _TRIPLET_COLUMNS = {
 
 
 def read_triplets(
-    files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: Any = None
+    files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: object = None
 ) -> LabelledRows:
     """Read triplets in the format of the Wikipedia sections that SBERT trained on (Ein Dor et al. 2018).
 
@@ -352,7 +354,7 @@ def read_triplets(
     return collect(rows, tuple(_TRIPLET_COLUMNS), "triplets", named)
 
 
-def _held_out_triplets(rows: Any, options: TripletOptions) -> CheckpointEvaluator:
+def _held_out_triplets(rows: Dataset, options: TripletOptions) -> CheckpointEvaluator:
     from likewise.evaluation.checkpoint import triplets_evaluator
 
     columns = rows["anchor"], rows["positive"], rows["negative"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from datasets import Dataset
 
 from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator, sts_b_dev_evaluator
 from likewise.evaluation.data_folder import find_data, find_file
@@ -14,6 +15,7 @@ from likewise.evaluation.task import DataError
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs.finished_parts import checksum
 from likewise.runs.options import choices_of
+from likewise.runs.whole_files import Record
 
 _STS_DEV = "sts-b-dev"
 
@@ -30,7 +32,7 @@ class Selection:
     """
 
     description: str
-    evaluator: Any = None
+    evaluator: CheckpointEvaluator | None = None
     rows: np.ndarray | None = None
     fingerprint: str = ""
 
@@ -39,13 +41,11 @@ class Selection:
         """The name of the score that selects; "" without an evaluator."""
         return self.evaluator.primary_metric if self.evaluator else ""
 
-    def training_rows(self, dataset: Any) -> Any:
+    def training_rows(self, dataset: Dataset) -> Dataset:
         """Return the rows to train on."""
         return dataset if self.rows is None else dataset.select(self.rows)
 
-    def best(
-        self, state: Any, before: Mapping[str, float], model: Any, items: np.ndarray | None
-    ) -> dict[str, Any] | None:
+    def best(self, state: Any, before: Mapping[str, float], model: Any, items: np.ndarray | None) -> Record | None:
         """Return the selected checkpoint, the noise of its gain, and whether the gain is larger.
 
         Args:
@@ -71,12 +71,12 @@ def last_checkpoint(why: str = "") -> Selection:
 
 
 def choose_selection(
-    dataset: Any,
+    dataset: Dataset,
     options: TrainingOptions,
     seed: int,
     data: str | os.PathLike[str] | None,
-    groups: Sequence[Any] | None = None,
-    evaluator_of: Callable[[Any], CheckpointEvaluator] | None = None,
+    groups: Sequence[object] | None = None,
+    evaluator_of: Callable[[Dataset], CheckpointEvaluator] | None = None,
 ) -> Selection:
     """Return the selection that the options ask for.
 
@@ -113,14 +113,14 @@ def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Se
     return Selection(evaluator.description, evaluator, fingerprint=" ".join(checksum(file) for file in files))
 
 
-def hold_out(groups: Sequence[Any], wanted: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def hold_out(groups: Sequence[object], wanted: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Split rows into those to train on and those held out, both in order.
 
     Args:
         groups: of each row; rows of one group (those with the same first sentence) stay together.
         wanted: rows to hold out; a tenth of all at most, one group more at most.
     """
-    numbers: dict[Any, int] = {}
+    numbers: dict[object, int] = {}
     group = np.array([numbers.setdefault(name, len(numbers)) for name in groups], dtype=np.int64)
     order = np.random.default_rng([seed, 1]).permutation(len(numbers))
     sizes = np.bincount(group, minlength=len(numbers))[order]

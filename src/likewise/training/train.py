@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
@@ -20,6 +19,7 @@ from likewise.runs import processes
 from likewise.runs.arguments import checked
 from likewise.runs.cache import being_made, found_in_cache
 from likewise.runs.job import Resume
+from likewise.runs.whole_files import Values
 from likewise.training.selection import Selection, choose_selection, last_checkpoint
 from likewise.training.training_job import Training, check_updates, started
 from likewise.training.training_result import TrainingResult, base_fingerprint, made_by
@@ -41,7 +41,7 @@ def train(
     overwrite: bool = False,
     keep_checkpoints: bool = False,
     quiet: bool = False,
-    **options: Any,
+    **options: object,
 ) -> TrainingResult:
     """Train a sentence encoder on plain text.
 
@@ -98,7 +98,7 @@ def train(
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
-def _ready(run: Run, preset: str, selection: Selection, config: Mapping[str, Any]) -> Training:
+def _ready(run: Run, preset: str, selection: Selection, config: Values) -> Training:
     """Return the training of a run behind all of its stages."""
     recipe, options, base = run.recipe, run.options, run.base
     check_updates(len(run.rows), options)

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from datasets import Dataset
 from pytorch_optimizer import SAM
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
@@ -33,14 +34,14 @@ from transformers import PreTrainedTokenizerBase, TrainerState
 from likewise import processor
 from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.dropout import fast_dropout
-from likewise.encoder.modules import forward_replaced, modes_restored
+from likewise.encoder.modules import Features, forward_replaced, modes_restored
 from likewise.errors import LikewiseError
 from likewise.recipes.recipe import TrainingOptions, TrainingPrecision
 from likewise.runs import processes
 from likewise.runs.finished_parts import chance, is_sealed, seal, set_chance
 from likewise.runs.job import JobError
 from likewise.runs.options import OptionError
-from likewise.runs.whole_files import read_json, write_json
+from likewise.runs.whole_files import Record, read_json, write_json
 from likewise.training.selection import Selection
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -72,21 +73,21 @@ def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
         return
     whole = model.forward
 
-    def forward(features: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    def forward(features: Features, **settings: object) -> Features:
         size = len(features["input_ids"])
         if size <= rows or not torch.is_grad_enabled():
             return whole(features, **settings)
 
         modes = {module: module.training for module in model.modules()}
 
-        def vectors(chunk: dict[str, Any]) -> Tensor:
+        def vectors(chunk: Features) -> Tensor:
             with modes_restored(model):
                 for module, mode in modes.items():
                     module.training = mode  # dropout may be off for this pass alone, and on when the gradient comes
                 embedding: Tensor = whole(dict(chunk), **settings)["sentence_embedding"]
             return embedding
 
-        pieces: list[Any] = [
+        pieces: list[Tensor] = [
             recomputed(vectors, _part(features, size, start, start + rows), use_reentrant=False)
             for start in range(0, size, rows)
         ]
@@ -96,7 +97,7 @@ def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
         yield
 
 
-def _part(features: dict[str, Any], size: int, start: int, end: int) -> dict[str, Any]:
+def _part(features: Features, size: int, start: int, end: int) -> Features:
     """Return some rows of features (B, T), without the padding that the longer ones needed."""
     length = features["input_ids"].shape[1]
     columns = features["attention_mask"][start:end].any(dim=0).nonzero()
@@ -124,7 +125,7 @@ class TokenLengths:
         tokenizer: a tokenizer of transformers.
     """
 
-    def __init__(self, dataset: Any, columns: Sequence[str], tokenizer: Any) -> None:
+    def __init__(self, dataset: Dataset, columns: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:
         self.dataset, self.columns, self.tokenizer = dataset.select_columns(list(columns)), columns, tokenizer
 
     def __len__(self) -> int:
@@ -189,7 +190,7 @@ class LengthBatchSampler(BatchSampler):
         return float(lengths.mean() / begun.mean()) if begun.sum() else 1.0
 
 
-def lengths_of(dataset: Any, model: Any) -> np.ndarray | TokenLengths:
+def lengths_of(dataset: Dataset, model: nn.Module) -> np.ndarray | TokenLengths:
     """Return the lengths of the rows of a dataset: in tokens for a transformer, in words for other encoders."""
     columns, tokenizer = dataset.column_names, getattr(model, "tokenizer", None)
     strings = [name for name, feature in dataset.features.items() if feature.dtype == "string"]
@@ -289,7 +290,7 @@ class TwoPassSAM(SAM):
         if zero_grad:
             self.zero_grad()
 
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
         """Return to the old weights, then take one step of the base optimizer."""
         self.second_step()
 
@@ -305,7 +306,7 @@ class _Steps(BaseTrainer):
     def __init__(self, options: TrainingOptions, **settings: Any) -> None:
         self.options = options
         self._rho = getattr(options, "sam_rho", 0.0)
-        self._passes: list[tuple[dict[str, Any], list[Tensor]]] = []
+        self._passes: list[tuple[Features, list[Tensor]]] = []
         keep_pages()
         super().__init__(**settings)
         if processes.count() > 1:  # the gradients are averaged here, see `average_gradients`
@@ -357,10 +358,10 @@ class _Steps(BaseTrainer):
         with reading_checkpoint(checkpoint):
             super()._load_rng_state(checkpoint)
 
-    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+    def add_model_card_callback(self, default_args_dict: Record) -> None:
         """Add no callback: the record of the run says more."""
 
-    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log the loss and its parts, not rounded, and what it notes without minimising it (its `measures`)."""
         if "loss" in logs:
             sums = self.accum_loss_components["train"]
@@ -369,9 +370,9 @@ class _Steps(BaseTrainer):
             sums.clear()
             if hasattr(self.loss, "measures"):
                 logs |= self.loss.measures()
-        super().log(logs, *args, **kwargs)
+        super().log(logs, start_time)
 
-    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+    def _save(self, output_dir: str | None = None, state_dict: object = None) -> None:
         # As the base class does, less a model card for every checkpoint.
         folder = Path(output_dir or self.args.output_dir or ".")
         self.model.save_pretrained(str(folder), create_model_card=False)
@@ -398,7 +399,7 @@ class _Steps(BaseTrainer):
         """Return how much longer a usual batch is than some at the beginning, see `LengthBatchSampler.usual`."""
         return self.batches.usual(batches, self.options.max_length)
 
-    def create_optimizer(self, *model: Any) -> torch.optim.Optimizer:
+    def create_optimizer(self, *model: nn.Module) -> torch.optim.Optimizer:
         """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
         optimizer: torch.optim.Optimizer = super().create_optimizer(*model)
         if self._rho and not isinstance(optimizer, TwoPassSAM):
@@ -414,7 +415,7 @@ class _Steps(BaseTrainer):
         return optimizer
 
     def training_step(
-        self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None = None
+        self, model: nn.Module, inputs: Features, num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
         """Run one forward and backward pass; with SAM, repeat the passes of an update at the perturbed weights.
 
@@ -429,7 +430,7 @@ class _Steps(BaseTrainer):
             raise TrainingError.diverged("the loss", value, self.state.global_step + 1)
         return loss
 
-    def _passes_of(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None) -> Tensor:
+    def _passes_of(self, model: nn.Module, inputs: Features, num_items_in_batch: Tensor | int | None) -> Tensor:
         # torch's DataParallel would copy a layer with the replaced method of the first device's.
         pooled = nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model)
         with fast_dropout(self.model), pooled, in_chunks(self.model, getattr(self.options, "chunk", 0)):

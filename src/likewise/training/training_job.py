@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from datasets import Dataset
 from sentence_transformers import CrossEncoder
 from torch import nn
-from transformers import PrinterCallback, ProgressCallback, TrainerCallback
+from transformers import PrinterCallback, ProgressCallback, TrainerCallback, TrainerControl, TrainerState
 
 from likewise.encoder.modules import without_training_head
 from likewise.errors import counted, require_extra
@@ -30,7 +31,7 @@ from likewise.runs.options import OptionError, checked_seed, write_toml
 from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress
-from likewise.runs.whole_files import write_text
+from likewise.runs.whole_files import Record, Values, write_text
 from likewise.training.selection import Selection
 from likewise.training.trainer import (
     LikewiseTrainer,
@@ -72,7 +73,7 @@ class Log:
         kept = [line for line in lines if _step_of(line) <= done]
         path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
-    def write(self, **entry: Any) -> None:
+    def write(self, **entry: object) -> None:
         """Append one entry; NaN and infinity, which JSON lacks, become null."""
         entry = {"seconds": round(time.monotonic() - self._started, 2)} | entry
         plain = {name: None if _is_wild(value) else value for name, value in entry.items()}
@@ -80,7 +81,7 @@ class Log:
             file.write(json.dumps(plain, allow_nan=False) + "\n")
 
 
-def _is_wild(value: Any) -> bool:
+def _is_wild(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
@@ -113,7 +114,7 @@ class Course(TrainerCallback):
         self.loss = self.score = ""
         self._begun, self._passes, self._remarked = 0.0, 0, False
 
-    def _tell_duration(self, args: Any, state: Any) -> None:
+    def _tell_duration(self, args: Any, state: TrainerState) -> None:
         """Tell how long a long training will take, once a few forward passes have been timed."""
         self._passes += 1
         if self._passes == 1:
@@ -132,11 +133,11 @@ class Course(TrainerCallback):
                 "batches"
             )
 
-    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_substep_end(self, args: Any, state: TrainerState, *_: object, **__: object) -> None:
         """Time a pass whose gradient is accumulated."""
         self._tell_duration(args, state)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Show the step; save after the last one and before a stop."""
         self.bar.update(done=state.global_step)
         self._tell_duration(args, state)
@@ -148,13 +149,13 @@ class Course(TrainerCallback):
             control.should_save = control.should_training_stop = True
             control.should_evaluate = False
 
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Seal the checkpoint, so that later changes of its files are detected."""
         processes.any_of(False)  # wait: every process writes its random state
         if processes.is_first():
-            seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+            seal(Path(args.output_dir or "") / f"checkpoint-{state.global_step}")
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Record | None = None, **_: object) -> None:
         """Write and show losses and scores."""
         logs = logs or {}
         if logs and self.log:
@@ -205,7 +206,7 @@ def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences"
         )
 
 
-def check_finite(model: Any, dataset: Any, what: str) -> None:
+def check_finite(model: Any, dataset: Dataset, what: str) -> None:
     """Check the vectors of a few texts of the first column; the model's mode and the random state are restored."""
     texts = dataset[:8][dataset.column_names[0]]
     training = model.training
@@ -244,17 +245,17 @@ class Training:
     base: str
     seed: int
     options: TrainingOptions
-    dataset: Any
-    corpus: Mapping[str, Any]
+    dataset: Dataset
+    corpus: Values
     selection: Selection
     model: Any
     loss: nn.Module
-    collator: Any
+    collator: Callable[[list[Record]], Record]
     export: Callable[[Any], Any] = without_training_head
     optimizers: Callable[[int], tuple[Any, Any]] = lambda steps: (None, None)
-    config: Mapping[str, Any] = field(default_factory=dict)
-    at_end: Callable[[Any], dict[str, Any]] = lambda model: {}
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    config: Values = field(default_factory=dict)
+    at_end: Callable[[Any], Record] = lambda model: {}
+    facts: Values = field(default_factory=dict)
     as_shipped: bool = False
 
     @no_bar()  # one bar is enough
@@ -333,7 +334,7 @@ class Training:
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")
 
-        def install() -> dict[str, Any]:
+        def install() -> Record:
             record = self._result(job, trainer, before, items)
             if keep_checkpoints:
                 shutil.copytree(checkpoints, job.result / checkpoints.name)
@@ -356,7 +357,7 @@ class Training:
             base.save_pretrained(str(job.work / _BASE), create_model_card=False)
         return before, evaluator.items
 
-    def _result(self, job: Job, trainer: Any, before: Mapping[str, float], items: np.ndarray | None) -> dict[str, Any]:
+    def _result(self, job: Job, trainer: Any, before: Mapping[str, float], items: np.ndarray | None) -> Record:
         """Write the files of the result, and return the facts for its record."""
         most = trainer.args.max_steps
         facts = {

@@ -1,22 +1,21 @@
 """What is known of a model's making: the fingerprint of its base, the result of a training, and the card of a model."""
 
 import os
-from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
-from sentence_transformers import CrossEncoder
+from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from likewise.inference.load_model import SavedModel
 from likewise.runs.finished_parts import checksum
 from likewise.runs.job import JobError, complete_installation, read_record
+from likewise.runs.whole_files import Record, Values
 
 _OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
 _NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
 
 
-def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> Any:
+def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> object:
     """Return the checksum of a local base's weights, vocabulary and settings, or the name of another base.
 
     Args:
@@ -39,7 +38,7 @@ def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> An
     return blake2b("\n".join(sums).encode(), digest_size=16).hexdigest() if sums else base
 
 
-def made_by(base: str) -> dict[str, Any] | None:
+def made_by(base: str) -> Record | None:
     """Return the record of the base, if it is a model made by likewise."""
     try:
         record = read_record(Path(base))
@@ -62,7 +61,7 @@ class TrainingResult(SavedModel):
         return self.record["before"]
 
     @property
-    def best(self) -> dict[str, Any] | None:
+    def best(self) -> Record | None:
         """The best checkpoint: 'metric', 'score', 'step', 'noise' and 'improved'.
 
         'improved' is whether it is better than the base by more than the noise of the change (None where the noise is
@@ -81,7 +80,7 @@ class TrainingResult(SavedModel):
         return self.record["steps"]
 
 
-def no_gain(record: Mapping[str, Any]) -> str:
+def no_gain(record: Values) -> str:
     """Return `TrainingResult.no_gain` of a record."""
     best = record["best"]
     if not best or best["improved"]:
@@ -99,7 +98,7 @@ Every option, the versions, the hash of the corpus and all scores are in `likewi
 holds the arguments."""
 
 
-def trained_card(record: Mapping[str, Any], model: Any) -> str:
+def trained_card(record: Values, model: SentenceTransformer | CrossEncoder) -> str:
     """Return the text of README.md for a model and the record of its training."""
     best, corpus = record["best"], record["corpus"]
     score = f"Checkpoint: {record['selection']}."
@@ -146,7 +145,7 @@ model = CrossEncoder("path/to/this/folder")
 scores = model.predict([("A man is playing a guitar.", "Somebody plays music.")])"""
 
 
-def model_card(model: Any, name: str, title: str, about: str, files: str) -> str:
+def model_card(model: SentenceTransformer | CrossEncoder, name: str, title: str, about: str, files: str) -> str:
     """Return the text of a card: what a model is, and how it is loaded and used.
 
     Args:

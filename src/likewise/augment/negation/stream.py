@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing import connection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from threadpoolctl import threadpool_limits
 
@@ -167,7 +167,7 @@ def check_english(sentences: Iterable[str]) -> Iterator[str]:
 
 def kept_negations(
     sentences: Callable[[], Iterable[str]],
-    keep: Callable[[list[Any], Callable[[Path], object]], Path],
+    keep: Callable[[list[object], Callable[[Path], object]], Path],
     *,
     processes: int = 1,
     quiet: bool = False,
