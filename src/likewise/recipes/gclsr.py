@@ -158,7 +158,7 @@ def _views(rows: list[Record]) -> dict[str, list[str]]:
     return {name: [row[name] for row in rows] for name in ("sentence", "view") if name in rows[0]}
 
 
-def build_network(base: str, options: GCLSROptions, sentences: Sequence[str] = ()) -> SentenceTransformer:
+def build_network(base: str, options: GCLSROptions, sentences: Sequence[str] | None = None) -> SentenceTransformer:
     """Return word vectors, noise, attention, TextCNN, projector and predictor; all but vectors and CNN train only."""
     from sentence_transformers import SentenceTransformer
 
