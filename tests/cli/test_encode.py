@@ -54,3 +54,19 @@ def test_auto_follows_the_processor_and_says_how_near_the_vectors_are(
     found, expected = np.load(tmp_path / "v.npy"), tiny_model.encode(sentences[:5])
     np.testing.assert_allclose(found, expected, atol=0.05 if bf16 else 1e-5)
     assert bool(np.abs(found - expected).max() > 1e-5) is bf16
+
+
+def test_rows_are_read_by_their_field_and_tables_are_refused(cli, tiny_model, sentences, tmp_path):
+    tiny_model.save(str(tmp_path / "model"))
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in sentences[:3]))
+    result = cli(
+        "encode", tmp_path / "model", tmp_path / "in.jsonl", "--out", tmp_path / "v.npy", "--precision", "fp32"
+    )
+    assert result.exit_code == 0, result.output
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), tiny_model.encode(sentences[:3]), atol=1e-5)
+    for name in ("in.csv", "in.json", "in.pdf"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
+        result = cli("encode", tmp_path / "model", tmp_path / name, "--out", tmp_path / "w.npy")
+        assert result.exit_code == 2
+        assert name in result.stderr
+        assert not (tmp_path / "w.npy").exists()

@@ -51,7 +51,7 @@ def test_asciidoc(write):
 def test_front_matter_is_fields_and_what_is_none_is_text(write):
     source = open_source(write("a.md", "---\ntitle: Pumps\ntags: [oil, seal]\nyear: 2024\n---\n\nText.\n"), OPTIONS)
     (paragraph,) = read_paragraphs(source)
-    assert paragraph.fields == {"title": "Pumps", "tags": "oil, seal", "year": 2024}
+    assert paragraph.fields == {"title": "Pumps", "tags": ["oil", "seal"], "year": 2024}
     assert paragraph.headings == ("Pumps",)
     long = "How the pumps of the cellar are opened, cleaned, and closed again."
     assert long in whole(write("c.md", f"---\ndescription: {long}\n---\nText.\n"))

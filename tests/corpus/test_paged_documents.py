@@ -307,3 +307,21 @@ def test_comments_that_never_end_lose_nothing_and_take_no_minute(write):
     assert time.process_time() - begun < 20
     assert "note" not in str(block)
     assert "the rest" in str(blocks(write("b.html", f"<p>{PUMP}</p><!--<!--<p>And the rest.</p>")))
+
+
+def test_texts_and_mails_that_are_attached_to_a_mail_are_read(tmp_path):
+    from email.message import EmailMessage
+
+    inner, mail = EmailMessage(), EmailMessage()
+    inner["Subject"] = "First report"
+    inner.set_content("The seal leaks since March.")
+    mail["Subject"], mail["Date"] = "Pump", "Tue, 14 May 2024 09:30:00 +0200"
+    mail.set_content("The pump is loud.")
+    mail.add_attachment("Oil was changed.", filename="notes.txt")
+    mail.add_attachment(inner)
+    mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="plan.pdf")
+    (tmp_path / "a.eml").write_bytes(bytes(mail))
+    (page,) = reading.pages_of(tmp_path / "a.eml", ".eml", CorpusOptions())
+    for text in ("The pump is loud.", "Oil was changed.", "First report", "The seal leaks since March.", "plan.pdf"):
+        assert text in page.text
+    assert page.fields["date"] == "2024-05-14T09:30:00+02:00"

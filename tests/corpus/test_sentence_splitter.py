@@ -9,6 +9,7 @@ from likewise.corpus.sentence_splitter import (
     PARAGRAPH_LIMIT,
     is_prose,
     is_wrapped,
+    joined,
     paragraphs_of,
     sentences_in_lines,
     sentences_of,
@@ -120,3 +121,15 @@ def test_endless_paragraph_is_given_out_in_parts():
     assert given == [
         (number, f"Sentence {number} begins on this line and it ends on the next one.") for number in range(1, 6001, 2)
     ]
+
+
+def test_nothing_is_put_between_the_lines_and_sentences_of_chinese():
+    lines = [(1, "地下室的水泵"), (2, "坏了。请修理。"), (3, "The pump"), (4, "leaks.")]
+    (sentences,) = sentences_in_lines(lines)
+    assert sentences[:2] == [(1, "地下室的水泵坏了。"), (2, "请修理。")]
+    assert sentences[-1][1].endswith("The pump leaks.")
+    assert (
+        joined(["水泵坏了。", "请修理。", "The pump leaks.", "It is old."])
+        == "水泵坏了。请修理。The pump leaks. It is old."
+    )
+    assert joined(["펌프가 샌다.", "고쳐라."]) == "펌프가 샌다. 고쳐라."

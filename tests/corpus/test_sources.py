@@ -148,18 +148,18 @@ def test_a_pipe_is_read_once_and_kept_by_its_content(tmp_path, monkeypatch):
 
 def test_files_of_a_folder_that_cannot_be_read_are_left_out_with_the_reason(tmp_path):
     texts = {"a.txt": "One two three.", "b.ndjson": '{\n "name": "x', "c.xml": "<html/>", "d.csv": "t,n\nx,1\n"}
-    texts |= {f"e{number}.jsonl": '{"t": "x"}' for number in range(5)}
+    texts |= {f"e{number}.jsonl": '{"t": "x"}' for number in range(7)}
     for name, text in (texts | {".hidden.txt": "Four five six."}).items():
         (tmp_path / name).write_text(text)
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "f.txt").write_text("Seven eight nine.")
     progress, told = told_lines()
     assert [source.path.name for source in find_sources(tmp_path, DEFAULT, progress)] == ["a.txt"]
-    assert [line.partition(": ")[0] for line in told] == ["left out"] * 7
+    assert [line.partition(": ")[0] for line in told] == ["left out"] * 10
     assert f"{tmp_path}/b.ndjson:1: not a JSON object" in told[0]
     assert "this XML is not a MediaWiki dump" in told[1]
     assert "which field holds the text" in told[2]
-    assert told[6].startswith("left out: 2 more")
+    assert told[9].startswith("left out: 1 more")
     with pytest.raises(CorpusError, match=r"b\.ndjson:1: not a JSON object"):
         find_sources([tmp_path / "a.txt", tmp_path / "b.ndjson"], DEFAULT, progress)
     (tmp_path / "a.txt").unlink()

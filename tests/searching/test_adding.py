@@ -251,3 +251,12 @@ def test_the_kind_of_a_field_fits_all_its_values(tmp_path):
     kinds = {"a": "float", "b": "bool", "c": "text", "d": "text", "e": "list", "g": "int", "h i": "int"}
     assert kinds_of([path], options, None, ()) == kinds | {"day": "date", "then": "date", "late": "int"}
     assert kinds_of([path], options, ("a", "none"), ()) == {"a": "float", "none": "text"}
+
+
+def test_no_id_comes_twice(saved_model, tmp_path):
+    made = likewise.index(["one cat", "two rats", ""], model=saved_model, out=tmp_path / "a.index", quiet=True)
+    made.add(["three fish"])
+    assert {hit.id: hit.text for hit in made.search("fish")}[3] == "three fish"  # 2 is the place of the empty text
+    made.delete([3])
+    made.add(["four birds"])
+    assert {hit.id: hit.text for hit in made.search("birds")}[4] == "four birds"

@@ -219,3 +219,15 @@ def test_whole_numbers_are_compared_to_their_last_digit(saved_model, tmp_path):
     made = index(rows, model=saved_model, out=tmp_path / "ix", quiet=True)
     for where, wanted in ((f"n = {2**60 + 1}", "b"), (f"n <= {2**60}", "a"), (f"n IN ({2**60})", "a"), ("n > m", "b")):
         assert [hit.id for hit in made.search("pump", where=where)] == [wanted], where
+
+
+def test_dates_to_the_minute_and_what_is_no_date(word_model, tmp_path):
+    rows = [{"text": f"pump {day}", "seen": day} for day in ("2023-12-31", "2024-05-01", "2024-05-31 23:10")]
+    index(rows, model=word_model, out=tmp_path / "a.index", quiet=True)
+    opened = Index(tmp_path / "a.index")
+    assert opened.fields["seen"] == "dates"
+    for where, wanted in (("seen = '2024-05'", [1, 2]), ("seen <= '2024-05'", [0, 1, 2]), ("seen > '2024-05-31'", [])):
+        assert sorted(hit.id for hit in opened.search("pump", where=where)) == wanted
+    index([*rows, {"text": "pump", "seen": "tbd"}], model=word_model, out=tmp_path / "b.index", quiet=True)
+    with pytest.raises(SearchError, match=r"seen holds texts.*LIKE '2024-05%'"):
+        Index(tmp_path / "b.index").search("pump", where="seen <= '2024-05'")

@@ -115,6 +115,13 @@ def test_the_exit_code_says_that_something_was_not_read(notes, saved_model, tmp_
     assert "cp1252" in result.output
     (notes / "broken.txt").unlink()
     assert run.invoke(build_app(), command).exit_code == 0
+    (notes / "rows.jsonl").write_text('{"text": "The pump leaks."}\n{"text": \n')
+    for _ in range(2):  # also where nothing has changed since
+        result = run.invoke(build_app(), command)
+        assert result.exit_code == 3
+        assert "rows.jsonl:2" in result.output
+    (notes / "rows.jsonl").write_text('{"text": "The pump leaks."}\n')
+    assert run.invoke(build_app(), command).exit_code == 0
 
 
 def test_the_parts_of_a_plan(tmp_path):

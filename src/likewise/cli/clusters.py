@@ -65,7 +65,7 @@ def _show_duplicates(result: Any) -> None:
             console.print(Text.assemble((f"  {pair.cosine:.3f}  ", "cyan"), _shortened(pair.kept, console)))
             console.print(Text.assemble((f"         {why}", "dim"), _shortened(pair.text, console, len(why))))
 
-    repeated = f"{result.exact:,} repeat another word for word, {result.near:,} more say the same"
+    repeated = f"{result.exact:,} repeat another exactly, {result.near:,} more say the same"
     if result.empty:
         repeated += f", {result.empty:,} are empty"
     console.print(f"{counted(result.texts, 'text')}: {repeated}; {result.kept:,} are kept", soft_wrap=True)

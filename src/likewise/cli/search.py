@@ -128,8 +128,17 @@ def print_hits(hits: Any, explain: bool = False, offset: int = 0) -> None:
     with suppress(AttributeError, ValueError, OSError):  # no such stream, as in a test
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     console = Console(highlight=False)
+
+    def indented(text: Text, below: int = 0) -> None:
+        if console.is_terminal:
+            console.print(Padding(text, (0, 0, below, 4)))
+        else:  # for another program: lines as they are
+            console.print(
+                *(Text("    ") + line for line in text.split()), sep="\n", end="\n" * (1 + below), soft_wrap=True
+            )
+
     for line in hits.told:
-        console.print(Text(printable(line), "yellow"))
+        console.print(Text(printable(line), "yellow"), soft_wrap=True)
     if not hits:
         console.print("Nothing found.")
     for rank, hit in enumerate(hits, start=offset + 1):
@@ -142,15 +151,15 @@ def print_hits(hits: Any, explain: bool = False, offset: int = 0) -> None:
             head.append(f"  score {hit.score:.2f}" if hit.scores else f"  score {hit.score:.4f}", "dim"), soft_wrap=True
         )
         if explain:
-            console.print(Padding(Text(hit.explanation, "dim"), (0, 0, 0, 4)))
+            indented(Text(hit.explanation, "dim"))
         if hit.also:
             more = f" and {len(hit.also) - _NAMED:,} more" if len(hit.also) > _NAMED else ""
             also = f"also: {', '.join(map(printable, hit.also[:_NAMED]))}{more}"
-            console.print(Padding(Text(also, "dim"), (0, 0, 0, 4)))
+            indented(Text(also, "dim"))
         before, sentence, after = map(printable, hit.parts)
-        console.print(Padding(Text.assemble(before, (sentence, "bold"), after), (0, 0, 1, 4)))
+        indented(Text.assemble(before, (sentence, "bold"), after), below=1)
     if hits:
-        console.print(Text(_scale(hits[0], explain), "dim"))
+        console.print(Text(_scale(hits[0], explain), "dim"), soft_wrap=True)
 
 
 def _scale(hit: "likewise.Hit", explained: bool) -> str:

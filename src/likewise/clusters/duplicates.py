@@ -273,9 +273,10 @@ def _write_kept(
     reason: dict[int, Record] = {}
     for first, others in _groups(kept, repeated, result):
         row = kept.row(first)
-        words = wording(row["text"]).order
+        words, signs = wording(row["text"]).order, row["text"].split()
         for other, cosine in others:
-            same = words and wording(kept.row(other)["text"]).order == words
+            text = kept.row(other)["text"]
+            same = text.split() == signs or (words and wording(text).order == words)
             why = "the same words" if same else "says the same"
             reason[int(kept.position[other])] = {"reason": why, "cosine": cosine, "kept": row}
     as_table = path.suffix == ".csv"

@@ -394,7 +394,7 @@ def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
     Front matter is YAML between a first line of '---' and a line of '---' or '...'. What is no mapping is text.
 
     >>> front_matter(enumerate(["---", "title: Pumps", "tags: [oil, seal]", "---", "Text."], 1))
-    ({'title': 'Pumps', 'tags': 'oil, seal'}, [])
+    ({'title': 'Pumps', 'tags': ['oil', 'seal']}, [])
     """
     held: list[Placed] = []
     size = 0
@@ -413,7 +413,7 @@ def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
 
 
 def _yaml(text: str) -> Record | None:
-    """Return the values of a mapping in YAML, lists as one text; None if it is none."""
+    """Return the values of a mapping in YAML, what is nested deeper as text; None if it is none."""
     import yaml
 
     # The parser takes quadratic time for brackets in brackets.
@@ -437,7 +437,7 @@ def _yaml(text: str) -> Record | None:
 
 def _value(value: object) -> object:
     if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
+        return [item if isinstance(item, int | float) else str(item) for item in value]
     return str(value) if isinstance(value, Mapping) else value
 
 

@@ -145,7 +145,7 @@ def _blocks(source: Source) -> Iterator[tuple[Block, Values]]:
         fields, first = front_matter(lines)
         title = str(fields.get("title") or "")
         text, mark = chain(first, lines), MARKED.get(format_suffix(source.path))
-        for value in fields.values():
+        for value in (", ".join(map(str, one)) if isinstance(one, list) else one for one in fields.values()):
             if isinstance(value, str) and value != title and len(value) > _LONG_FIELD:  # an abstract is text, too
                 yield Block("prose", [(1, " ".join(value.split()))], (title,) if title else ()), fields
         blocks = markdown_blocks(mark(text) if mark else text, titles=[title], escaped=mark is not None)

@@ -10,7 +10,7 @@ from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.lines_and_rows import Source, unrepeated
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sentence_splitter import word_count
+from likewise.corpus.sentence_splitter import joined, word_count
 from likewise.corpus.sentences import without_share_of_words
 from likewise.corpus.sources import Spec, find_sources, tell
 from likewise.errors import counted
@@ -39,7 +39,7 @@ class Passage:
     @property
     def text(self) -> str:
         """The sentences in one string."""
-        return " ".join(self.sentences)
+        return joined(self.sentences)
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[Offered
             titles.add(passage.title)
         for place, sentence in enumerate(passage.sentences[:-1]):
             if sentence.endswith("?"):
-                pairs.append(OfferedPair(sentence, " ".join(passage.sentences[place + 1 :]), "question", number))
+                pairs.append(OfferedPair(sentence, joined(passage.sentences[place + 1 :]), "question", number))
         pieces = _pieces(passage)
         long = [place for place, piece in enumerate(pieces) if word_count(piece) >= 5]
         if len(pieces) > 1 and long:

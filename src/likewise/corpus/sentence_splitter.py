@@ -42,6 +42,27 @@ _UNSPACED = re.compile(
 )
 
 
+_JOINED = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")  # and their signs
+_JOINED_STOPS = "。！？、，；：」』）"
+
+
+def gap(before: str, after: str) -> str:
+    """Return what stands between two lines or sentences of a paragraph: a blank, or nothing in Chinese or Japanese.
+
+    >>> gap("The pump leaks.", "It is old."), gap("水泵坏了。", "请修理。")
+    (' ', '')
+    """
+    if not before or not after or not _JOINED.match(before[-1]):
+        return " "
+    return "" if _JOINED.match(after[0]) or before[-1] in _JOINED_STOPS else " "
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Return the lines or sentences of a paragraph in one string."""
+    gaps = [*map(gap, texts, texts[1:]), ""]
+    return "".join(chain.from_iterable(zip(texts, gaps, strict=True)))
+
+
 def word_count(text: str) -> int:
     """Return the number of words of a text, by white space; two letters of a script without blanks count as one.
 
@@ -132,7 +153,7 @@ def paragraphs_of(text: str) -> list[str]:
     if not is_wrapped(lines, known_prose=True):
         return [line for line in lines if line]
     blocks = "\n".join(lines).split("\n\n")
-    return [joined for block in blocks if (joined := " ".join(block.split()))]
+    return [text for block in blocks if (text := joined([line for line in block.split("\n") if line]))]
 
 
 def sentences_in_lines(lines: Iterable[Placed]) -> Iterator[list[Placed]]:
@@ -157,6 +178,8 @@ def sentences_in_lines(lines: Iterable[Placed]) -> Iterator[list[Placed]]:
 
 def _joined(lines: list[Placed]) -> list[Placed]:
     """Return the sentences of a paragraph, each with the line where it begins."""
-    starts = list(accumulate((len(text) + 1 for _, text in lines), initial=0))
-    text = " ".join(text for _, text in lines)
+    texts = [text for _, text in lines]
+    gaps = [*map(gap, texts, texts[1:]), ""]
+    starts = list(accumulate((len(text) + len(blank) for text, blank in zip(texts, gaps, strict=True)), initial=0))
+    text = joined(texts)
     return [(lines[bisect_right(starts, a) - 1][0], text[a:b].strip()) for a, b in sentence_spans(text)]

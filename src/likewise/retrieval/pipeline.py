@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from likewise.runs.options import Options, option, read_toml
+from likewise.runs.options import OptionError, Options, option, read_toml
+from likewise.runs.whole_files import parse_json
 
 
 class Pipeline(Options):
@@ -61,7 +62,7 @@ class Pipeline(Options):
 WITHOUT_TOKENS = Pipeline(tokens=0, neighbours=0.1)
 """By default if the encoder has no vectors of tokens: without them, neighbours hold more of the best back."""
 Given = Pipeline | Mapping[str, object] | str | os.PathLike[str]
-"""A pipeline, its options by name, or a TOML file with them."""
+"""A pipeline, its options by name, as JSON too, or a TOML file with them."""
 
 
 def pipeline_of(asked: Given | None, before: Pipeline | None = None) -> Pipeline:
@@ -75,6 +76,11 @@ def pipeline_of(asked: Given | None, before: Pipeline | None = None) -> Pipeline
         return base
     if isinstance(asked, Pipeline):
         return asked
+    if isinstance(asked, str) and asked.lstrip().startswith("{"):
+        try:
+            asked = dict(parse_json(asked))
+        except ValueError as error:
+            raise OptionError(f"the pipeline {asked} is not JSON: {error}") from None
     values = dict(asked if isinstance(asked, Mapping) else read_toml(Path(asked), Pipeline.model_fields))
     if isinstance(name := values.get("reranker"), str) and name and Path(name).expanduser().is_dir():
         values["reranker"] = str(Path(name).expanduser().resolve())  # an index is searched from any folder

@@ -204,7 +204,8 @@ class _Parser:
             return self.fields[name]
         alike = [field for field in self.fields if field.strip().casefold() == name.strip().casefold()]
         if len(alike) != 1:
-            self.fail(f"there is no field {name!r}")
+            longer = next((field for field in self.fields if field.casefold().startswith(f"{name} ".casefold())), "")
+            self.fail(f"there is no field {name!r}" + (f': write "{longer}" with its quotes' if longer else ""))
         return self.fields[alike[0]]
 
     def _literal(self, *kinds: str) -> str:

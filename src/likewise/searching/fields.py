@@ -219,6 +219,8 @@ def _fitted(value: Any, kind: Kind, decimal: str | None) -> tuple[object, bool]:
     """Return a value as one of a kind, and whether it fits."""
     if kind == "text":
         value = plain_value(value)
+        if isinstance(value, list):  # in an index whose field held texts before
+            value = ", ".join(map(str, value))
         if isinstance(value, bool):
             value = str(value).lower()
         return None if value is None else without_invisible(str(value)) or None, True

@@ -35,6 +35,7 @@ class Change:
         listings: what was seen of the folders that were named.
         keep: what is not named stays.
         deleted: ids that are deleted.
+        first: the id of the first text, where they have none of their own.
     """
 
     given: TextSource | None = None
@@ -42,6 +43,7 @@ class Change:
     listings: Sequence[Listing] = ()
     keep: bool = False
     deleted: Sequence[str] = ()
+    first: int = 0
 
     @classmethod
     def of(cls, given: TextSource, target: Path, keep: bool) -> Change:
@@ -50,6 +52,11 @@ class Change:
             return cls(given, keep=keep)
         named, listings = files_of(given, target)
         return cls(given, named, listings, keep)
+
+    def next_id(self, before: int) -> int:
+        """Return the id of the next text that has none, given that before the change."""
+        own = self.first + self.given.count if self.given is not None else 0
+        return max(own, before if self.keep or self.given is None else 0)
 
 
 def files_of(given: TextSource, leave_out: Path) -> tuple[list[Path], list[Listing]]:

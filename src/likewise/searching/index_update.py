@@ -194,8 +194,9 @@ def add(
 ) -> Changed:
     """Add texts, rows or files to an index; those of an id, or a file, that is there take the place of the old ones."""
     with ExitStack() as stack:
-        given = given_texts(texts, options, first=opened.table.next_id(), stack=stack)
-        return _updated(opened.path, encoder, Change.of(given, opened.path, keep=True), {}, progress)[0]
+        first = max(opened.table.next_id(), read_record(opened.path).get("next_id", 0))  # no id comes twice
+        change = Change.of(given_texts(texts, options, first=first, stack=stack), opened.path, keep=True)
+        return _updated(opened.path, encoder, replace(change, first=first), {}, progress)[0]
 
 
 def delete(opened: Index, encoder: ModelHandle, ids: Sequence[str], progress: Progress) -> int:
@@ -258,6 +259,7 @@ def _updated(
                 "left": {name: since for name, since in before.items() if now - since <= GRACE},
                 "ids": update.id_kind,
                 "partial": update.partial,
+                "next_id": change.next_id(record.get("next_id", 0)),
                 "unweighed": unweighed,
                 "model": encoder.name,
                 "precision": manner.precision or precision_of(record),

@@ -15,7 +15,7 @@ from likewise.corpus.inputs import ID
 from likewise.corpus.lines_and_rows import decimal_of, without_invisible, without_surrogates
 from likewise.corpus.markdown import ITEM, is_delimiter
 from likewise.corpus.paragraphs import Paragraph, read_paragraphs
-from likewise.corpus.sentence_splitter import Placed, word_count
+from likewise.corpus.sentence_splitter import Placed, gap, word_count
 from likewise.corpus.sources import open_source
 from likewise.searching.fields import Kind, kept_values
 
@@ -208,7 +208,7 @@ class Splitting:
                 yield begin, held
                 held, words, tokens = "", 0, 0
             begin = begin if held else line
-            held += ("\n" if ITEM.match(sentence) else " ") + sentence if held else sentence
+            held += ("\n" if ITEM.match(sentence) else gap(held, sentence)) + sentence if held else sentence
             words, tokens = words + size, tokens + length
         yield begin, held
 

@@ -613,7 +613,7 @@ def _grouped(rows: Sequence[Values], by: By) -> list[list[int]]:
 def _missing(table: Table, words: str, texts: Sequence[str]) -> tuple[str, ...]:
     """Return the words of a query that no passage has: those that the texts of hits have are not looked up."""
     shown = " ".join(map(folded, texts))
-    typed = dict.fromkeys(_EDGES.sub("", word) for word in words.split())
+    typed = dict.fromkeys(_EDGES.sub("", word) for word in words.replace("--", " ").split())  # 'state-of-the-art'
     unseen = [word for word in typed if word and word not in shown]
     return tuple(word for word in unseen[:_CHECKED] if not table.has_word(word))
 

@@ -120,7 +120,11 @@ class Guard:
             return receive
         most, body, more = self.options.max_body, bytearray(), True
         values = _Values(8 * self.options.max_texts + 64, _SIGN * self.options.max_characters)
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        headers = dict(scope["headers"])
+        # A page of the web may send a form to this machine unasked, but no JSON.
+        if b"json" not in headers.get(b"content-type", b"json").lower():
+            raise RequestError("the body is not sent as JSON: send the header 'Content-Type: application/json'", 415)
+        declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > _DIGITS:
             raise RequestError(f"Content-Length is not a number of up to {_DIGITS} digits: {declared[:100]!r}")
         if int(declared) > most:
