@@ -328,6 +328,7 @@ def parser() -> argparse.ArgumentParser:
     data = data_folder()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES), metavar="TABLE")
+    parser.add_argument("--arms", nargs="+", metavar="ARM", help="of the tables these alone")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--base", default="bundled:minilm")
     parser.add_argument("--corpus", default=data / "wikipedia/sentences-250k.txt.gz")
@@ -374,7 +375,7 @@ def main() -> None:
         for table in args.tables
         for seed in args.seeds
         for name, arm in TABLES[table].items()
-        if seed in arm.seeds
+        if seed in arm.seeds and (not args.arms or name in args.arms)
     ]
     for table, name, seed in list(waiting):
         done = results_of(table).has(arm=name, seed=seed, set="sts-b-dev")
