@@ -20,6 +20,7 @@ from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import ID, TextSource
 from likewise.corpus.lines_and_rows import READERS, Source, digest_of, field_text
 from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.sentence_splitter import joined
 from likewise.corpus.sources import find_sources, tell
 from likewise.errors import LikewiseError, counted
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -140,10 +141,10 @@ def read_units(texts: TextSource, progress: Progress, report: CorpusReport | Non
     for source in sources:
         for paragraph in read_paragraphs(source, join_rows=True):
             line = next((line for line, _ in paragraph.sentences), 0)
-            text = " ".join(" ".join(sentence for _, sentence in paragraph.sentences).split())
+            text = joined([" ".join(sentence.split()) for _, sentence in paragraph.sentences])
             yield Unit(text, "" if texts.in_memory else str(source.path), line, paragraph.row)
     if markup := report.dropped.get("markup"):
-        report.note(f"{counted(markup, 'line')} of code, tables and headings")
+        report.note(f"{counted(markup, 'line')} of code, tables and headings are left out")
     tell(report, progress, told)
 
 

@@ -245,7 +245,8 @@ def _sorted(kept: KeptTexts, settings: Record, stop: StopRequest) -> Topics:
     place = np.argsort(order)
     centres, nearest, sizes = centres[order], place[nearest], sizes[order]
     model.update_topics(texts, topics=nearest[sample].tolist(), vectorizer_model=_vectorizer(texts, settings))
-    words = [[word for word, _ in model.get_topic(topic) or [] if word] for topic in range(len(order))]
+    found = [[word for word, _ in model.get_topic(topic) or [] if word] for topic in range(len(order))]
+    words = [[word for word in some if len({*word.split()}) == len(word.split())] for some in found]  # no 'late late'
     of, fits = np.full(kept.read, -1), np.full(kept.read, np.nan, dtype=np.float32)
     of[kept.position], fits[kept.position] = nearest[kept.number], fit[kept.number]
     return Topics(
