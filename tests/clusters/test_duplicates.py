@@ -294,3 +294,11 @@ def test_what_is_kept_and_what_is_left_out_add_up_and_keep_all_columns(tmp_path)
 def test_one_file_for_both_results_is_refused(tmp_path):
     with pytest.raises(likewise.LikewiseError, match=r"both\.txt"):
         likewise.duplicates(["a b c", "d e f"], out=tmp_path / "both.txt", keep_one=tmp_path / "both.txt")
+
+
+def test_kept_rows_keep_their_columns_and_any_sign(word_model, tmp_path):
+    rows = [{"id": n, "text": "the cat sees the dog", "n": f"{n}\udc80"} for n in (1, 2)]
+    for name in ("kept.tsv", "kept.NDJSON"):
+        likewise.duplicates(rows, model=word_model, keep_one=tmp_path / name, quiet=True)
+    assert (tmp_path / "kept.tsv").read_text().splitlines() == ["id\ttext\tn", "1\tthe cat sees the dog\t1\\udc80"]
+    assert json.loads((tmp_path / "kept.NDJSON").read_text()) == rows[0]

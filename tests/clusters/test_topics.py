@@ -129,3 +129,8 @@ def test_the_page_loads_nothing_and_a_text_cannot_end_its_script():
     (data,) = re.findall(r"const data = (.*);\n", page)
     assert json.loads(data)["spots"][0] == [0.1, 0.2, 0, "</script><img src=x>"]
     assert not re.search(r"<[^>]*(?:src|href)\s*=|https?://|@import|url\(", page)
+
+
+def test_a_language_that_is_none_is_refused(word_model, tmp_path):
+    with pytest.raises(likewise.LikewiseError, match=r"language is 'Klingon': give one of .*german"):
+        likewise.topics([f"text {n}" for n in range(20)], model=word_model, out=tmp_path / "a", language="Klingon")

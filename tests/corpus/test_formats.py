@@ -170,3 +170,10 @@ def test_words_that_a_line_of_a_pdf_divides():
     assert without_edges([["The turbo\u00ad\ncharger is hot."]]) == ["The turbocharger is hot."]
     assert without_edges([["The con\u2010\ndenser. A condenser."]]) == ["The condenser. A condenser."]
     assert without_edges([["A well-\nknown pump."]]) == ["A well-known pump."]
+
+
+@pytest.mark.parametrize("below", ["---", "![](a.png)", "<hr>", "..."])
+def test_a_heading_above_a_rule_or_a_picture_stays(write, below):
+    path = write("a.md", f"# Manual\n\nText.\n\n## Descaling\n\n{below}\n\n## Oil\n\nChange it.\n")
+    found = read_paragraphs(open_source(path, OPTIONS), blocks=True)
+    assert [(5, "Descaling")] in [paragraph.sentences for paragraph in found if paragraph.kind == "heading"]

@@ -325,3 +325,26 @@ def test_texts_and_mails_that_are_attached_to_a_mail_are_read(tmp_path):
     for text in ("The pump is loud.", "Oil was changed.", "First report", "The seal leaks since March.", "plan.pdf"):
         assert text in page.text
     assert page.fields["date"] == "2024-05-14T09:30:00+02:00"
+
+
+def test_mails_in_any_encoding_and_with_an_empty_part_are_read(tmp_path):
+    from email.message import EmailMessage
+
+    def read(name, content):
+        (tmp_path / name).write_bytes(content)
+        return " ".join(page.text for page in reading.pages_of(tmp_path / name, Path(name).suffix, CorpusOptions()))
+
+    for encoding in ("utf-8", "cp1252"):
+        assert "Die Pumpe läuft aus." in read(
+            f"{encoding}.eml", "Subject: A\n\nDie Pumpe läuft aus.\n".encode(encoding)
+        )
+    mail = EmailMessage()
+    mail.set_content("\n")
+    mail.add_alternative("<p>The pump leaks.</p>", subtype="html")
+    assert "The pump leaks." in read("b.eml", bytes(mail))
+    head = b"From a@x Wed May  1 10:00:00 2024\nSubject: One\n"
+    box = read(
+        "c.mbox", head + b"Content-Type: text/plain; charset=foo-8\n\nThe first.\n\n" + head + b"\nThe second.\n"
+    )
+    assert "The first." in box
+    assert "The second." in box

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_sentences
-from likewise.corpus.lines_and_rows import csv_form, read_rows, texts_of_rows
+from likewise.corpus.lines_and_rows import csv_form, decimal_of, read_rows, text_lines, texts_of_rows
 from likewise.corpus.sources import open_source
 
 FIELD = CorpusOptions(field="text")
@@ -154,3 +154,43 @@ def test_names_of_fields_are_composed(write):
     path = write("a.jsonl", json.dumps({decomposed: "One two three.", "text": "x"}) + "\n")
     for name in (decomposed, "größe"):
         assert list(read_sentences(path, CorpusOptions(field=name))) == ["One two three."]
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal"),
+    [
+        ("id\tprice\na\t9.125\nb\t9.5\n", "."),
+        ("id\tprice\na\t9,5\n", ","),
+        ("id;price\na;9.5\n", "."),
+        ("id;price\na;1.000\nb;3,5\n", ","),
+        ("id;price\na;7\n", ","),
+        ("id|price\na|9.125\n", "."),
+        ("id,price\na,9.5\n", "."),
+    ],
+)
+def test_the_decimal_sign_is_that_of_the_cells(tmp_path, text, decimal):
+    (tmp_path / "a.csv").write_text(text)
+    assert decimal_of(open_source(tmp_path / "a.csv", CorpusOptions(field="id"))) == decimal
+
+
+def test_a_table_of_one_column_has_no_quotes_over_lines(tmp_path):
+    (tmp_path / "a.tsv").write_text('text\n"Stop\nnow\ngo"\n')
+    source = open_source(tmp_path / "a.tsv", CorpusOptions(field="text"))
+    assert [text for _, _, text in texts_of_rows(source)] == ['"Stop', "now", 'go"']
+
+
+def test_a_cell_too_many_makes_the_reading_partial(tmp_path):
+    (tmp_path / "a.csv").write_text("id,text\n1,The pump, it leaks\n2,b\n3,c\n")
+    report = CorpusReport()
+    list(texts_of_rows(open_source(tmp_path / "a.csv", CorpusOptions(field="text"), report=report)))
+    assert report.is_partial
+    assert "' it leaks' is left out" in report.told[0]
+
+
+def test_a_soft_hyphen_at_the_end_of_a_line_joins_the_word(tmp_path):
+    (tmp_path / "a.txt").write_text("The turbo\u00ad\ncharger is loud.\nsoft\u00ad\nware\n")
+    assert [text.strip() for _, text in text_lines(open_source(tmp_path / "a.txt", CorpusOptions()))] == [
+        "The",
+        "turbocharger is loud.",
+        "software",
+    ]

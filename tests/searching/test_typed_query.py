@@ -199,3 +199,12 @@ def test_questions_of_a_judged_set_have_no_operators(sentences, word_model, tmp_
     made = index(["The heat pump is loud.", *sentences[:20]], model=word_model, out=tmp_path / "a.index", quiet=True)
     assert not made.search('"pump heat" -loud')
     assert made.documents('"pump heat" -loud')[0][0] == ("0",)
+
+
+def test_phrases_and_barred_words_of_other_scripts(word_model, tmp_path):
+    texts = ["पंप तहखाने में खराब है", "பம்பு உடைந்துள்ளது", "ปั๊มน้ำในห้องใต้ดินเสีย", "配置Docker容器很容易", "The pump leaks."]
+    opened = index(texts, model=word_model, out=tmp_path / "a.index", quiet=True)
+    for query, wanted in (('"तहखाने में"', 0), ('"பம்பு"', 1), ('"ห้องใต้ดิน"', 2), ('"Docker容器"', 3), ('"Docker"', 3)):
+        assert [hit.id for hit in opened.search(query)] == [wanted]
+    assert 0 not in [hit.id for hit in opened.search("pump -पंप", 9)]
+    assert 3 not in [hit.id for hit in opened.search("pump -Docker", 9)]

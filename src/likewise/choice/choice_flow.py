@@ -41,6 +41,7 @@ from likewise.searching.index_plan import WORDS, files_of
 from likewise.searching.index_update import index
 from likewise.searching.passage_splitter import Splitting
 from likewise.searching.search_index import Index
+from likewise.searching.typed_query import known_language
 from likewise.transformers_output import no_bar
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def choose(
     if bool(judgements) != bool(queries_file):
         raise ChoiceError("judgements and their queries belong together: give both --judgements and --queries-file")
     with ExitStack() as stack:
+        language = known_language(language)
         target = Path(out or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "choice")
         check_target(target)
         judged = _judged(judgements, queries_file)

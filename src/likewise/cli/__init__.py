@@ -1,7 +1,9 @@
 """The command line: thin commands that parse, call the library and print."""
 
 import os
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,9 @@ class _Root(LazyGroup):
             return super().make_context(info_name, args, *others, **kwargs)
 
     def invoke(self, ctx: ClickContext) -> Any:
+        for stream in (sys.stdout, sys.stderr):  # a terminal may not have every sign of a text
+            with suppress(AttributeError, ValueError, OSError):
+                stream.reconfigure(errors="replace")  # type: ignore[union-attr]
         with clean_errors():
             return super().invoke(ctx)
 

@@ -3,7 +3,6 @@
 import json as plain_json
 import sys
 import unicodedata
-from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -125,8 +124,6 @@ def print_hits(hits: Any, explain: bool = False, offset: int = 0) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    with suppress(AttributeError, ValueError, OSError):  # no such stream, as in a test
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     console = Console(highlight=False)
 
     def indented(text: Text, below: int = 0) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -132,8 +133,8 @@ def duplicates(
             Rows are mappings or a DataFrame.
         model: the encoder, or what `load` takes.
         out: the JSONL file of groups: for each the text that is kept, and its duplicates with their places and cosines.
-        keep_one: a file for the texts that are kept: whole rows if it ends in .jsonl or .csv, otherwise one text on
-            each line. What is left out is written beside it, as NAME.left-out.jsonl, each with the text that is kept
+        keep_one: a file for the texts that are kept: whole rows if it ends in .jsonl, .csv or .tsv, otherwise one text
+            on each line. What is left out is written beside it, as NAME.left-out.jsonl, each with the text that is kept
             for it; both together have as many rows as were read.
         threshold: the least cosine of duplicates, from -1 to 1.
         words: the least share of words that duplicates have in common; 0 looks at vectors alone, so that negations,
@@ -279,14 +280,16 @@ def _write_kept(
             same = text.split() == signs or (words and wording(text).order == words)
             why = "the same words" if same else "says the same"
             reason[int(kept.position[other])] = {"reason": why, "cosine": cosine, "kept": row}
-    as_table = path.suffix == ".csv"
+    suffix = path.suffix.lower()
+    as_table = suffix in (".csv", ".tsv")
     columns: dict[str, None] = {}
     for unit in _again(source, result) if as_table else ():
         columns |= dict.fromkeys(_row(unit))
     with ExitStack() as stack:
         paths = [stack.enter_context(written_result(target, overwrite)) for target in (path, left_out_path(path))]
-        file, left_out = (stack.enter_context(one.open("w", encoding="utf-8", newline="")) for one in paths)
-        table = csv.DictWriter(file, list(columns), restval="")
+        opened = partial(open, mode="w", encoding="utf-8", errors="backslashreplace", newline="")  # of lone surrogates
+        file, left_out = (stack.enter_context(opened(one)) for one in paths)
+        table = csv.DictWriter(file, list(columns), restval="", delimiter="\t" if suffix == ".tsv" else ",")
         if as_table:
             table.writeheader()
         for position, unit in enumerate(_again(source, result)):
@@ -294,7 +297,7 @@ def _write_kept(
                 left_out.write(_json(_row(unit) | {"left_out": reason[position]}))
             elif as_table:
                 table.writerow(_row(unit))
-            elif path.suffix == ".jsonl":
+            elif suffix in (".jsonl", ".ndjson"):
                 file.write(_json(_row(unit)))
             else:
                 file.write(unit.text + "\n")

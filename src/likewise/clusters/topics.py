@@ -206,6 +206,12 @@ def topics(
     if kept.different < _DIFFERENT:
         what = counted(kept.different, "different text")
         raise TextError(f"there is {what} among {kept.read:,}, and topics need {_DIFFERENT} or more")
+    if language is not None:
+        from stop_words import AVAILABLE_LANGUAGES
+
+        known = sorted({*AVAILABLE_LANGUAGES, *_WITHOUT_BLANKS})
+        if language.lower() not in known:
+            raise TextError(f"language is {language!r}: give one of {', '.join(known)}")
     settings = {"number": number, "smallest": smallest, "language": language, "seed": seed}
     with torch_threads(), orderly_stop(progress) as stop:  # UMAP's Numba sets those of the process
         if out is None:

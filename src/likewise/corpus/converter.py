@@ -337,6 +337,8 @@ def _markdown(soup: Any) -> str:
 def _of_mail(message: Any, number: int) -> Page:
     """Return a mail, with the texts and mails that are attached to it, and the names of all that is."""
     body = message.get_body(preferencelist=("plain", "html"))
+    if body is not None and not _decoded(body).strip():  # a plain part that is empty
+        body = message.get_body(preferencelist=("html",)) or body
     fields = {name: str(message[name]) for name in ("from", "to", "date") if message[name]}
     if sent := getattr(message["date"], "datetime", None):
         fields["date"] = sent.isoformat()  # so that mails can be filtered by it
@@ -352,6 +354,17 @@ def _of_mail(message: Any, number: int) -> Page:
     return Page(number, "\n\n".join(texts), title, "markdown" if is_html else "plain", fields)
 
 
+def _decoded(part: Any) -> str:
+    """Return the text of a part of a mail, in the encoding that it names, or that it is in."""
+    from likewise.corpus.encodings import AUTO, named_encoding
+
+    content = part.get_payload(decode=True) or b""
+    for name in (part.get_content_charset("utf-8"), "utf-8"):
+        with suppress(LookupError, UnicodeDecodeError):
+            return str(content.decode(name))
+    return str(content.decode(named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16) or "latin-1", "replace"))
+
+
 def _of_part(part: Any, is_markdown: bool) -> str:
     """Return the text of a part of a mail, or of the mail that it is; "" of any other part."""
     if part.get_content_type() == "message/rfc822":
@@ -360,9 +373,9 @@ def _of_part(part: Any, is_markdown: bool) -> str:
     elif part.get_content_maintype() != "text":
         return ""
     elif part.get_content_type() == "text/html":
-        text, form = _of_html(part.get_content()).text, "markdown"
+        text, form = _of_html(_decoded(part)).text, "markdown"
     else:
-        text, form = part.get_content().replace("\r\n", "\n"), "plain"
+        text, form = _decoded(part).replace("\r\n", "\n"), "plain"
     return re.sub(_MARKS, r"\\\1", text) if is_markdown and form == "plain" else text
 
 
@@ -507,6 +520,7 @@ def without_edges(pages: list[list[str]]) -> list[str]:
         [block for place, block in enumerate(page) if _EDGE <= place < len(page) - _EDGE or form(block) not in repeated]
         for page in pages
     ]
+    kept = kept if any(kept) else pages  # short pages that differ in their numbers alone
     words = set(re.findall(r"\w+", " ".join(block for page in kept for block in page)))
 
     def joined(match: re.Match[str]) -> str:

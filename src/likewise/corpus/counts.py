@@ -55,7 +55,7 @@ class CorpusReport:
             rows that are none.
         odd_rows: how many of these each file has.
         unnamed_rows: how many of these have no note of their own.
-        failed: files and folders of a folder that could not be read.
+        failed: files and folders of a folder that could not be read, and rows of which a value was left out.
     """
 
     kept: int = 0

@@ -100,7 +100,10 @@ _JSON_TYPES = {
     type(None): "null",
 }
 
-_INVISIBLE = re.compile("[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u200f\u2060\ufeff\ud800-\udfff]")
+_INVISIBLE = re.compile(
+    "\u00ad[ \t\r]*\n[ \t]*"  # a word that is divided at the end of a line
+    "|[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u200f\u2060\ufeff\ud800-\udfff]"
+)
 
 
 def without_invisible(text: str) -> str:
@@ -110,6 +113,8 @@ def without_invisible(text: str) -> str:
 
     >>> without_invisible("Zu\u0308rich\u200b") == "Zürich"
     True
+    >>> without_invisible("the turbo\u00ad\\n charger")
+    'the turbocharger'
     """
     text = _INVISIBLE.sub("", text)
     return text if text.isascii() else normalize("NFC", text)
@@ -147,8 +152,17 @@ def text_lines(source: Source) -> Iterator[tuple[int, str]]:
 
     Undecodable lines are counted in the report and left out; if they are half or more, the file is rejected.
     """
+    begun, ends = "", False  # the first part of a word that a soft hyphen divides at the end of a line
     for number, text in _decoded(source, LINE_LIMIT):
+        text = f"{begun}{text.lstrip()}" if begun else text
+        begun, ends = "", text.rstrip().endswith("\u00ad")
+        if ends:
+            text, _, begun = text.rstrip().rpartition(" ")
+            if not text.strip():  # no blank line, which would end a paragraph
+                continue
         yield number, without_invisible(text)
+    if begun:
+        yield number, without_invisible(begun)
 
 
 def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str]]:
@@ -357,10 +371,22 @@ class CsvForm(NamedTuple):
 
 
 def decimal_of(source: Source) -> str | None:
-    """Return the decimal sign of the cells of a file, None if its values have kinds of their own."""
+    """Return the decimal sign of the cells of a file, None if its values have kinds of their own.
+
+    Between commas it is a point. Otherwise it is the one that cells show, as 3,5 and 9.25 do and 1,000 does not; and
+    if none does, a comma between semicolons, as in the countries that write both, and a point elsewhere.
+    """
+    if source.kind == "xlsx":  # its numbers were shown by Python
+        return "."
     if source.kind != "csv" or source.options.decimal != "auto":
         return source.options.decimal if source.kind == "csv" else None
-    return "." if csv_form(source).separator == "," else ","
+    form = csv_form(source)
+    if form.separator == ",":
+        return "."
+    lines = read_head(source.path, source.options).decode("utf-8", "replace").splitlines(keepends=True)[:_TRIED]
+    cells = [cell.strip() for row in form.rows(lines) for cell in row]
+    shown = [sign for sign in ".," if any(re.fullmatch(rf"[+-]?\d+\{sign}(?!\d{{3}}$)\d+", cell) for cell in cells)]
+    return shown[0] if len(shown) == 1 else "," if form.separator == ";" else "."
 
 
 _SEPARATORS = (",", ";", "\t", "|")
@@ -379,9 +405,10 @@ def csv_form(source: Source) -> CsvForm:
     named = source.options.separator or (first and first[1])
     sample = lines[1:] if first else lines
     candidates = [named] if named else list(_SEPARATORS)
-    if not named and format_suffix(source.path) == ".tsv" and sample and "\t" in sample[0]:
-        candidates = ["\t"]
-    quoted = {"\t": (False, True)}
+    if not named and format_suffix(source.path) == ".tsv" and sample:
+        others = [separator for separator in _SEPARATORS if separator in sample[0]]
+        candidates = ["\t"] if "\t" in others or not others else candidates  # one column has no tab
+    quoted = {"\t": (False, True), "|": (False, True)}
     forms = [
         CsvForm(separator, quotes, bool(first)) for separator in candidates for quotes in quoted.get(separator, (True,))
     ]
@@ -473,6 +500,7 @@ def _csv(source: Source) -> Iterator[NumberedRow]:
             else:
                 reason = f"{len(cells)} cells, and the header names {len(names)}: {' '.join(others)[:60]!r} is left out"
                 source.report.tell(source.path, number, reason)
+                source.report.failed += 1
         yield number, dict(zip(names, cells, strict=False))
 
 

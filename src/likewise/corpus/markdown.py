@@ -173,6 +173,9 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
     yield from outline.end()
 
 
+_TAGS = re.compile(r"</?[A-Za-z][^<>]*>")
+
+
 @dataclass
 class _Heading:
     level: int
@@ -193,7 +196,8 @@ class _Outline:
             elif block.kind == "prose" and not any(line.strip() for _, line in block.lines):
                 continue
             else:
-                self._alone = []
+                if any(_says_something(line) for _, line in block.lines):
+                    self._alone = []
                 yield Block(block.kind, block.lines, tuple(text for _, text in self._above))
 
     def _heading(self, heading: _Heading) -> Iterator[Block]:
@@ -439,6 +443,11 @@ def _value(value: object) -> object:
     if isinstance(value, list):
         return [item if isinstance(item, int | float) else str(item) for item in value]
     return str(value) if isinstance(value, Mapping) else value
+
+
+def _says_something(line: str) -> bool:
+    """Return whether a line is more than a rule, a picture without words, or tags."""
+    return bool(_TAGS.sub("", without_links(line)).strip(" \t-*_=#|:.`~>+"))
 
 
 def is_delimiter(line: str) -> bool:

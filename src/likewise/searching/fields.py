@@ -98,8 +98,8 @@ def kinds_of(
     """Return the fields of the rows of files, each with the kind of its values; {} if no file has rows.
 
     Args:
-        wanted: the fields that are kept, which all are in the result; None for every field whose values are numbers,
-            dates, short texts, lists of these, or true or false.
+        wanted: the fields that are kept; None for every field whose values are numbers, dates, short texts, lists of
+            these, or true or false.
         taken: names that no field can have, if none are wanted.
 
     Raises:
@@ -115,7 +115,7 @@ def kinds_of(
                 if value is not None and (name in wanted if wanted is not None else name != options.field):
                     seen[name].add(value)
     if wanted is not None:
-        return {name: seen[name].kind or "text" for name in wanted}
+        return {name: seen[name].kind or "text" for name in wanted if name in seen}
     left_out = {ID, "id", "title", *taken}
     kinds = {name: values.kind for name, values in seen.items() if name.strip() and name not in left_out}
     return {name: kind for name, kind in kinds.items() if kind is not None}

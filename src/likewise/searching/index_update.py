@@ -362,6 +362,9 @@ class _Update:
             with suppress(CorpusError):  # it is told when the file is read
                 found = kinds_of([path], self.splitting.options, self.metadata, SHOWN)
                 kinds |= {name: merged(kinds.get(name, kind), kind) for name, kind in found.items()}
+        for name in sorted({*(self.metadata or ())} - {*kinds, *self.table.metadata}):
+            self.skipped.append(f"no row has the field {name!r}, which was to be kept")
+            kinds[name] = "text"
         self.table.extend(kinds)
         self.splitting = replace(self.splitting, metadata=self.table.metadata)
 
@@ -487,6 +490,8 @@ class _Update:
                 plan.fail(path, str(reason))
                 self.failed.append(source)
             else:
+                if markup := report.dropped.get("markup"):
+                    self.skipped.append(f"{path}: {counted(markup, 'line')} of lists, tables and captions are left out")
                 (self.unread if report.is_partial else self.skipped).extend(report.told)
                 if report.is_partial:
                     self.partial[str(path)] = list(report.told)

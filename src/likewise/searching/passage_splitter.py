@@ -176,6 +176,7 @@ class Splitting:
                 if self.strict:
                     raise CorpusError(f"{path}:{line}: {misfit}")
                 report.tell(path, line, misfit)
+                report.failed += 1
             packed = self._passages if paragraph.kind in ("prose", "heading") else self._lines
             prose, some = paragraph.kind == "prose", False
             above = self.limit.shortened(title) if self.limit else title
@@ -192,8 +193,12 @@ class Splitting:
 
     def _title(self, paragraph: Paragraph) -> str:
         row = paragraph.row or {}
-        if paragraph.row is not None and self.options.field != "title" and isinstance(row.get("title"), str):
-            return " ".join(without_invisible(row["title"]).split())
+        if (
+            paragraph.row is not None
+            and self.options.field != "title"
+            and isinstance(row.get("title"), str | int | float)
+        ):
+            return " ".join(without_invisible(str(row["title"])).split())
         return " > ".join(paragraph.headings) or paragraph.title
 
     def _passages(self, placed: Sequence[Placed], title: str) -> Iterator[Placed]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.inputs import GivenTexts
-from likewise.corpus.lines_and_rows import without_surrogates
+from likewise.corpus.lines_and_rows import without_invisible, without_surrogates
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
@@ -264,7 +264,7 @@ class Index:
         unwanted = [ids] if isinstance(ids, str | int) else list(ids)
         if wrong := [id for id in unwanted if isinstance(id, bool) or not isinstance(id, str | Integral)]:
             raise SearchError(f"{wrong[0]!r} is not an id: give texts or whole numbers, such as those of hits (hit.id)")
-        there = self.table.present([str(id) for id in unwanted])
+        there = self.table.present([without_invisible(str(id)) for id in unwanted])
         return delete(self, self._writing(), there, Progress(quiet)) if there else 0
 
     def _writing(self) -> ModelHandle:

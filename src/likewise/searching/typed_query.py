@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -15,11 +16,13 @@ MOST = 32
 """The most phrases and words that a query may demand or bar: each is a condition on all passages."""
 _PROSE = 12
 """Words outside of quotes from which on a query is a question, and not words that are looked for."""
+_SIGNS = "".join(sign for sign in map(chr, range(0x300, 0xABF0)) if unicodedata.category(sign)[0] == "M")
+"""The signs that are part of a letter, such as vowels of Hindi and Thai; Python's \\w has no place for them."""
 _PART = re.compile(
     r"(?:(?<=[\s(\[])|^)(?:(?P<bar>-)?[\"“”„«](?P<phrase>[^\"“”„«»]++)[\"“”»](?=[\s,.;:?!)\]]|$)"
-    r"|-(?P<word>[^\W\d_][\w'’-]*\w)(?=[\s,.;:?!)\]]|$))"
+    rf"|-(?P<word>[^\W\d_][\w{_SIGNS}'’-]*[\w{_SIGNS}])(?=[\s,.;:?!)\]]|$))"
 )
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"[\w{_SIGNS}]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no blanks between words: Thai, Lao, Burmese, Khmer, kana and Chinese."""
 
@@ -99,8 +102,9 @@ def searched_words(text: str, language: str) -> str:
 def standing(phrase: str) -> str:
     """Return the pattern of a phrase in a folded text: its words beside each other, with any signs between them."""
     words = words_of(phrase)
-    before = "" if _UNSPACED.match(words[0][0]) else r"(^|\W)"
-    after = "" if _UNSPACED.match(words[-1][-1]) else r"(\W|$)"
+    edge = rf"\W{_UNSPACED.pattern[1:-1]}"  # a word may stand in Chinese
+    before = "" if _UNSPACED.match(words[0][0]) else f"(^|[{edge}])"
+    after = "" if _UNSPACED.match(words[-1][-1]) else f"([{edge}]|$)"
     return before + r"\W+".join(words) + after
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+from unicodedata import normalize
 
 import numpy as np
 
@@ -119,14 +120,24 @@ def cluster_agreement(vectors: np.ndarray, right: np.ndarray) -> float:
     return float(v_measure_score(right, KMeans(len(set(right)), n_init=10, random_state=SEED).fit_predict(vectors)))
 
 
+_NAMES = {
+    "label": ("label", "class", "category", "intent", "topic", "tag"),
+    "text": ("text", "sentence", "message", "utterance", "title"),
+}
+"""The names of the two columns, if a file has a header."""
+
+
 def _labelled(path: Path) -> list[tuple[str, str]]:
-    rows = []
+    rows, order = [], (0, 1)
     for i, (where, cells) in enumerate(table_rows(path)):
-        if i == 0 and [cell.lower() for cell in cells] == ["label", "text"]:
+        kinds = [next((kind for kind, names in _NAMES.items() if cell.lower() in names), "") for cell in cells]
+        if i == 0 and sorted(kinds) == ["label", "text"]:  # a header
+            order = (kinds.index("label"), kinds.index("text"))
             continue
         if len(cells) != 2 or not all(cells):
             raise DataError(f"{where}: not a label, a tab and a text. Write both, and no other tab.")
-        rows.append((cells[0], cells[1]))
+        label, text = (normalize("NFC", cells[place]) for place in order)
+        rows.append((label, text))
     if not rows:
         raise DataError(f"{path}: the file is empty. Put a label, a tab and a text on each line.")
     return rows
