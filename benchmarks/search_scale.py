@@ -43,9 +43,9 @@ from likewise.runs.whole_files import write_json
 from likewise.searching import geometry
 from likewise.searching.index_update import APPROXIMATE
 from likewise.searching.maxsim import TokenCodec
-from likewise.searching.passage_splitter import IndexedPassage
-from likewise.searching.passage_table import Table
+from likewise.searching.passages import IndexedPassage
 from likewise.searching.search_index import encoder_of
+from likewise.searching.table import Table
 from likewise.searching.word_sample import WordSample
 from rows import ResultFile
 from searching import memory

@@ -166,7 +166,7 @@ def looks() -> dict[str, object]:
     from likewise.errors import printable
     from likewise.queries.prompts import answered, shown
     from likewise.retrieval.bm25 import analyzer, folded
-    from likewise.searching.exclusion_query import divided
+    from likewise.searching.exclusion import divided
     from likewise.searching.fields import is_date
     from likewise.searching.typed_query import TypedQuery, searched_words, words_of
 

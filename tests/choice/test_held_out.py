@@ -8,7 +8,7 @@ import pytest
 from likewise.choice.held_out import Excerpt, HeldOut, sampled
 from likewise.choice.trial import DEPTH, discounted, gain_interval
 from likewise.corpus import CorpusOptions, CorpusReport
-from likewise.searching.passage_splitter import Splitting
+from likewise.searching.passages import Splitting
 
 NOUNS = [f"{first}{last}" for first in "ba do fi gu ke lo mi nu".split() for last in "ran tel vis pok mud sen".split()]
 

@@ -15,8 +15,8 @@ from likewise.inference import handle, policy
 from likewise.runs.job import read_record
 from likewise.searching import index_update
 from likewise.searching.index_update import index, recall_of
-from likewise.searching.passage_table import SearchError
 from likewise.searching.search_index import Index
+from likewise.searching.table import SearchError
 
 
 def contents(folder):

@@ -8,7 +8,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from likewise.corpus import CorpusOptions
 from likewise.corpus.sentence_splitter import sentences_of
 from likewise.searching import Index, index
-from likewise.searching.passage_splitter import Splitting, TokenLimit
+from likewise.searching.passages import Splitting, TokenLimit
 
 SENTENCES = {
     "English": ["The pump in the cellar is broken and loses oil.", "Does it run?", "The technician replaces the seal."],

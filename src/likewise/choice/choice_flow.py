@@ -39,7 +39,7 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.searching.index_plan import WORDS, files_of
 from likewise.searching.index_update import index
-from likewise.searching.passage_splitter import Splitting
+from likewise.searching.passages import Splitting
 from likewise.searching.search_index import Index
 from likewise.searching.typed_query import known_language
 from likewise.transformers_output import no_bar

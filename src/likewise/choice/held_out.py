@@ -20,7 +20,7 @@ from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
 from likewise.retrieval.bm25 import analyzer
 from likewise.runs.whole_files import write_text
-from likewise.searching.passage_splitter import Splitting
+from likewise.searching.passages import Splitting
 
 QUERIES = 400
 """Queries at most."""

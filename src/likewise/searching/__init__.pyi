@@ -3,7 +3,7 @@ from .index_update import Indexed as Indexed
 from .index_update import index as index
 from .parts import Candidates as Candidates
 from .parts import Part as Part
-from .passage_table import SearchError as SearchError
 from .search_index import Index as Index
 from .search_index import Pipeline as Pipeline
 from .search_index import search as search
+from .table import SearchError as SearchError

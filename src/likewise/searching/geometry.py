@@ -17,7 +17,7 @@ import numpy as np
 
 from likewise.retrieval import cells
 from likewise.runs.whole_files import written_whole
-from likewise.searching.passage_table import SearchError, Table
+from likewise.searching.table import SearchError, Table
 
 if TYPE_CHECKING:
     from likewise.runs.orderly_stop import StopRequest

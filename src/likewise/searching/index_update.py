@@ -39,9 +39,9 @@ from likewise.searching.index_plan import Change, FilePlan, settings_of, state_o
 from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passage_encoder import Entry, PassageEncoder, Shared
-from likewise.searching.passage_splitter import IndexedPassage, Splitting, TokenLimit
-from likewise.searching.passage_table import SHOWN, SearchError, Table, check_fields, number_of
+from likewise.searching.passages import IndexedPassage, Splitting, TokenLimit
 from likewise.searching.search_index import FORMAT, Index, check_version, encoder_of, precision_of
+from likewise.searching.table import SHOWN, SearchError, Table, check_fields, number_of
 from likewise.searching.typed_query import known_language
 from likewise.searching.word_sample import WordSample
 

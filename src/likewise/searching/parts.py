@@ -25,7 +25,7 @@ from likewise.retrieval.fusion import EQUAL, spread, token_gains
 from likewise.retrieval.pipeline import Pipeline
 from likewise.searching.geometry import Geometry
 from likewise.searching.maxsim import TokenCodec
-from likewise.searching.passage_table import SearchError, Table, WordScores
+from likewise.searching.table import SearchError, Table, WordScores
 from likewise.searching.word_sample import READ, SCANNED, WordSample, moments
 
 _SLOPE = 0.2

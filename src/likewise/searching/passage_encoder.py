@@ -18,9 +18,9 @@ from likewise.runs.on_ray import begun_on_ray
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.searching.maxsim import TokenCodec, token_weights
-from likewise.searching.passage_splitter import IndexedPassage
-from likewise.searching.passage_table import Encoded, SearchError, Table
+from likewise.searching.passages import IndexedPassage
 from likewise.searching.search_index import finished_record
+from likewise.searching.table import Encoded, SearchError, Table
 
 _FITTED = 256
 """Passages whose tokens say in which form those of all are stored."""

@@ -31,16 +31,16 @@ from likewise.runs.arguments import checked
 from likewise.runs.job import read_record, work_of
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, Values
-from likewise.searching.exclusion_query import divided
+from likewise.searching.exclusion import divided
 from likewise.searching.fields import CALLED
 from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit, Hits, document_of, place_of
 from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.parts import PARTS, Asked, Part, Ranking, Stored, ranked
-from likewise.searching.passage_splitter import passage_text
-from likewise.searching.passage_table import SHOWN, DamageError, SearchError, Table, damage
+from likewise.searching.passages import passage_text
 from likewise.searching.reranker import Reranker, in_range
+from likewise.searching.table import SHOWN, DamageError, SearchError, Table, damage
 from likewise.searching.typed_query import TypedQuery, searched_words
 from likewise.searching.word_sample import WordSample
 

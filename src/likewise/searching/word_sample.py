@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.searching.passage_splitter import IndexedPassage
-from likewise.searching.passage_table import Table, WordScores
+from likewise.searching.passages import IndexedPassage
+from likewise.searching.table import Table, WordScores
 
 SCANNED = 10_000
 """The most passages of an index whose BM25 scores are all read: it has no sample."""

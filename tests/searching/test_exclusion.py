@@ -6,7 +6,7 @@ import pytest
 
 import likewise
 from likewise.searching import Index
-from likewise.searching.exclusion_query import divided
+from likewise.searching.exclusion import divided
 from likewise.searching.typed_query import TypedQuery
 
 TOPICS = (

@@ -31,7 +31,7 @@ from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
 from likewise.searching.hit import document_of
 from likewise.searching.lance import begun, finished, lancedb_module
 from likewise.searching.leftovers import GRACE, OWN_FOLDER
-from likewise.searching.passage_splitter import IndexedPassage, passage_text
+from likewise.searching.passages import IndexedPassage, passage_text
 from likewise.searching.typed_query import has_blanks, standing
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import pytest
 from likewise.corpus import CorpusError, CorpusOptions
 from likewise.corpus.inputs import TextSource
 from likewise.searching.index_plan import files_of
-from likewise.searching.passage_splitter import Splitting
+from likewise.searching.passages import Splitting
 
 
 def read(path, words=20, field=None, metadata=()):
