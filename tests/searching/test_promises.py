@@ -17,7 +17,7 @@ from likewise.cli import build_app
 from likewise.corpus import CorpusError
 from likewise.runs.job import read_record
 from likewise.searching import Index, index
-from likewise.searching import passage_table as tables
+from likewise.searching import table as tables
 
 
 @pytest.fixture
