@@ -263,10 +263,14 @@ def _one_letter_off(word: str, other: str) -> bool:
 
     >>> _one_letter_off("schliessen", "schlissen"), _one_letter_off("kein", "ein"), _one_letter_off("letter", "lettre")
     (True, False, True)
+    >>> _one_letter_off("включить", "выключить")
+    False
     """
     if min(len(word), len(other)) < _LEAST_LETTERS or abs(len(word) - len(other)) > 1:
         return False
     start = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
+    if start < 2 and len(word) != len(other):  # a prefix, as that of выключить beside включить
+        return False
     rest, others = word[start:], other[start:]
     return rest[1:] == others[1:] or rest[1:] == others or rest == others[1:] or _swapped(rest, others)
 
