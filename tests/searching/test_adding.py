@@ -250,7 +250,7 @@ def test_the_kind_of_a_field_fits_all_its_values(tmp_path):
     options = likewise.CorpusOptions(field="text")
     kinds = {"a": "float", "b": "bool", "c": "text", "d": "text", "e": "list", "g": "int", "h i": "int"}
     assert kinds_of([path], options, None, ()) == kinds | {"day": "date", "then": "date", "late": "int"}
-    assert kinds_of([path], options, ("a", "none"), ()) == {"a": "float", "none": "text"}
+    assert kinds_of([path], options, ("a", "none"), ()) == {"a": "float"}
 
 
 def test_no_id_comes_twice(saved_model, tmp_path):

@@ -63,7 +63,7 @@ def test_rows_carry_their_title(tmp_path):
     rows = [{"title": "Tea\u200b ", "body": "It is green."}, {"title": 7, "body": "It is black."}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     titles = [(title, text) for _, title, text, _ in read(tmp_path / "a.jsonl", field="body")]
-    assert titles == [("Tea", "It is green."), ("", "It is black.")]
+    assert titles == [("Tea", "It is green."), ("7", "It is black.")]
     (tmp_path / "b.jsonl").write_text(json.dumps(rows[0]))
     assert read(tmp_path / "b.jsonl", field="title") == [(1, "", "Tea", ())], "the title is the text itself"
 
