@@ -158,7 +158,10 @@ def main() -> None:
     settings = {name: getattr(args, name) for name in names}
     spreads = dict(zip(NAMES, spread.tolist(), strict=True))
     facts = {"part": "settings", "settings": settings, "spread": spreads}
-    scores = [{"arm": ", ".join(one["terms"]), "set": task, "score": one[task]} for one in rows for task in columns_of]
+    how = {"contexts": args.contexts, "limit": args.limit}
+    scores = [
+        {"arm": ", ".join(one["terms"]), "set": task, "score": one[task], **how} for one in rows for task in columns_of
+    ]
     ResultFile(args.table).add(facts, *scores)
 
 
