@@ -140,3 +140,12 @@ def test_a_long_job_says_how_long_before_it_starts(saved_model, sentences, tmp_p
     assert np.array_equal(np.load(tmp_path / "long.npy"), np.load(tmp_path / "short.npy"))
     policy.text_encoder(load(saved_model), EngineChoice("torch"), sentences, ENDLESS, progress=Progress(quiet=False))
     assert "measured" not in capsys.readouterr().err  # the texts of a service have no end
+
+
+def test_cosines_stay_within_one_and_what_is_no_text_is_told(tiny_model):
+    import pandas
+
+    assert max(similarity(text, text, model=tiny_model) for text in ("a cat", "", "the dog sees")) <= 1
+    for others in (["a cat", None], pandas.DataFrame({"text": ["a cat"]})):
+        with pytest.raises(LikewiseError, match="is none: give texts"):
+            similarity(["a cat"], others, model=tiny_model)

@@ -232,3 +232,9 @@ def test_an_index_keeps_its_precision_and_a_stopped_run_its_engine(
     assert read_record(exact)["engine"] == "torch fp32"
     Index(out).add(sentences[60:75])
     assert read_record(out)["engine"] == "torch bf16"
+
+
+def test_a_name_with_a_colon_is_no_address(word_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = index(["the cat", "the dog"], model=word_model, out="notes:2024", quiet=True)
+    assert [hit.text for hit in made.search("cat", 1)] == ["the cat"]

@@ -169,7 +169,9 @@ class Sheets(Converter):
 
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         for sheet in book.worksheets:
-            for number, cells in enumerate(sheet.iter_rows(values_only=True), 1):
+            sheet.reset_dimensions()  # a file may say that it ends where it does not
+            for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+                cells = row[: max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)]
                 shown = ["" if cell is None else " ".join(str(cell).split()) for cell in cells]
                 if any(shown):
                     yield Page(number, f"| {' | '.join(shown)} |", sheet.title, cells=list(cells))
@@ -197,6 +199,7 @@ class Book(Converter):
                 for reference in package.find_all("itemref")
                 if reference.get("idref") in items
             ]
+            chapters = list(dict.fromkeys(chapters))  # a spine may name one a million times
             for number, chapter in enumerate(chapters, 1):
                 yield len(chapters)
                 page = _of_html(archive.read(os.path.normpath(Path(name).parent / unquote(chapter))))

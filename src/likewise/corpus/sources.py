@@ -4,7 +4,7 @@ import glob
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -27,6 +27,8 @@ Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, `hf:NAME[:CONFIG][:SPLIT][:COLUMN]`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_NAMES = 30
+"""Fields that a message names."""
 _READ = "plain text, Markdown, JSONL, CSV, Parquet, MediaWiki XML, or a document such as .html, .docx or .pdf"
 _PARQUET = b"PAR1"
 _CONTROL = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1b\b"})
@@ -264,9 +266,15 @@ def _kind_of_rows(source: Source, kind: SourceKind) -> SourceKind:
         return "articles"
     if isinstance(row.get(TEXT), str):
         return kind
-    if names := ", ".join(name for name, value in row.items() if isinstance(value, str)):
+    if names := _listed(name for name, value in row.items() if isinstance(value, str)):
         reason = f"it is not clear which field holds the text: give --field NAME, one of {names}"
     else:
-        fields = ", ".join(f"{name} ({json_type(value)})" for name, value in row.items()) or "none"
+        fields = _listed(f"{name} ({json_type(value)})" for name, value in row.items()) or "none"
         reason = f"no field of this row is a text (its fields: {fields}): give a file with a row for each text"
     raise CorpusError(f"{source.path}:{number}: {reason}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return names for a message, the first of many."""
+    every = list(names)
+    return ", ".join(every[:_NAMES] + [f"{len(every) - _NAMES:,} more"] * (len(every) > _NAMES))

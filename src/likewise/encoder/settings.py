@@ -208,7 +208,7 @@ class ModelSettings:
             sorted((name, text) for name, text in self.prompts.items() if text),
             *(self.default_prompt, self.include_prompt, self.truncate_dim, self.similarity, self.max_length),
             *(self.sides, _fingerprint(self.tokenizer), self.routes, self.default_route, self.adapters),
-            sorted((name, str(kept)) for name, kept in self.module_kwargs.items()),
+            sorted((name, str(kept)) for name, kept in self.module_kwargs.items() if kept),  # a saved one names all
         ]
 
     def check(self, base: str, verb: str, *, routes: str = "", prompts: str = "", truncate_dim: str = "") -> None:

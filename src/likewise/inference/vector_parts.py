@@ -228,7 +228,7 @@ def _commit(folder: Path, rows: Mapping[str, int], schema: pa.Schema) -> None:
     from lance.file import LanceFileReader
     from lance.fragment import DataFile, FragmentMetadata
 
-    fragments = []
+    folder, fragments = folder.resolve(), []
     columns = list(range(len(schema)))
     for name, number in rows.items():
         form: Any = LanceFileReader(str(folder / "data" / name)).metadata()

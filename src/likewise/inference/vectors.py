@@ -122,11 +122,22 @@ def similarity(
         raise TypeError("similarity takes a model and two texts, or lists of texts: similarity(model, texts, others)")
     texts, others = arguments if len(arguments) == 2 else (arguments[0], None)
     encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
-    rows = [texts] if isinstance(texts, str) else list(texts)
-    columns = [others] if isinstance(others, str) else list(() if others is None else others)
+    rows = [texts] if isinstance(texts, str) else _texts(texts)
+    columns = [others] if isinstance(others, str) else [] if others is None else _texts(others)
     vectors = encode(encoder, [*rows, *columns], normalize=True).astype(np.float64)  # (S + O, D)
-    cosines = vectors[: len(rows)] @ (vectors if others is None else vectors[len(rows) :]).T
+    cosines = (vectors[: len(rows)] @ (vectors if others is None else vectors[len(rows) :]).T).clip(-1, 1)
     return cosines.item() if isinstance(texts, str) and isinstance(others, str) else cosines
+
+
+def _texts(texts: Any) -> list[str]:
+    """Return a list of texts, an array or a column of any library as a list."""
+    listed = list(texts.to_pylist() if hasattr(texts, "to_pylist") else texts)
+    if hasattr(texts, "columns") or hasattr(texts, "column_names") or not all(isinstance(text, str) for text in listed):
+        wrong = next((text for text in listed if not isinstance(text, str)), "a table")
+        raise LikewiseError(
+            f"similarity compares texts, and {wrong!r} is none: give texts, or lists or columns of them"
+        )
+    return listed
 
 
 def dimension(model: SentenceTransformer) -> int:

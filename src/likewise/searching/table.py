@@ -503,14 +503,14 @@ class Table:
 
 
 async def _opened(lancedb: ModuleType, folder: Path, name: str, version: int | None) -> Any:
-    table = await (await lancedb.connect_async(folder)).open_table(name)
+    table = await (await lancedb.connect_async(folder.resolve())).open_table(name)  # 'notes:1' would be an address
     if version is not None:
         await table.checkout(version)
     return table
 
 
 async def _created(lancedb: ModuleType, folder: Path, name: str, schema: pa.Schema) -> None:
-    await (await lancedb.connect_async(folder)).create_table(name, schema=schema, mode="overwrite")
+    await (await lancedb.connect_async(folder.resolve())).create_table(name, schema=schema, mode="overwrite")
 
 
 def _batches(query: AsyncStandardQuery, size: int) -> Iterator[pa.RecordBatch]:
