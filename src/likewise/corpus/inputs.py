@@ -50,6 +50,7 @@ class TextSource:
         in_memory: texts themselves were given.
         rows: they were rows, with fields of their own.
         count: how many texts were given; 0 for files.
+        first: the id of the first of them, if they have none of their own.
     """
 
     files: Spec
@@ -57,6 +58,7 @@ class TextSource:
     in_memory: bool = False
     rows: bool = False
     count: int = 0
+    first: int = 0
 
     @property
     def entries(self) -> list[str | PathLike[str]]:
@@ -132,7 +134,7 @@ def given_texts(
             key = [digest.hexdigest(), suffix]
             path = cached("texts", key, lambda made: (made / name).hardlink_to(file.name)) / name
     read = {"encoding": "utf-8"} if lines else {"encoding": "utf-8", "split": "auto", "field": field}
-    return TextSource(str(path), options.updated(**read), True, rows, count)
+    return TextSource(str(path), options.updated(**read), True, rows, count, first)
 
 
 def _items(texts: object) -> Iterator[Any]:

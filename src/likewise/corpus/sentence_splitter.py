@@ -59,8 +59,12 @@ def gap(before: str, after: str) -> str:
 
 def joined(texts: Sequence[str]) -> str:
     """Return the lines or sentences of a paragraph in one string."""
-    gaps = [*map(gap, texts, texts[1:]), ""]
-    return "".join(chain.from_iterable(zip(texts, gaps, strict=True)))
+    return "".join(_with_gaps(texts))
+
+
+def _with_gaps(texts: Sequence[str]) -> list[str]:
+    """Return the lines or sentences of a paragraph, each with what stands behind it."""
+    return [text + gap(text, after) for text, after in pairwise(texts)] + list(texts[-1:])
 
 
 def word_count(text: str) -> int:
@@ -178,8 +182,7 @@ def sentences_in_lines(lines: Iterable[Placed]) -> Iterator[list[Placed]]:
 
 def _joined(lines: list[Placed]) -> list[Placed]:
     """Return the sentences of a paragraph, each with the line where it begins."""
-    texts = [text for _, text in lines]
-    gaps = [*map(gap, texts, texts[1:]), ""]
-    starts = list(accumulate((len(text) + len(blank) for text, blank in zip(texts, gaps, strict=True)), initial=0))
-    text = joined(texts)
+    parts = _with_gaps([text for _, text in lines])
+    starts = list(accumulate(map(len, parts), initial=0))
+    text = "".join(parts)
     return [(lines[bisect_right(starts, a) - 1][0], text[a:b].strip()) for a, b in sentence_spans(text)]

@@ -246,8 +246,8 @@ class _Parser:
             )
         if sign in _ORDER and field.kind == "text" and "-" in text and _period(text):
             self.fail(
-                f"{field.shown} holds texts, and {literal} is a date: {field.shown} has a value that is no date as in "
-                f"2024-05-01; write it so, or compare with LIKE '{text[:7]}%'"
+                f"{field.shown} holds texts, because a value of it is not a date such as 2024-05-01, and {literal} is "
+                f"a date: write all its dates in that form, or compare with LIKE '{text[:7]}%'"
             )
         if field.kind == "list":
             if sign in _ORDER:

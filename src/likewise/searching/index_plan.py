@@ -35,7 +35,6 @@ class Change:
         listings: what was seen of the folders that were named.
         keep: what is not named stays.
         deleted: ids that are deleted.
-        first: the id of the first text, where they have none of their own.
     """
 
     given: TextSource | None = None
@@ -43,7 +42,6 @@ class Change:
     listings: Sequence[Listing] = ()
     keep: bool = False
     deleted: Sequence[str] = ()
-    first: int = 0
 
     @classmethod
     def of(cls, given: TextSource, target: Path, keep: bool) -> Change:
@@ -55,7 +53,7 @@ class Change:
 
     def next_id(self, before: int) -> int:
         """Return the id of the next text that has none, given that before the change."""
-        own = self.first + self.given.count if self.given is not None else 0
+        own = self.given.first + self.given.count if self.given is not None else 0
         return max(own, before if self.keep or self.given is None else 0)
 
 

@@ -195,8 +195,8 @@ def add(
     """Add texts, rows or files to an index; those of an id, or a file, that is there take the place of the old ones."""
     with ExitStack() as stack:
         first = max(opened.table.next_id(), read_record(opened.path).get("next_id", 0))  # no id comes twice
-        change = Change.of(given_texts(texts, options, first=first, stack=stack), opened.path, keep=True)
-        return _updated(opened.path, encoder, replace(change, first=first), {}, progress)[0]
+        given = given_texts(texts, options, first=first, stack=stack)
+        return _updated(opened.path, encoder, Change.of(given, opened.path, keep=True), {}, progress)[0]
 
 
 def delete(opened: Index, encoder: ModelHandle, ids: Sequence[str], progress: Progress) -> int:
