@@ -194,3 +194,9 @@ def test_a_soft_hyphen_at_the_end_of_a_line_joins_the_word(tmp_path):
         "turbocharger is loud.",
         "software",
     ]
+
+
+def test_a_soft_hyphen_at_the_end_of_a_row_joins_no_rows(tmp_path):
+    (tmp_path / "a.csv").write_text('id,text\n1,turbo\u00ad\n2,"The turbo\u00ad\ncharger"\n3,fan\n')
+    source = open_source(tmp_path / "a.csv", CorpusOptions(field="text"))
+    assert [text for _, _, text in texts_of_rows(source)] == ["turbo", "The turbocharger", "fan"]

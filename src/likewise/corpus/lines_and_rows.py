@@ -152,11 +152,11 @@ def text_lines(source: Source) -> Iterator[tuple[int, str]]:
 
     Undecodable lines are counted in the report and left out; if they are half or more, the file is rejected.
     """
-    begun, ends = "", False  # the first part of a word that a soft hyphen divides at the end of a line
+    begun = ""  # the first part of a word that a soft hyphen divides at the end of a line
     for number, text in _decoded(source, LINE_LIMIT):
         text = f"{begun}{text.lstrip()}" if begun else text
-        begun, ends = "", text.rstrip().endswith("\u00ad")
-        if ends:
+        begun = ""
+        if text.rstrip().endswith("\u00ad"):
             text, _, begun = text.rstrip().rpartition(" ")
             if not text.strip():  # no blank line, which would end a paragraph
                 continue
@@ -458,8 +458,7 @@ class _RowLines:
 
 def _cells(source: Source, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
     """Yield the line and the cells of each row that is not blank; of one that is not whole the first line is named."""
-    texts = ((number, f"{text.rstrip(chr(13) + chr(10))}\n".replace("\r", " ")) for number, text in text_lines(source))
-    lines = _RowLines(texts)
+    lines = _RowLines((number, _line_of_cells(text)) for number, text in _decoded(source, LINE_LIMIT))
     while form.is_named and not _NAMED.match(next(lines)):
         lines.done()
     lines.row = []
@@ -468,11 +467,18 @@ def _cells(source: Source, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
             for cells in form.rows(lines, strict=True):
                 number = lines.done()
                 if any(cell.strip() for cell in cells):
-                    yield number, cells if form.quoted else [_unquoted(cell) for cell in cells]
+                    cells = cells if form.quoted else [_unquoted(cell) for cell in cells]
+                    yield number, [without_invisible(cell) if "\u00ad" in cell else cell for cell in cells]
             return
         except csv.Error as error:
             number = lines.done(first_alone=True)
             source.drop_row(number, f"this row is not valid CSV ({error}): mend its quotes")
+
+
+def _line_of_cells(text: str) -> str:
+    """Return a line of separated values; a soft hyphen at its end stays, as it may divide a word of a quoted cell."""
+    text = text.rstrip("\r\n")
+    return f"{without_invisible(text)}{chr(0xAD) * text.endswith(chr(0xAD))}\n".replace("\r", " ")
 
 
 def _unquoted(cell: str) -> str:
