@@ -13,10 +13,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from sentence_transformers import SentenceTransformer, SparseEncoder
+from sentence_transformers.base.modules import Router
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Normalize,
+    Pooling,
+    StaticEmbedding,
+    Transformer,
+    WordEmbeddings,
+)
+from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
+from sentence_transformers.sparse_encoder.modules import SpladePooling
 from tests.conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
-from transformers import MPNetConfig, MPNetModel, MPNetTokenizer
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertForSequenceClassification,
+    MPNetConfig,
+    MPNetModel,
+    MPNetTokenizer,
+)
 
 import likewise
 from compared.consert import ConSERTOptions
@@ -228,3 +245,66 @@ def test_a_recipe_takes_a_language_model_or_says_why_not(recipe, options, reason
             train(**SMALL | options)
     else:
         assert train(**SMALL | options).steps == 2
+
+
+@pytest.fixture
+def other(tiny_base, tiny_model, tmp_path):
+    """A function that saves a model of a kind, and returns its folder."""
+
+    def made(kind):
+        folder, token, pool = tmp_path / kind, AutoTokenizer.from_pretrained(tiny_base), Pooling(32)
+        if kind == "words":
+            words, vectors = ["<pad>", "the", "cat", "sees"], np.eye(4, 12, dtype="float32")
+            modules = [WordEmbeddings(WhitespaceTokenizer(vocab=words), embedding_weights=vectors), Pooling(12)]
+        elif kind == "static":
+            modules = [StaticEmbedding(token.backend_tokenizer, embedding_dim=24)]
+        elif kind == "routes":
+            modules = [tiny_model[0], pool, Router({"ask": [Dense(32, 8)], "say": [Dense(32, 8)]}, default_route="say")]
+        elif kind == "narrow":
+            modules = [tiny_model[0], pool, Dense(32, 16)]
+        elif kind == "sparse":
+            SparseEncoder(modules=[tiny_model[0], SpladePooling()], device="cpu").save(str(folder))
+            return folder
+        else:
+            config = BertConfig.from_pretrained(tiny_base, num_labels=1)
+            BertForSequenceClassification(config).save_pretrained(folder)
+            token.save_pretrained(folder)
+            return folder
+        SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+        return folder
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb", "told"),
+    [
+        ("words", "finetune", "frozen"),
+        ("words", "light", "WordEmbeddings"),
+        ("static", "light", "StaticEmbedding"),
+        ("static", "gclsr", "no vocabulary"),
+        ("routes", "index", "routes for ask, say, and none for a document"),
+        ("routes", "finetune", "none for a query"),
+        ("narrow", "mask-distillation", "16 dimensions.*32"),
+        ("sparse", "index", "sparse encoder"),
+        ("cross", "index", "cross-encoder"),
+        ("narrow", "evaluate", "not a cross-encoder"),
+    ],
+)
+def test_a_model_of_another_kind_is_refused_in_a_sentence(kind, verb, told, other, sentences, tmp_path):
+    folder, out = other(kind), tmp_path / "out"
+    rows = tmp_path / "triplets.jsonl"
+    row = {"anchor": "the cat", "positive": "the cat sees", "negative": "a dog"}
+    rows.write_text("".join(json.dumps(row | {"anchor": f"the cat {i}"}) + "\n" for i in range(40)))
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("score\tsentence1\tsentence2\n" + "".join(f"{n}\tthe cat {n}\ta dog\n" for n in range(4)))
+    run = {
+        "finetune": lambda: likewise.finetune("triplets", rows, base=folder, out=out, **SMALL),
+        "light": lambda: likewise.train("light", sentences, base=folder, out=out, max_steps=2, quiet=True),
+        "gclsr": lambda: likewise.train("gclsr", sentences, base=f"distilled:{folder}", out=out, quiet=True),
+        "mask-distillation": lambda: likewise.train("mask-distillation", sentences, base=folder, out=out, **SMALL),
+        "index": lambda: likewise.index(["the cat sees"], model=folder, out=out, quiet=True),
+        "evaluate": lambda: likewise.evaluate(f"cross-encoder:{folder}", f"pairs:{pairs}", quiet=True),
+    }[verb]
+    with pytest.raises(LikewiseError, match=told):
+        run()

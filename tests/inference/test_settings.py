@@ -11,6 +11,7 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, StaticEmbedding
 from tokenizers.normalizers import Replace, Sequence
 
+import likewise
 from likewise.inference import LoadError, export, load, similarity
 from likewise.inference.engines.engine import CannotExport
 from likewise.inference.handle import ModelHandle
@@ -189,3 +190,17 @@ def test_a_job_encodes_queries_and_documents_as_sentence_transformers(kind, tiny
     encoder, facts = handle.opened(None, sentences), handle.facts
     items = encoder.items(sentences[:9], facts.side("query")) + encoder.items(sentences[:9], facts.side("document"))
     np.testing.assert_allclose(encoder.vectors(items), np.concatenate([queries, documents]), atol=1e-5)
+
+
+def test_it_is_said_where_a_model_with_another_similarity_is_compared_by_the_cosine(save, tmp_path, capsys):
+    makers = (
+        lambda: save(similarity_fn_name="dot"),
+        lambda: save(Normalize(), similarity_fn_name="dot"),
+        save,
+    )
+    told = []
+    for made in makers:
+        folder = made()
+        likewise.index(["the cat sees", "a dog"], model=folder, out=tmp_path / f"{len(told)}.index")
+        told.append(capsys.readouterr().err.count("'dot'"))
+    assert told == [1, 0, 0]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.poolings import PoolingMode
-from likewise.recipes import OptionError, Reading, Recipe, TextCollator, TrainingOptions, option
+from likewise.recipes import OptionError, Reading, Recipe, TextCollator, TrainingOptions, check_encoder, option
 
 if TYPE_CHECKING:
     from torch import nn
@@ -85,5 +85,6 @@ CT = Recipe(
         partial(tension_pairs, negatives=options.negatives), Reading.of(encoder, options.max_length)
     ),
     build_loss=_loss,
+    check_base=lambda base, options: check_encoder(base, "train ct", truncate_dim="it compares whole vectors"),
     build_optimizer=_optimizer,
 )

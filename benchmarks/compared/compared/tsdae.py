@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.poolings import PoolingMode
 from likewise.errors import LikewiseError
-from likewise.recipes import Reading, Recipe, SharpOptions, TextCollator, option
+from likewise.recipes import Reading, Recipe, SharpOptions, TextCollator, check_encoder, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,5 +80,6 @@ TSDAE = Recipe(
         partial(noisy_views, deletion=options.deletion, seed=seed), Reading.of(encoder, options.max_length)
     ),
     build_loss=_loss,
+    check_base=lambda base, options: check_encoder(base, "train tsdae", truncate_dim="its decoder reads whole vectors"),
     modules=("compared.tsdae_loss.TrainingDecoder",),
 )

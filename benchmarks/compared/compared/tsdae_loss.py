@@ -56,6 +56,7 @@ class DenoisingLoss(DenoisingAutoEncoderLoss):
                 f"({first_line(error)}): take a BERT- or RoBERTa-like base, by its name or the folder that holds "
                 "its config.json"
             ) from error
+        self.decoder.float()  # the encoder is: a base that is saved in 16 bits is trained in 32
         encoder.append(TrainingDecoder(self.decoder))
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], *args: Any, **kwargs: Any) -> Tensor:

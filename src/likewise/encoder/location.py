@@ -122,7 +122,7 @@ def check_cross_encoder(name: str) -> None:
         if folder.is_file() or name.startswith("bundled:") or _looks_like_a_path(name):
             raise LoadError(f"there is no folder '{name}': give that of a cross-encoder, or its name on the model hub")
         _only_here(name)
-    elif _kind(folder) != "CrossEncoder" and (not (folder / CONFIG).is_file() or (folder / MODULES).is_file()):
+    elif _kind(folder) != "CrossEncoder" and ((folder / MODULES).is_file() or not _classifies(folder)):
         raise LoadError(
             f"'{folder}' is not a cross-encoder, which scores a query and a text together: give the folder of one, "
             "such as sentence_transformers.CrossEncoder saves"
@@ -142,8 +142,13 @@ def _looks_like_a_path(name: str) -> bool:
 
 def _check_folder(folder: Path) -> None:
     if (folder / MODULES).is_file() or (folder / CONFIG).is_file():
-        if _kind(folder) == "CrossEncoder":
-            # sentence-transformers would take its transformer with a pooling that nobody trained.
+        # sentence-transformers would take the transformer of each of these with a pooling that nobody trained.
+        if _kind(folder) == "SparseEncoder":
+            raise LoadError(
+                f"'{folder}' is a sparse encoder: a vector of it has a weight for each word of the vocabulary. Give a "
+                "sentence encoder, whose vectors are dense; `likewise search` has BM25 for words."
+            )
+        if _kind(folder) == "CrossEncoder" or _scores_pairs(folder):
             raise LoadError(
                 f"'{folder}' is a cross-encoder: it scores pairs and has no sentence vectors. Score pairs with "
                 f"sentence_transformers.CrossEncoder, or evaluate it as 'cross-encoder:{folder}'."
@@ -171,6 +176,23 @@ def _kind(folder: Path) -> str:
         return str(read_json(folder / CONFIG_OF_SETTINGS).get("model_type", ""))
     except (OSError, ValueError, AttributeError):
         return ""
+
+
+def _scores_pairs(folder: Path) -> bool:
+    """Return whether a checkpoint of transformers alone has one output for a text, as cross-encoders are saved."""
+    if (folder / MODULES).is_file():
+        return False
+    with suppress(OSError, ValueError, AttributeError, TypeError):
+        return _classifies(folder) and len(read_json(folder / CONFIG).get("id2label") or "two") == 1
+    return False
+
+
+def _classifies(folder: Path) -> bool:
+    """Return whether a checkpoint of transformers has a classifier; one that does not tell what it is may have."""
+    with suppress(OSError, ValueError, AttributeError, TypeError):
+        kinds = read_json(folder / CONFIG).get("architectures") or ["ForSequenceClassification"]
+        return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
+    return False
 
 
 @cache

@@ -190,13 +190,29 @@ class ModelSettings:
         return self.prompts.get(self.default_prompt or "", "")
 
     def task(self, role: Role | None = None) -> str | None:
-        """Return the task by which a text in a role is routed; None for a model without routes, and for no role."""
-        return role if role and self.routes else None
+        """Return the task by which a text in a role is routed; None for a model without routes, and for no role.
+
+        Raises:
+            LoadError: the model has routes, and none for the role.
+        """
+        if not role or not self.routes:
+            return None
+        if role not in self.routes:
+            raise LoadError(
+                f"the model has routes for {', '.join(self.routes)}, and none for a {role}: name its routes 'query' "
+                "and 'document' (the keys of its Router), and save it again"
+            )
+        return role
 
     @property
     def has_sides(self) -> bool:
         """Whether a query or a document is encoded otherwise than a text without a role: by a prompt or a route."""
         return bool(self.routes) or {self.prompt("query"), self.prompt("document")} != {self.prompt()}
+
+    @property
+    def other_similarity(self) -> str:
+        """The name of the model's own similarity, if it ranks otherwise than the cosine; '' for all other models."""
+        return "" if self.normalizes or self.similarity == "cosine" else self.similarity
 
     @property
     def key(self) -> list[object]:

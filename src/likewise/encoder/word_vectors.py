@@ -54,7 +54,7 @@ def load_encoder(source: str) -> tuple[Any, bool]:
         model = open_model(SentenceTransformer, check_loadable(source.removeprefix(PREFIX)))
     except LoadError as error:
         raise WordVectorError(f"{source}: {error}") from None
-    if not hasattr(model.tokenizer, "get_vocab"):
+    if not hasattr(model.tokenizer, "backend_tokenizer"):
         raise WordVectorError(f"{source}: the encoder has no vocabulary of words; give a transformer")
     return model.eval(), model.tokenizer("Word").input_ids == model.tokenizer("word").input_ids
 

@@ -17,7 +17,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import Tensor
 from torch.nn import functional as F
 
-from likewise.encoder.location import LoadError
+from likewise.encoder.location import LoadError, check_cross_encoder
 from likewise.errors import first_line
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import EvaluationError
@@ -170,6 +170,8 @@ class CrossEncoderScorer(_Scorer):
 
     def __init__(self, model: CrossEncoder | str, *, batch_size: int = 64, precision: Precision | None = None) -> None:
         named = model if isinstance(model, str) else type(model).__name__
+        if isinstance(model, str):
+            check_cross_encoder(model)
         try:
             with no_bar():
                 encoder = CrossEncoder(model) if isinstance(model, str) else model

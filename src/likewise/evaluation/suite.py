@@ -143,9 +143,13 @@ def evaluate(
         results = [way(progress) for way in ways]
         named, settings = scorer.name, dict(scorer.settings)
     else:
-        from likewise.inference.load_model import load  # imported here, as torch is not needed above
+        from likewise.encoder.settings import ModelSettings  # imported here, as torch is not needed above
+        from likewise.inference.handle import told_cosine
+        from likewise.inference.load_model import load
 
         encoder: Any = load(model, precision="fp32") if isinstance(model, (str, os.PathLike)) else model
+        if other := ModelSettings.of(encoder).other_similarity:
+            progress.tell(told_cosine(other))
         vectors = _vectors_of(encoder, [ready for _, ready in prepared], batch_size, precision, progress)
         results = []
         with progress.bar("scoring", len(prepared)) as bar:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 EXPORTS: tuple[EngineName, ...] = ("onnx", "openvino")
 """The engines that run a model without loading it, first the one that opens faster."""
 _FACTS = "facts.json"
-_FORMAT = 2
+_FORMAT = 3
 """The format of the facts: those of another one are determined anew."""
 _ROLES: tuple[Role, ...] = ("query", "document")
 
@@ -51,6 +51,7 @@ class Facts:
         prompts: of a query and of a document, by role; "" is that of any other text.
         tokenizer: a hash of the tokenizer; None where the fast path does not take the model.
         tokens: the length of the vectors that it has for the tokens of a text; 0 if it has none.
+        other_similarity: the name of its own similarity, if that ranks otherwise than the cosine.
     """
 
     fingerprint: str
@@ -60,6 +61,7 @@ class Facts:
     prompts: Mapping[str, str]
     tokenizer: str | None
     tokens: int
+    other_similarity: str = ""
 
     @classmethod
     def of(cls, model: SentenceTransformer) -> Facts:
@@ -76,7 +78,8 @@ class Facts:
         except UnfitModel:
             tokenizer, tokens = None, 0
         longest, cut = model.max_seq_length, model.truncate_dim
-        return cls(fingerprint(model), dimension(model), longest, cut, prompts, tokenizer, tokens)
+        other = settings.other_similarity
+        return cls(fingerprint(model), dimension(model), longest, cut, prompts, tokenizer, tokens, other)
 
     def prompt(self, role: Role | None = None) -> str:
         """Return the prompt that the model puts before a query, a document, or any text; "" if it has none."""
@@ -85,6 +88,16 @@ class Facts:
     def side(self, role: Role | None = None) -> TextSide:
         """Return prompt and route of a query, a document, or any text."""
         return TextSide(self.prompt(role), role)
+
+
+def told_cosine(other_similarity: str) -> str:
+    """Return the line that is said of a model whose own similarity ranks otherwise than the cosine.
+
+    >>> told_cosine("dot")
+    "the model's own similarity is 'dot', of vectors that are not of length 1: they are compared by their cosines"
+    """
+    own = f"the model's own similarity is '{other_similarity}', of vectors that are not of length 1"
+    return f"{own}: they are compared by their cosines"
 
 
 class ModelHandle:

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from likewise import processor
 from likewise.encoder.attention import is_hooked
+from likewise.encoder.settings import ModelSettings
 from likewise.errors import MissingExtraError, counted, first_line
 from likewise.inference.engines.engine import (
     DEFAULT_BATCH,
@@ -457,6 +458,7 @@ def text_encoder(
     tell, warn = (progress.tell, progress.tell) if progress else (logger.info, logger.warning)
     made = partial(TextEncoder, side=side, truncate_dim=model.truncate_dim, normalize=normalize, batch_size=batch_size)
     total = len(texts) if total is None else total
+    ModelSettings.of(model).task(side.task)
     model.eval()
     try:
         tokens = fits(model, texts, side.prompt)

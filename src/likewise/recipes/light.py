@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.encoder.location import LoadError, check_loadable
 from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, check_encoder, option
 from likewise.runs.whole_files import Record
 
@@ -192,6 +193,10 @@ def build_optimizer(encoder: SentenceTransformer, options: LightOptions, steps: 
 
 def _check_base(base: str, options: LightOptions) -> None:
     check_encoder(base, "light", prompts="its word vectors have no place for them; take a base without prompts")
+    if (modules := check_loadable(base).modules) and not modules[0].endswith("Transformer"):
+        raise LoadError(
+            f"--base {base} begins with {modules[0].rpartition('.')[2]}: give an encoder with a transformer"
+        )
     if options.vectors:
         from likewise.encoder.vector_files import check_word_vectors
 

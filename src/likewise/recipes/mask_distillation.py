@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from likewise.encoder.location import LoadError
 from likewise.encoder.poolings import OwnOrMode
 from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator, distillation_readings
 
@@ -18,7 +19,14 @@ def _encoder(base: str, options: PairedPromptOptions) -> Any:
 
     encoder = build_mask_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
     pooling: OwnOrMode = "own" if is_sentence_encoder(base) else "mean"
-    encoder.append(FrozenCopy(build_encoder(base, pooling=pooling, head=False)))
+    own = build_encoder(base, pooling=pooling, head=False)
+    of_mask, wanted = encoder.get_embedding_dimension(), own.get_embedding_dimension()
+    if of_mask != wanted:
+        raise LoadError(
+            f"--base {base}: its vectors have {wanted} dimensions, and the mask of a prompt, which is to learn them, "
+            f"has {of_mask}: take a base whose vectors are as long as its token vectors"
+        )
+    encoder.append(FrozenCopy(own))
     return encoder
 
 

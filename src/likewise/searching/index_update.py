@@ -23,7 +23,7 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.inference.handle import ModelHandle
+from likewise.inference.handle import ModelHandle, told_cosine
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
@@ -222,6 +222,8 @@ def _updated(
     record = {} if manner.overwrite else read_record(target)
     check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
     left, facts = left_in(target), encoder.facts
+    if facts.other_similarity and not record:
+        progress.tell(told_cosine(facts.other_similarity))
     usual = None if facts.tokens else WITHOUT_TOKENS
     steps = pipeline_of(manner.pipeline, Pipeline(**record["pipeline"]) if record else usual)
     if steps.reranker:

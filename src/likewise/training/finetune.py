@@ -15,7 +15,7 @@ from transformers import set_seed
 
 from likewise.corpus.tables import LabelledDataError
 from likewise.encoder.build import for_training
-from likewise.encoder.location import Role
+from likewise.encoder.location import LoadError, Role
 from likewise.encoder.modules import with_modules, without_training_head
 from likewise.encoder.settings import ModelSettings, add_adapter, train_adapters
 from likewise.inference.load_model import base_name, check_loadable, load
@@ -94,6 +94,8 @@ def finetune(
     set_seed(seed)  # a classifier and an adapter start at random
     if chosen.lora:
         add_adapter(encoder, chosen.lora)
+    if not any(parameter.requires_grad for parameter in encoder.parameters()):
+        raise LoadError(f"--base {base} has no weights that learn: all of them are frozen. Give another base")
     if extra := task.training_only(dimension(encoder)):
         encoder = with_modules(encoder, [*encoder, *extra])
     named = task.preset_name(preset)
@@ -150,7 +152,7 @@ def collate_rows(model: Any, max_length: int, sides: Mapping[str, Role] = {}) ->
     """
     longest, settings = model.max_seq_length, ModelSettings.of(model)
     roles = sides if settings.has_sides else {}
-    routes: Any = {column: role for column, role in roles.items() if settings.routes}
+    routes: Any = {column: settings.task(role) for column, role in roles.items() if settings.routes}
     return SentenceTransformerDataCollator(
         preprocess_fn=model.preprocess,
         valid_label_columns=[LABEL],
