@@ -97,13 +97,15 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path, name, content, fie
         read(tmp_path / name, field=field)
 
 
-def test_files_of_folders_without_the_hidden_ones_and_the_index_itself(notes):
-    (notes / "my.index").mkdir()
-    (notes / "my.index" / "likewise.json").write_text("{}")
+def test_files_of_folders_without_the_hidden_ones_and_what_likewise_made(notes):
+    for made in ("my.index", "deep/model"):
+        (notes / made).mkdir()
+        (notes / made / "likewise.json").write_text("{}")
+        (notes / made / "README.md").write_text("# A model\n\nIt was trained.\n")
     (notes / "page.css").write_text("p {}")
-    named, (listing,) = files_of(TextSource([notes, notes / "heads.md"], CorpusOptions()), notes / "my.index")
-    assert listing.left_out == ["1 file in other formats (1 .css); a text file that is named is read"]
+    named, (listing,) = files_of(TextSource([notes, notes / "heads.md"], CorpusOptions()))
+    assert [line.split()[:2] for line in listing.left_out] == [["1", "file"], ["2", "folders"]]
     assert [path.name for path in named] == ["heads.md"]
     assert [path.relative_to(notes).as_posix() for path in listing.files] == ["deep/lines.txt", "heads.md"]
     with pytest.raises(CorpusError, match="no such file"):
-        files_of(TextSource([notes / "none.txt"], CorpusOptions()), notes / "my.index")
+        files_of(TextSource([notes / "none.txt"], CorpusOptions()))

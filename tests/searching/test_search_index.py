@@ -137,3 +137,14 @@ def test_hits_are_plain_values_for_json(reader):
         "score", "file", "line", "title", "text", "sentence", "similarity", "words", "metadata", "scores", "id", "also",
     }  # fmt: skip
     assert np.isfinite(plain["score"])
+
+
+def test_an_index_is_not_searched_by_an_encoder_that_has_changed(saved_model, sentences, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_EXPORTS", "never")
+    model = likewise.load(saved_model, precision="fp32")
+    model.prompts["query"] = "the old "
+    made = likewise.index(sentences[:20], model=model, out=tmp_path / "index", quiet=True)
+    assert made.search("the cat")
+    with pytest.raises(SearchError, match="another prompt"):
+        Index(tmp_path / "index").search("the cat")
+    assert Index(tmp_path / "index", model).search("the cat")

@@ -301,3 +301,19 @@ def test_indexes_are_called_by_their_folders_or_by_the_names_given(saved_model, 
         Service({"tiny": saved_model}, [tmp_path / "2023/notes", tmp_path / "2024/notes"], engine="torch")
     with pytest.raises(ServingError, match="called 'a'"):
         likewise.serve(f"tiny={saved_model}", index=[f"a={tmp_path / '2023/notes'}", f"a={indexed}"], port=0)
+
+
+def test_an_index_that_is_gone_is_the_service_s_fault_and_its_place_is_not_told(
+    running, indexed, saved_model, tmp_path
+):
+    there, gone = tmp_path / "there.index", tmp_path / "gone.index"
+    for copy in (there, gone):
+        shutil.copytree(indexed, copy)
+    address, _ = running({"tiny": saved_model}, indexes=[there, gone])
+    shutil.rmtree(gone)
+    asked = {"query": "the cat", "index": "gone"}
+    answer = httpx.post(f"{address}/search", json=asked, timeout=60)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (503, "server_error")
+    assert str(tmp_path) not in answer.text
+    assert httpx.post(f"{address}/search", json=asked | {"index": "there"}, timeout=60).status_code == 200
+    assert [index["name"] for index in httpx.get(f"{address}/info").json()["indexes"]] == ["there"]

@@ -132,7 +132,7 @@ def choose(
         check_target(target)
         judged = _judged(judgements, queries_file)
         source = given_texts(texts, corpus_options)
-        named, listings = files_of(source, target)
+        named, listings = files_of(source)
         files = [*named, *(path for listing in listings for path in listing.files)]
         splitting = Splitting(WORDS, source.options)
         report = CorpusReport()

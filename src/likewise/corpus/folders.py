@@ -13,6 +13,7 @@ from likewise.corpus.files import format_suffix, kernel_devices, read_head
 from likewise.corpus.lines_and_rows import MARKED
 from likewise.corpus.paged_documents import document_suffixes, lacks_extra, uninstalled
 from likewise.errors import counted
+from likewise.runs.installation import RECORD
 
 FOLDER_SUFFIXES = (".txt", *MARKED, ".text", ".rst", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
 """Formats that are read of a folder, beside documents; code is text too, but not prose."""
@@ -42,19 +43,19 @@ class Listing:
     left_out: list[str] = field(default_factory=list)
 
 
-def list_folder(folder: Path, exclude: Sequence[str] = (), leave_out: Path | None = None) -> Listing:
+def list_folder(folder: Path, exclude: Sequence[str] = ()) -> Listing:
     """Look for the files of a folder and its subfolders that are read; links are followed.
 
     Text, Markdown, reStructuredText, Org, AsciiDoc, JSONL, CSV, TSV, Parquet and MediaWiki dumps are read, compressed
     or not, and text without an ending, such as README; notebooks, and with the extra `files` web pages, mails, office
-    files and PDFs. JSON and code must be named to be read. Hidden files and folders are left out.
+    files and PDFs. JSON and code must be named to be read. Hidden files and folders are left out, and so are models,
+    indexes and topics that likewise made among the texts.
 
     Args:
         exclude: patterns as those of a .gitignore, relative to the folder. Those in the files .gitignore and
             .likewiseignore of a folder, and of the folders above it in a repository, hold as well.
-        leave_out: a folder that is not looked into, such as the index itself.
     """
-    walk = _Walk(folder, exclude, leave_out)
+    walk = _Walk(folder, exclude)
     uninstalled_kinds = {suffix for suffix in document_suffixes() if lacks_extra(suffix)}
     others: Counter[str] = Counter()
     lacking: Counter[str] = Counter()
@@ -70,6 +71,8 @@ def list_folder(folder: Path, exclude: Sequence[str] = (), leave_out: Path | Non
         walk.listing.left_out.append(uninstalled(lacking))
     if others:
         walk.listing.left_out.append(_counted(others))
+    if walk.made:
+        walk.listing.left_out.append(f"{counted(walk.made, 'folder')} made by likewise left out")
     for rule, count in walk.excluded.items():
         walk.listing.left_out.append(f"{counted(count, 'path')} left out by {rule}")
     return walk.listing
@@ -82,10 +85,10 @@ IgnoreRule = tuple[Path, str, Any]
 class _Walk:
     """A walk through a folder, with what it could not look at, and how much each rule has left out."""
 
-    def __init__(self, folder: Path, exclude: Sequence[str], leave_out: Path | None) -> None:
+    def __init__(self, folder: Path, exclude: Sequence[str]) -> None:
         self.listing = Listing(folder)
         self.excluded: Counter[str] = Counter()
-        self._leave_out = leave_out.resolve() if leave_out else None
+        self.made = 0
         self._first: list[IgnoreRule] = []
         if exclude:
             try:
@@ -109,6 +112,9 @@ class _Walk:
             if (own.st_dev, own.st_ino) in seen:  # a link leads back
                 continue
             seen.add((own.st_dev, own.st_ino))
+            if here != self.listing.folder and any(entry.name == RECORD for entry in entries):
+                self.made += 1
+                continue
             rules = [*rules, *_rules_in(here)]
             for entry in entries:
                 path = here / entry.name
@@ -125,7 +131,7 @@ class _Walk:
                     self.listing.unread[path] = f"{path}: this is a file of the system's kernel, not of a disk: {_CURE}"
                 elif not is_folder:
                     yield path
-                elif self._leave_out is None or path.resolve() != self._leave_out:
+                else:
                     folders.append((path, rules))
 
     def _note(self, path: Path, error: OSError) -> None:

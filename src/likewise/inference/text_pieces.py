@@ -10,12 +10,12 @@ from __future__ import annotations
 import io
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from likewise.corpus import CorpusOptions
@@ -25,6 +25,7 @@ from likewise.corpus.files import HEAD, STANDARD_INPUT, check_ends, decoded, for
 from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
 from likewise.corpus.paged_documents import document_suffixes
 from likewise.errors import LikewiseError, first_line
+from likewise.runs.installation import RECORD
 
 if TYPE_CHECKING:
     from pyarrow import fs, parquet
@@ -199,12 +200,20 @@ def _paths(source: str) -> list[str]:
             entries = [files.get_file_info(inside)]
             if entries[0].type == fs.FileType.Directory:
                 entries = files.get_file_info(fs.FileSelector(inside, recursive=True))
-                entries = [entry for entry in entries if entry.base_name[0] not in "._"]
+                made = {PurePosixPath(entry.path).parent for entry in entries if entry.base_name == RECORD}
+                entries = [entry for entry in entries if _is_text_of(PurePosixPath(entry.path), inside, made)]
             names = sorted((entry.path for entry in entries if entry.is_file), key=lambda name: name.split("/"))
             paths = [f"{scheme}://{name}" if scheme else name for name in names]
     if not paths:
         raise LikewiseError(f"There is no file '{source}'.")
     return paths
+
+
+def _is_text_of(path: PurePosixPath, folder: str, made: Container[PurePosixPath]) -> bool:
+    """Return whether a path in a folder is text of its user: neither hidden, nor in what likewise made."""
+    within = path.relative_to(folder)
+    folders = [PurePosixPath(folder, parent) for parent in within.parents][:-1]
+    return not any(part[0] in "._" for part in within.parts) and not any(parent in made for parent in folders)
 
 
 def _files(path: str) -> tuple[fs.FileSystem, str]:

@@ -48,7 +48,7 @@ class Change:
         """Return the change by what is given."""
         if given.in_memory:
             return cls(given, keep=keep)
-        named, listings = files_of(given, target)
+        named, listings = files_of(given)
         return cls(given, named, listings, keep)
 
     def next_id(self, before: int) -> int:
@@ -57,11 +57,8 @@ class Change:
         return max(own, before if self.keep or self.given is None else 0)
 
 
-def files_of(given: TextSource, leave_out: Path) -> tuple[list[Path], list[Listing]]:
+def files_of(given: TextSource) -> tuple[list[Path], list[Listing]]:
     """Return the files that were named, and what was seen of the folders that were named.
-
-    Args:
-        leave_out: a folder that is not looked into: the index itself.
 
     Raises:
         CorpusError: there is no such file, or nothing that is read.
@@ -70,7 +67,7 @@ def files_of(given: TextSource, leave_out: Path) -> tuple[list[Path], list[Listi
     named = [entry for entry in given.entries if Path(entry).expanduser() not in folders]
     exclude = given.options.exclude
     files = find_files(named, exclude) if named or not folders else []
-    listings = [list_folder(folder, exclude, leave_out) for folder in folders]
+    listings = [list_folder(folder, exclude) for folder in folders]
     if not files and not any(listing.files or listing.unread for listing in listings):
         raise CorpusError(nothing_in(folders[0], listings[0]))
     return files, listings

@@ -327,6 +327,13 @@ class Index:
                 f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
                 "that one, or index again with --model and --overwrite"
             )
+        facts = encoder.facts
+        now = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
+        if self._model is None and query and (changed := [name for name in query if query[name] != now[name]]):
+            raise SearchError(
+                f"{self.path} was made while {encoder.name} had another {' and '.join(changed)} of queries: give the "
+                "encoder as it was (model=...), or index again with --overwrite"
+            )
         return encoder.opened("query", tokens=tokens)
 
     @property

@@ -106,7 +106,7 @@ class Table:
         try:
             self._table = finished(_opened(lancedb, folder, name, version))
             self.is_approximate = "vector_idx" in self._indexes()
-        except (ValueError, RuntimeError, OSError) as error:
+        except (ValueError, RuntimeError, OSError, TypeError, OverflowError) as error:
             raise _damaged(folder, error) from None
 
     @classmethod

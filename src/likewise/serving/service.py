@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ from likewise.serving.requests import RequestError, SearchBody
 from likewise.serving.serve_options import ServeOptions, ServingError
 from likewise.serving.shared_batches import Batcher
 
+logger = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
 _INLINE = 4096
 """Characters that are split into tokens at once; more is done in a thread, so that other requests go on."""
@@ -278,7 +280,10 @@ class Service:
     def _search(self, index: Index, asked: SearchBody, work: _Work) -> Hits:
         """Search; called in a thread of a search."""
         self._work.present = work
-        self._model_of(index)  # it may have been made again by another one
+        try:
+            self._model_of(index)  # it may have been made again by another one
+        except LikewiseError as error:
+            raise self._unreadable(error) from error
         settings: Record = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
         return index.search(asked.query, asked.k, offset=asked.offset, **settings)
 
@@ -297,17 +302,28 @@ class Service:
         self._checked(model, vector, [ids])
         return vector, tokens, ids
 
+    def _unreadable(self, error: LikewiseError) -> RequestError:
+        """Log why an index cannot be searched any more, with its place, and return what a client is told."""
+        logger.warning("%s", error)
+        return RequestError("the index cannot be searched at the moment; the log of the service says why", 503)
+
+    def _about_index(self, name: str, index: Index) -> Record | None:
+        """Describe an index for the page; None if it is gone, or another model has made it again."""
+        try:
+            return {"name": name, "model": self._model_of(index), "passages": index.table.rows}
+        except LikewiseError as error:
+            self._unreadable(error)
+            return None
+
     def about(self) -> Record:
         """Describe the models and the indexes for the page."""
         models = [
             {"name": name, "dimension": model.facts.dimension, "engine": model.encoder.engine, **self._base_of(model)}
             for name, model in self.models.items()
         ]
-        indexes = [
-            {"name": name, "model": self._model_of(index), "passages": index.table.rows}
-            for name, index in self.indexes.items()
-        ]
-        return {"reranker": self.reranker_name or None, "models": models, "indexes": indexes}
+        indexes = [self._about_index(name, index) for name, index in self.indexes.items()]
+        there = [about for about in indexes if about]
+        return {"reranker": self.reranker_name or None, "models": models, "indexes": there}
 
     def _base_of(self, model: ServedModel) -> dict[str, str | None]:
         """Return the base of a model, and the name by which that is served; None for what is not known."""
