@@ -249,8 +249,18 @@ def test_the_kind_of_a_field_fits_all_its_values(tmp_path):
     )
     options = likewise.CorpusOptions(field="text")
     kinds = {"a": "float", "b": "bool", "c": "text", "d": "text", "e": "list", "g": "int", "h i": "int"}
-    assert kinds_of([path], options, None, ()) == kinds | {"day": "date", "then": "date", "late": "int"}
-    assert kinds_of([path], options, ("a", "none"), ()) == {"a": "float"}
+    dates = {"day": "date", "then": "date", "late": "int"}
+    kept, left_out = kinds_of([path], options, None, ("g",))
+    assert kept == {name: kind for name, kind in kinds.items() if name != "g"} | dates
+    assert left_out.keys() == {"n", "long", "g"}
+    assert kinds_of([path], options, ("a", "none"), ()) == ({"a": "float"}, {})
+
+
+def test_fields_that_are_not_kept_are_told(saved_model, tmp_path):
+    rows = [{"text": f"the cat {i}", "file": "a.pdf", "by": {"name": "x"}, "notes": "y " * 200} for i in range(2)]
+    (told,) = likewise.index(rows, model=saved_model, out=tmp_path / "rows.index", quiet=True).skipped
+    assert all(f" {name} (" in told for name in ("file", "by", "notes"))
+    assert " text (" not in told
 
 
 def test_no_id_comes_twice(saved_model, tmp_path):

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from likewise.corpus.corpus_options import CorpusOptions
+from likewise.corpus.corpus_options import TEXT, CorpusOptions
 from likewise.corpus.inputs import ID, plain_value
 from likewise.corpus.lines_and_rows import decimal_of, without_invisible
 from likewise.corpus.paragraphs import read_fields
@@ -94,8 +94,8 @@ class _Seen:
 
 def kinds_of(
     paths: Iterable[Path], options: CorpusOptions, wanted: Collection[str] | None, taken: Collection[str]
-) -> dict[str, Kind]:
-    """Return the fields of the rows of files, each with the kind of its values; {} if no file has rows.
+) -> tuple[dict[str, Kind], dict[str, str]]:
+    """Return the fields of the rows of files, each with the kind of its values, and why other fields are not kept.
 
     Args:
         wanted: the fields that are kept; None for every field whose values are numbers, dates, short texts, lists of
@@ -106,19 +106,22 @@ def kinds_of(
         CorpusError: a file cannot be read.
     """
     seen: dict[str, _Seen] = defaultdict(_Seen)
+    text = options.field or TEXT
     for path in paths:
         source = open_source(path, options)
         decimal = decimal_of(source)
         for row in read_fields(source) if wanted != () else ():
             for name, value in row.items():
                 value = _value(value, decimal)
-                if value is not None and (name in wanted if wanted is not None else name != options.field):
+                if value is not None and (name in wanted if wanted is not None else name != text):
                     seen[name].add(value)
     if wanted is not None:
-        return {name: seen[name].kind or "text" for name in wanted if name in seen}
-    left_out = {ID, "id", "title", *taken}
-    kinds = {name: values.kind for name, values in seen.items() if name.strip() and name not in left_out}
-    return {name: kind for name, kind in kinds.items() if kind is not None}
+        return {name: seen[name].kind or "text" for name in wanted if name in seen}, {}
+    others = {name: values for name, values in seen.items() if name.strip() and name not in (ID, "id", "title")}
+    named = dict.fromkeys(others.keys() & taken, "a name of the index's own")
+    misfits = {name: "nested values" if "" in values.kinds else "long texts" for name, values in others.items()}
+    kinds = {name: kind for name, values in others.items() if (kind := values.kind) is not None and name not in named}
+    return kinds, {name: named.get(name, misfits[name]) for name in others if name not in kinds}
 
 
 def merged(one: Kind, other: Kind) -> Kind:

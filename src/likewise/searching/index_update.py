@@ -360,13 +360,17 @@ class _Update:
     def _fields(self, paths: Iterable[Path]) -> None:
         """Make columns for the fields of rows that are kept."""
         kinds: Record = {}
+        left_out: dict[str, str] = {}
         for path in paths if self.metadata is None or self.metadata else ():
             with suppress(CorpusError):  # it is told when the file is read
-                found = kinds_of([path], self.splitting.options, self.metadata, SHOWN)
+                found, others = kinds_of([path], self.splitting.options, self.metadata, SHOWN)
+                left_out |= others
                 kinds |= {name: merged(kinds.get(name, kind), kind) for name, kind in found.items()}
         for name in sorted({*(self.metadata or ())} - {*kinds, *self.table.metadata}):
             self.skipped.append(f"no row has the field {name!r}, which was to be kept")
             kinds[name] = "text"
+        if reasons := [f"{name} ({why})" for name, why in left_out.items() if name not in kinds]:
+            self.skipped.append(f"fields of rows that are not kept for conditions: {', '.join(reasons)}")
         self.table.extend(kinds)
         self.splitting = replace(self.splitting, metadata=self.table.metadata)
 
