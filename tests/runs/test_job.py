@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from likewise.runs.cache import CacheError, cached
 from likewise.runs.job import Job, JobError, check_target, complete_installation, open_job, read_record, work_of
 from likewise.runs.plan import Plan
 from likewise.runs.results import note_results
@@ -183,6 +184,9 @@ def test_targets_of_the_wrong_kind(tmp_path: Path) -> None:
         check_target(tmp_path / "none" / "v.npy", "file")
     with pytest.raises(JobError, match="is not a folder"):
         check_target("")
+    for kind in ("folder", "file"):
+        with pytest.raises(JobError, match="control character"):
+            check_target(tmp_path / "two\nlines.npy", kind)
 
 
 def test_a_job_that_fails_at_once_leaves_nothing(tmp_path: Path) -> None:
@@ -365,6 +369,14 @@ def test_a_full_disk_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path, er
             raise error
         with open_job(target, PLAN, kind=kind, resume=True) as job:
             assert (job.work / "part").read_text() == "done"
+
+
+def test_a_full_disk_of_the_cache_is_named_and_not_that_of_the_target(tmp_path: Path) -> None:
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(CacheError, match="LIKEWISE_CACHE"), open_job(tmp_path / "out", PLAN):
+        cached("engines", ["a key"], full)
 
 
 def kill_itself(_: object) -> None:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from likewise.runs.cache import CacheError
 from likewise.runs.installation import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
 from likewise.runs.plan import Plan, machine
 from likewise.runs.results import check_results, note_results
@@ -234,6 +235,8 @@ def open_job(
             _clear(job.work)
         job._begin(resume, overwrite, completed)
         yield job
+    except CacheError:  # says itself which disk is full
+        raise
     except JobError:
         if overwrite and job.resumed:  # its work may be damaged: the next time it starts from the beginning
             job.note(failed=True)
@@ -291,10 +294,12 @@ def check_target(target: str | os.PathLike[str], kind: TargetKind = "folder", ov
     A file is checked as by `check_results`; in a folder, no file is replaced but those that its own record names.
     """
     path = Path(target)
+    if not str(target).isprintable() and any(sign < " " for sign in path.name):
+        raise JobError(f"--out {str(target)!r} has a control character in its name: choose another name")
     if kind == "file":
         check_results(target, overwrite=overwrite)
         return
-    if not str(target) or "\0" in str(target) or (path.exists() and not path.is_dir()):
+    if not str(target) or (path.exists() and not path.is_dir()):
         raise JobError(f"--out {str(target)!r} is not a folder: give the name of a folder")
     if path.is_dir() and not read_record(path) and not work_of(path, kind).exists():
         names = sorted(entry.name for entry in path.iterdir())
