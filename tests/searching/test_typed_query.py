@@ -77,6 +77,41 @@ def test_a_phrase_must_stand_in_a_passage_and_a_barred_word_must_not(made, mode)
     assert len(hits.told) == 2
 
 
+@pytest.mark.parametrize(
+    ("query", "out", "stays"),
+    [
+        ('pumps, excluding "natural gas"', {1}, {0, 2}),
+        ('pumps (excluding "natural gas") of "the cellar"', {1, 2}, {0}),
+        ("pumps without mentioning “natural gas”", {1}, {0, 2}),
+        ("server -node.js", {3}, {4, 5}),
+        ("server –nginx.conf", {6}, {4}),
+        ("server －AB-1234/5", {7}, {8}),
+        ("server -ann.smith@example.org", {9}, {10}),
+        ('"C++" compiler', {12, 13}, {11}),
+        ("compiler -C++", {11}, {12, 13}),
+        ('compiler -"C"', {13}, {11, 12}),
+        ('"C#"', {11, 13}, {12}),
+        ('server ".NET"', {3, 4}, {5}),
+    ],
+)
+def test_a_phrase_is_barred_or_demanded_with_its_signs(signs, query, out, stays):
+    ids = {*found(signs, query, "hybrid", k=20)}
+    assert not ids & out
+    assert stays <= ids
+
+
+@pytest.fixture(scope="module")
+def signs(saved_model, tmp_path_factory):
+    texts = [
+        *("The pump in the cellar leaks.", "Pumps with natural gas are loud.", "The pump of the hall is new."),
+        *("The node.js server is slow.", "The server node in the rack is slow.", "The server runs .NET code in js."),
+        *("nginx.conf of the server is wrong.", "Server part AB-1234/5 is sold out.", "Server part AB-9999/5 is here."),
+        *("ann.smith@example.org runs the server.", "Ann runs the server, too."),
+        *("Notes on the C++ compiler.", "Notes on the C# compiler.", "Notes on the C compiler."),
+    ]
+    return index(texts, model=saved_model, out=tmp_path_factory.mktemp("signs") / "a.index", quiet=True)
+
+
 def test_words_that_are_in_no_passage_are_told(made):
     hits = made.search("flibbert pumps, -cat zzyzx!")
     assert hits.missing == ("flibbert", "zzyzx")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from likewise.errors import LikewiseError
 from likewise.retrieval.bm25 import folded
+from likewise.searching.exclusion import divided
 
 MOST = 32
 """The most phrases and words that a query may demand or bar: each is a condition on all passages."""
@@ -19,10 +21,14 @@ _PROSE = 12
 _SIGNS = "".join(sign for sign in map(chr, range(0x300, 0xABF0)) if unicodedata.category(sign)[0] == "M")
 """The signs that are part of a letter, such as vowels of Hindi and Thai; Python's \\w has no place for them."""
 _PART = re.compile(
-    r"(?:(?<=[\s(\[])|^)(?:(?P<bar>-)?[\"“”„«](?P<phrase>[^\"“”„«»]++)[\"“”»](?=[\s,.;:?!)\]]|$)"
-    rf"|-(?P<word>[^\W\d_][\w{_SIGNS}'’-]*[\w{_SIGNS}])(?=[\s,.;:?!)\]]|$))"
+    r"(?:(?<=[\s(\[])|^)(?:(?P<bar>[-\u2013\u2212\uff0d])?[\"“”„«](?P<phrase>[^\"“”„«»]++)[\"“”»](?=[\s,.;:?!)\]]|$)"
+    r"|[-\u2013\u2212\uff0d](?P<word>\.?[^\W\d_]"
+    rf"[\w{_SIGNS}'’./\\@:&+#-]*[\w{_SIGNS}+#])(?=[\s,.;:?!)\]]|$))"
 )
+"""Phrases and -words; a dash or a minus before a word means the hyphen, which some programs put it for."""
 _WORD = re.compile(rf"[\w{_SIGNS}]+")
+_NAME = re.compile(rf"(?:(?<!\S)\.(?=[^\W\d_]))?[\w{_SIGNS}]+(?:[+#]+(?![\w{_SIGNS}]))?")
+"""A word, with the signs that make another name of it: C++, C#, .NET."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no blanks between words: Thai, Lao, Burmese, Khmer, kana and Chinese."""
 
@@ -56,23 +62,26 @@ class TypedQuery:
         """Read what was typed.
 
         A phrase stands in quotes of its own, and a word is barred by a hyphen before it if a blank is before that; a
-        number is not barred, as -40 is one. A query that bars all of its words bars none.
+        number is not barred, as -40 is one. A phrase that the query excludes in words is barred. A query that bars all
+        of its words bars none.
 
         Raises:
             LikewiseError: it has more than `MOST` such parts.
 
         >>> TypedQuery.of('"heat pump" winter -gas')
         TypedQuery(text='heat pump winter', demanded=('heat pump',), barred=('gas',))
+        >>> TypedQuery.of('pumps, excluding "natural gas"').barred
+        ('natural gas',)
         >>> TypedQuery.of("a post-war 5\\" disk at -40 degrees").text
         'a post-war 5" disk at -40 degrees'
         """
         demanded, barred, kept, at = list[str](), list[str](), list[str](), 0
-        for part in _PART.finditer(query):
+        parts = [part for part in _PART.finditer(query) if _WORD.search(part["word"] or part["phrase"])]
+        excluded = _excluded(query, parts)
+        for number, part in enumerate(parts):
             phrase = part["word"] or part["phrase"]
-            if not _WORD.search(phrase):
-                continue
             is_barred = part["word"] or part["bar"]
-            (barred if is_barred else demanded).append(" ".join(phrase.split()))
+            (barred if is_barred or number in excluded else demanded).append(" ".join(phrase.split()))
             kept += [query[at : part.start()], "" if is_barred else phrase]
             at = part.end()
         text = " ".join("".join([*kept, query[at:]]).split())
@@ -81,6 +90,15 @@ class TypedQuery:
         if not _WORD.search(text) and barred:
             return cls(query)
         return cls(text if demanded or barred else query, tuple(dict.fromkeys(demanded)), tuple(dict.fromkeys(barred)))
+
+
+def _excluded(query: str, parts: Sequence[re.Match[str]]) -> set[int]:
+    """Return the numbers of those parts that stand in what the query excludes in words."""
+    marked, at = list[str](), 0
+    for number, part in enumerate(parts):
+        marked += [query[at : part.start()], f"\0{number}\0"]
+        at = part.end()
+    return {int(number) for number in re.findall("\0(\\d+)\0", divided("".join([*marked, query[at:]]))[1])}
 
 
 def words_of(text: str) -> list[str]:
@@ -100,12 +118,16 @@ def searched_words(text: str, language: str) -> str:
 
 
 def standing(phrase: str) -> str:
-    """Return the pattern of a phrase in a folded text: its words beside each other, with any signs between them."""
-    words = words_of(phrase)
+    """Return the pattern of a phrase in a folded text: its words beside each other, with any signs between them.
+
+    It is one of LanceDB, whose sets of signs may be less another one.
+    """
+    words = _NAME.findall(folded(phrase))
     edge = rf"\W{_UNSPACED.pattern[1:-1]}"  # a word may stand in Chinese
     before = "" if _UNSPACED.match(words[0][0]) else f"(^|[{edge}])"
-    after = "" if _UNSPACED.match(words[-1][-1]) else f"([{edge}]|$)"
-    return before + r"\W+".join(words) + after
+    other = "--[+#]" if len(words[-1]) == 1 else ""  # C is neither C++ nor C#
+    after = "" if _UNSPACED.match(words[-1][-1]) else f"([{edge}{other}]|$)"
+    return before + r"\W+".join(map(re.escape, words)) + after
 
 
 def has_blanks(text: str) -> bool:
