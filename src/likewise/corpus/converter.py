@@ -17,10 +17,12 @@ import signal
 import sys
 import unicodedata
 import zipfile
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -36,6 +38,14 @@ _AROUND = ("nav", "footer")
 """What stands on each page of a site; it is text only where there is no other."""
 
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
+_FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
+_BEHIND_ROW = re.compile(r"^(\| .* \|)(?=[^\s|])", re.MULTILINE)  # what follows a chart, by MarkItDown
+_NO_LETTERS = "there is no text on this page, only pictures or signs without letters: docling can make text of a scan"
+_GLYPH = re.compile(r"\(cid:\d+\)")
+_AROUND_RUNS = re.compile(
+    rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
+)
+"""Fields, ruby and directions around the runs of a Word file; of ruby, what is above the line is left out."""
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _HYPHEN = re.compile("(?<!\\w)(\\w+)([-\u2010\u00ad])\n(\\w+)")
 _ROWS_TOLD = 1000  # rows after which an answer says that it goes on
@@ -54,6 +64,7 @@ class Page(NamedTuple):
         form: "markdown", in which each sign that is no mark is escaped; or "plain", paragraphs between blank lines.
         fields: what the document says of itself, such as the sender of a mail.
         cells: those of a row of a sheet.
+        left_out: why something on it is not read, '' if all is.
     """
 
     place: int
@@ -62,6 +73,7 @@ class Page(NamedTuple):
     form: Literal["markdown", "plain"] = "plain"
     fields: Mapping[str, object] = {}
     cells: Sequence[object] = ()
+    left_out: str = ""
 
 
 class Converter:
@@ -106,7 +118,7 @@ class Word(Converter):
         from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
         with path.open("rb") as file:
-            yield _of_html(mammoth.convert_to_html(pre_process_docx(file)).value)
+            yield _of_html(mammoth.convert_to_html(_with_all_runs(pre_process_docx(file))).value)
 
 
 class Slides(Converter):
@@ -120,7 +132,8 @@ class Slides(Converter):
         from markitdown.converters import PptxConverter
 
         with path.open("rb") as file:
-            parts = _SLIDE.split(PptxConverter().convert(file, _info(".pptx")).markdown)
+            text = PptxConverter().convert(file, _info(".pptx")).markdown
+        parts = _SLIDE.split(_BEHIND_ROW.sub(r"\1\n", text))
         for number, text in zip(parts[1::2], parts[2::2], strict=True):
             lines = text.strip().split("\n")
             title = next((line for line in lines if line.startswith("# ")), "")
@@ -142,7 +155,9 @@ class Pdf(Converter):
 
         with path.open("rb") as file:
             whole = pypdfium2.PdfDocument(file)
+            whole.init_forms()
             pages: list[list[str]] = []
+            left_out: dict[int, str] = {}
             for number in range(count := len(whole)):
                 page = io.BytesIO()
                 single = pypdfium2.PdfDocument.new()
@@ -150,11 +165,59 @@ class Pdf(Converter):
                 single.save(page)
                 single.close()
                 page.seek(0)
-                pages.append(blocks_of(PdfConverter().convert(page, _info(".pdf")).markdown))
+                text = PdfConverter().convert(page, _info(".pdf")).markdown
+                has_letters = _has_letters(text)
+                pages.append([*(blocks_of(text) if has_letters else []), *_typed(whole, number)])
+                if not pages[-1] and (not has_letters or _is_picture(whole, number)):
+                    left_out[number + 1] = _NO_LETTERS
                 yield count
             whole.close()
         for number, text in enumerate(without_edges(pages), 1):
-            yield Page(number, text)
+            yield Page(number, text, left_out=left_out.get(number, ""))
+
+
+def _is_picture(document: Any, number: int) -> bool:
+    """Return whether a picture stands on a page of a PDF."""
+    from pypdfium2 import raw
+
+    page = document[number]
+    try:
+        return next(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE]), None) is not None
+    finally:
+        page.close()
+
+
+def _typed(document: Any, number: int) -> Iterator[str]:
+    """Yield what was typed into the fields of a page of a PDF, and the notes that show on it."""
+    from pypdfium2 import raw
+
+    page = document[number]
+    try:
+        for place in range(raw.FPDFPage_GetAnnotCount(page.raw)):
+            note = raw.FPDFPage_GetAnnot(page.raw, place)
+            kind, form, read = raw.FPDFAnnot_GetSubtype(note), document.formenv, None
+            if kind == raw.FPDF_ANNOT_FREETEXT:
+                read = partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")
+            elif form and kind == raw.FPDF_ANNOT_WIDGET and raw.FPDFAnnot_GetFormFieldType(form.raw, note) in _FIELDS:
+                read = partial(raw.FPDFAnnot_GetFormFieldValue, form.raw, note)
+            room = ctypes.create_string_buffer(read(None, 0) + 2 if read else 0)
+            size = read(ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), len(room)) if read else 0
+            raw.FPDFPage_CloseAnnot(note)
+            if text := " ".join(room.raw[:size].decode("utf-16-le", "replace").strip("\0").split()):
+                yield text
+    finally:
+        page.close()
+
+
+def _called(name: str) -> Any:
+    """Return what matches the tags of a name, with any prefix or none."""
+    return re.compile(rf"^(?:.*:)?{name}$")
+
+
+def _has_letters(text: str) -> bool:
+    """Return whether the text of a PDF page is more than the numbers of glyphs whose letters no font tells."""
+    rest, glyphs = _GLYPH.subn("", text)
+    return 2 * glyphs <= len("".join(rest.split())) or not glyphs
 
 
 class Sheets(Converter):
@@ -166,12 +229,14 @@ class Sheets(Converter):
     def convert(self, path: Path) -> Iterator[Page | int]:
         """Yield the rows."""
         import openpyxl
+        from openpyxl.utils.escape import unescape
 
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         for sheet in book.worksheets:
             sheet.reset_dimensions()  # a file may say that it ends where it does not
             for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
                 cells = row[: max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)]
+                cells = tuple(unescape(cell) if isinstance(cell, str) and "_x" in cell else cell for cell in cells)
                 shown = ["" if cell is None else " ".join(str(cell).split()) for cell in cells]
                 if any(shown):
                     yield Page(number, f"| {' | '.join(shown)} |", sheet.title, cells=list(cells))
@@ -191,18 +256,18 @@ class Book(Converter):
 
         with zipfile.ZipFile(path) as archive:
             container: Any = BeautifulSoup(archive.read("META-INF/container.xml"), "html.parser")
-            name = container.find("rootfile")["full-path"]
+            name = container.find(_called("rootfile"))["full-path"]
             package: Any = BeautifulSoup(archive.read(name), "html.parser")
-            items = {item.get("id"): item.get("href") for item in package.find_all("item")}
-            chapters = [
-                items[reference.get("idref")]
-                for reference in package.find_all("itemref")
-                if reference.get("idref") in items
-            ]
-            chapters = list(dict.fromkeys(chapters))  # a spine may name one a million times
+            items = {item.get("id"): item.get("href") or "" for item in package.find_all(_called("item"))}
+            named = [items.get(reference.get("idref"), "") for reference in package.find_all(_called("itemref"))]
+            # A spine may name one a million times.
+            chapters = list(dict.fromkeys(unquote(chapter).partition("#")[0] for chapter in named if chapter))
             for number, chapter in enumerate(chapters, 1):
                 yield len(chapters)
-                page = _of_html(archive.read(os.path.normpath(Path(name).parent / unquote(chapter))))
+                try:
+                    page = _of_html(archive.read(os.path.normpath(Path(name).parent / chapter)))
+                except KeyError:
+                    page = Page(number, "", left_out=f"the book has no file {chapter!r} for this chapter")
                 yield page._replace(place=number)
 
 
@@ -223,17 +288,13 @@ class OpenDocument(Converter):
 
 
 class Mail(Converter):
-    """Mails: the subject is the title."""
+    """Mails, and web pages that are saved as such: the subject is the title."""
 
-    suffixes = (".eml",)
+    suffixes = (".eml", ".mht", ".mhtml")
 
     def convert(self, path: Path) -> Iterator[Page | int]:
         """Yield the one mail."""
-        from email import policy
-        from email.parser import BytesParser
-
-        with path.open("rb") as file:
-            yield _of_mail(BytesParser(policy=policy.default).parse(file), 0)
+        yield _mail(path.read_bytes(), 0)
 
 
 class Mailbox(Converter):
@@ -245,12 +306,11 @@ class Mailbox(Converter):
     def convert(self, path: Path) -> Iterator[Page | int]:
         """Yield the mails."""
         import mailbox
-        from email import message_from_bytes, policy
 
         box = mailbox.mbox(path, create=False)
         for number, key in enumerate(keys := box.keys(), 1):
             yield len(keys)
-            yield _of_mail(message_from_bytes(box.get_bytes(key), policy=policy.default), number)
+            yield _mail(box.get_bytes(key), number)
 
 
 CONVERTERS: tuple[Converter, ...] = (
@@ -337,24 +397,88 @@ def _markdown(soup: Any) -> str:
     return str(HtmlConverter().convert(content, _info(".html"), **how).markdown)
 
 
+def _with_all_runs(document: Any) -> io.BytesIO:
+    """Return a Word file whose runs stand in paragraphs themselves: mammoth passes over those within other elements."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(document) as before, zipfile.ZipFile(made, "w") as after:
+        for part in before.infolist():
+            content = before.read(part)
+            after.writestr(part, _AROUND_RUNS.sub(b"", content) if part.filename.endswith(".xml") else content)
+    made.seek(0)
+    return made
+
+
+def _mail(content: bytes, number: int) -> Page:
+    """Return a mail; what of its headers cannot be parsed, as those of spam, stays as it is written."""
+    from email import message_from_bytes, policy
+
+    try:
+        return _of_mail(message_from_bytes(content, policy=policy.default), number)
+    except Exception:  # of the parser of headers: IndexError, AttributeError ...
+        return _of_mail(message_from_bytes(content), number)
+
+
 def _of_mail(message: Any, number: int) -> Page:
     """Return a mail, with the texts and mails that are attached to it, and the names of all that is."""
-    body = message.get_body(preferencelist=("plain", "html"))
-    if body is not None and not _decoded(body).strip():  # a plain part that is empty
-        body = message.get_body(preferencelist=("html",)) or body
-    fields = {name: str(message[name]) for name in ("from", "to", "date") if message[name]}
-    if sent := getattr(message["date"], "datetime", None):
-        fields["date"] = sent.isoformat()  # so that mails can be filtered by it
-    is_html = body is not None and body.get_content_type() == "text/html"
-    texts = [] if body is None else [_of_part(body, is_html)]
-    named = []
-    for part in message.iter_attachments():
-        if name := part.get_filename():
-            named.append(re.sub(_MARKS, r"\\\1", name) if is_html else name)
-        texts += [text] if (text := _of_part(part, is_html)) else []
-    texts += [f"Attached: {', '.join(named)}"] if named else []
-    title = str(message["subject"] or "")
-    return Page(number, "\n\n".join(texts), title, "markdown" if is_html else "plain", fields)
+    from email.utils import parsedate_to_datetime
+
+    names: list[str] = []
+    parts = [(text, form) for text, form in _parts_of(message, names) if text.strip()]
+    parts += [(f"Attached: {', '.join(names)}", "plain")] if names else []
+    form: Any = "markdown" if any(form == "markdown" for _, form in parts) else "plain"
+    fields = {name: _header(message, name) for name in ("from", "to", "date") if message[name]}
+    with suppress(ValueError, TypeError, IndexError):
+        fields["date"] = parsedate_to_datetime(
+            fields.get("date", "")
+        ).isoformat()  # so that mails can be filtered by it
+    texts = [text if own == form else re.sub(_MARKS, r"\\\1", text) for text, own in parts]
+    return Page(number, "\n\n".join(texts), _header(message, "subject"), form, fields)
+
+
+def _header(message: Any, name: str) -> str:
+    from email.header import decode_header, make_header
+
+    value = str(message[name] or "")
+    with suppress(Exception):  # it stays as it is written
+        return str(make_header(decode_header(value))) if "=?" in value else value
+    return value
+
+
+def _parts_of(part: Any, names: list[str], related: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a part of a mail, and whether each is "plain" or "markdown".
+
+    Args:
+        names: takes the names of what is attached.
+        related: it may be a picture of a page, which is no attachment.
+    """
+    kind, inner = part.get_content_type(), part.get_payload()
+    if (name := part.get_filename()) and not (related and part.get_content_disposition() != "attachment"):
+        names.append(name)
+    if kind == "message/rfc822" and isinstance(inner, list) and inner:
+        mail = inner[0]
+        if str(part["content-transfer-encoding"] or "").strip().lower() == "base64":  # against the rules
+            page = _mail(b64decode("".join(str(mail.get_payload()).split())), 0)
+        else:
+            page = _of_mail(mail, 0)
+        yield f"{page.title}\n\n{page.text}", page.form
+    elif isinstance(inner, list) and kind == "multipart/alternative":
+        yield from _alternative([list(_parts_of(other, names)) for other in inner])
+    elif isinstance(inner, list):
+        for other in inner:
+            yield from _parts_of(other, names, kind == "multipart/related")
+    elif kind == "text/html":
+        yield _of_html(_decoded(part)).text, "markdown"
+    elif part.get_content_maintype() in ("text", "multipart") and kind not in ("text/css", "text/javascript"):
+        yield _decoded(part).replace("\r\n", "\n"), "plain"
+
+
+def _alternative(forms: Sequence[list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """Return the plain form of a text, or another one if the plain one is empty or only says that it is not shown."""
+    texts = [parts for parts in forms if any(text.strip() for text, _ in parts)]
+    plain = next((parts for parts in texts if all(form == "plain" for _, form in parts)), None)
+    other = next((parts for parts in reversed(texts) if parts is not plain), [])
+    words, more = (sum(len(text.split()) for text, _ in parts) for parts in (plain or [], other))
+    return plain if plain is not None and 3 * words >= more else other
 
 
 def _decoded(part: Any) -> str:
@@ -368,20 +492,6 @@ def _decoded(part: Any) -> str:
     return str(content.decode(named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16) or "latin-1", "replace"))
 
 
-def _of_part(part: Any, is_markdown: bool) -> str:
-    """Return the text of a part of a mail, or of the mail that it is; "" of any other part."""
-    if part.get_content_type() == "message/rfc822":
-        page = _of_mail(part.get_content(), 0)
-        text, form = f"{page.title}\n\n{page.text}", page.form
-    elif part.get_content_maintype() != "text":
-        return ""
-    elif part.get_content_type() == "text/html":
-        text, form = _of_html(_decoded(part)).text, "markdown"
-    else:
-        text, form = _decoded(part).replace("\r\n", "\n"), "plain"
-    return re.sub(_MARKS, r"\\\1", text) if is_markdown and form == "plain" else text
-
-
 def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
     """Yield the blocks of an element of an OpenDocument text as Markdown."""
     for child in element:
@@ -391,6 +501,8 @@ def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
             text = re.sub(_MARKS, r"\\\1", _inline(child)).strip()
             if text:
                 yield f"{'#' * min(6, int(level))} {text}" if name == "h" else text
+            for box in _boxes(child):
+                yield from _of_open_document(box, depth)
         elif name == "list":
             for item in child:
                 yield from ("- " + block.replace("\n", "\n  ") for block in _of_open_document(item, depth + 1))
@@ -406,6 +518,15 @@ def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
             yield from _of_open_document(child, depth)
 
 
+def _boxes(element: Any) -> Iterator[Any]:
+    """Yield the boxes of text that stand in a paragraph."""
+    for child in element:
+        if child.tag.endswith("}text-box"):
+            yield child
+        else:
+            yield from _boxes(child)
+
+
 def _inline(element: Any) -> str:
     parts = [element.text or ""]
     for child in element:
@@ -413,7 +534,10 @@ def _inline(element: Any) -> str:
         if name in ("s", "tab", "line-break"):
             parts.append(" ")
         elif name == "note":
-            parts.append(f" ({' '.join(''.join(child.itertext()).split())})")
+            texts = (_inline(inner).split() for inner in child.iter() if inner.tag.endswith("}p"))
+            parts.append(f" ({' '.join(chain.from_iterable(texts))})")
+        elif name in ("frame", "text-box"):
+            parts.append(" ")
         elif name != "annotation":
             parts.append(_inline(child))
         parts.append(child.tail or "")

@@ -167,7 +167,7 @@ _UNITS = {NOTEBOOK: "cell", ".parquet": "row"}
 INSTALL = "pip install 'likewise[files]'"
 
 _PAGES = "pages.jsonl"
-_FORMAT = 3  # raise it when the same file gives another text
+_FORMAT = 4  # raise it when the same file gives another text
 _ZIPPED = (".docx", ".pptx", ".xlsx", ".xlsm", ".epub", ".odt")
 
 
@@ -256,8 +256,8 @@ def _version(suffix: str) -> str:
 
 def _keep_text(path: Path, suffix: str, out: Path) -> None:
     """Check that there is text in what was converted, and remove the marks of progress."""
-    pages = [line for line in out.read_text(encoding="utf-8").splitlines() if _has_text(json.loads(line))]
-    if not pages:
+    pages = [(line, json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()]
+    if not any(_has_text(page) for _, page in pages):
         if suffix == ".pdf":
             raise CorpusError(
                 f"{path}: there is no text in this PDF, only pictures, such as those of a scan: turn them into text, "
@@ -265,7 +265,8 @@ def _keep_text(path: Path, suffix: str, out: Path) -> None:
                 "with docling, and give that text"
             )
         raise CorpusError(f"{path}: there is no text in this file")
-    out.write_text("\n".join(pages) + "\n", encoding="utf-8")
+    kept = [line for line, page in pages if _has_text(page) or page["left_out"]]
+    out.write_text("\n".join(kept) + "\n", encoding="utf-8")
 
 
 def _has_text(page: Record) -> bool:

@@ -156,7 +156,7 @@ def _blocks(source: Source) -> Iterator[tuple[Block, Values]]:
         cells = ((page.place, line) for page in pages for line in [*without_invisible(page.text).split("\n"), ""])
         yield from ((_without_links(block), {}) for block in markdown_blocks(cells))
         return
-    for title, group in groupby(pages, attrgetter("title")):
+    for title, group in groupby(_with_text(source, pages), attrgetter("title")):
         title = " ".join(without_invisible(title).split())
         opening = next(group)
         if opening.cells:
@@ -179,6 +179,16 @@ def _or_title(blocks: Iterator[Block], place: int, title: str) -> Iterator[Block
         yield from blocks
     elif title:
         yield Block("heading", [(place, title)])
+
+
+def _with_text(source: Source, pages: Iterable[Page]) -> Iterator[Page]:
+    """Yield the pages of a document; what could not be read of one is told."""
+    for page in pages:
+        if page.left_out:
+            source.report.tell(source.path, page.place, page.left_out)
+            source.report.failed += 1
+        if page.text.strip() or page.title.strip():
+            yield page
 
 
 def _plain(lines: Iterable[Placed], title: str) -> Iterator[Block]:

@@ -38,6 +38,7 @@ _BINARY = {
     b"7z\xbc\xaf": "a 7z file",
     b"\xfd7zXZ": "an xz file",
     b"\xd0\xcf\x11\xe0": "an Office file of before 2007, which has to be saved as .docx or .pptx",
+    b"{\\rtf": "Rich Text, which has to be saved as .docx or .odt",
 }
 
 
@@ -201,7 +202,7 @@ def _kind(source: Source) -> SourceKind:
     if source.document:
         if source.options.split == "line":
             raise CorpusError(f"{path}: split 'line' is for plain text, and this file is a {source.document} file")
-        if source.document == ".xlsx" and source.options.field is not None:
+        if source.document in (".xlsx", ".xlsm") and source.options.field is not None:
             return _kind_of_rows(source, "xlsx")
         return "document"
     head = read_head(path, source.options)

@@ -278,6 +278,8 @@ class _Parser:
             return f"regexp_like(lower(`{field.name}`), {_quoted(f'{BETWEEN}{member}{BETWEEN}')})"
         if field.kind not in ("text", "date"):
             self.fail(f"{field.shown} holds {CALLED[field.kind]}, and LIKE compares texts")
+        if field.kind == "date":  # as it is written
+            return f"`{field.name}` LIKE {_quoted(pattern)}"
         return f"{_compared(field)} LIKE {_quoted(pattern if field.exact else pattern.lower())}"
 
 

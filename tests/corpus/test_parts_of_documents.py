@@ -1,0 +1,255 @@
+"""Parts of documents that are easily passed over: texts within texts of mails, fields of Word, forms of PDF, boxes."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from likewise.corpus import CorpusError, CorpusOptions
+from likewise.corpus import paged_documents as reading
+from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.sources import open_source
+
+pytest.importorskip("markitdown")
+OFFICE = "http://schemas.openxmlformats.org"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def read(tmp_path):
+    """A function that writes a file and returns all of its text."""
+
+    def text_of(name: str, content: bytes | str) -> str:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        pages = list(reading.pages_of(path, path.suffix, CorpusOptions()))
+        return "\n".join(f"{page.title}\n{page.text}" for page in pages).replace("\\", "")
+
+    return text_of
+
+
+def zipped(**parts: str) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def many(kind: str, *parts: str, mark: str = "b") -> str:
+    """A mail, or a part of one, that has parts itself."""
+    inside = "".join(f"--{mark}\n{part}\n" for part in parts)
+    return f"Content-Type: multipart/{kind}; boundary={mark}\n\n{inside}--{mark}--\n"
+
+
+def plain(text: str, more: str = "") -> str:
+    return f"Content-Type: text/plain\n{more}\n{text}\n"
+
+
+HEAD = "Subject: S\nMIME-Version: 1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("mail", "texts"),
+    [
+        (
+            many(
+                "mixed",
+                many("mixed", plain("First."), plain("Second.", "Content-Disposition: inline\n"), mark="c"),
+                plain("Footer."),
+            ),
+            ["First.", "Second.", "Footer."],
+        ),
+        (
+            many(
+                "signed",
+                many("mixed", plain("Signed."), plain("Notes.", "Content-Disposition: attachment\n"), mark="c"),
+                "Content-Type: application/pgp-signature; name=sig.asc\n\n-----BEGIN\n",
+            ),
+            ["Signed.", "Notes.", "sig.asc"],
+        ),
+        (many("digest", "\nSubject: One\n\nThe first.\n", "\nSubject: Two\n\nThe second.\n"), ["One", "The second."]),
+        ("Content-Type: message/rfc822\n\nSubject: Inner\n\nForwarded.\n", ["Inner", "Forwarded."]),
+        (
+            many(
+                "mixed",
+                plain("See it."),
+                "Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n"
+                "U3ViamVjdDogSW5uZXIKCklubmVyIHRleHQgaGVyZS4K\n",
+            ),
+            ["Inner text here."],
+        ),
+        (plain("Body.", 'Content-Disposition: attachment; filename="x.txt"\n'), ["Body.", "x.txt"]),
+        (
+            many(
+                "alternative", plain("Show me as HTML."), f"Content-Type: text/html\n\n<p>{'The pump leaks. ' * 9}</p>"
+            ),
+            ["The pump leaks."],
+        ),
+    ],
+)
+def test_every_text_of_a_mail_is_read(read, mail, texts):
+    found = read("a.eml", HEAD + mail)
+    assert all(text in found for text in texts), found
+    assert "U3Vi" not in found
+
+
+@pytest.mark.parametrize("sender", ['"a" <', "a b <x@[1.2.3"])
+def test_a_header_that_cannot_be_parsed_loses_no_mail(read, sender):
+    mails = [f"From x@y Wed May  1 10:00:00 2024\nSubject: M{i}\nFrom: {who}\n\nText {i}.\n\n"
+             for i, who in enumerate(["a@x.org", sender, "b@x.org"])]  # fmt: skip
+    found = read("a.mbox", "".join(mails))
+    assert all(f"M{i}\nText {i}." in found for i in range(3)), found
+
+
+def test_a_saved_web_page_is_read(read):
+    page = many("related", "Content-Type: text/html\n\n<p>The page.</p>", "Content-Type: text/css\n\np {}")
+    found = read("a.mht", HEAD + page)
+    assert "The page." in found
+    assert "{" not in found
+
+
+def test_fields_ruby_and_directions_of_word_are_text(read):
+    def run(text):
+        return f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+    body = f'<w:p>{run("Table ")}<w:fldSimple w:instr=" SEQ ">{run("7")}</w:fldSimple>{run(": seals")}</w:p>'
+    body += f"<w:p><w:r><w:ruby><w:rt>{run('とう')}</w:rt><w:rubyBase>{run('東京')}</w:rubyBase></w:ruby></w:r></w:p>"
+    body += f'<w:p><w:dir w:val="rtl">{run("שלום")}</w:dir></w:p>'
+    kinds = f"{OFFICE}/package/2006/content-types"
+    document = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    office = f"{OFFICE}/officeDocument/2006/relationships/officeDocument"
+    content = zipped(**{
+        "[Content_Types].xml": f'<Types xmlns="{kinds}"><Default Extension="rels" ContentType="application/vnd.openxmlf'
+        'ormats-package.relationships+xml"/>'
+        f'<Override PartName="/word/document.xml" ContentType="{document}"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{OFFICE}/package/2006/relationships"><Relationship Id="r"'
+        f' Type="{office}" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": f'<w:document xmlns:w="{OFFICE}/wordprocessingml/2006/main"><w:body>{body}</w:body>'
+        "</w:document>",
+    })  # fmt: skip
+    found = read("a.docx", content)
+    assert all(text in found for text in ("Table 7: seals", "東京", "שלום"))
+    assert "とう" not in found
+
+
+def pdf(*objects: str) -> bytes:
+    made, places = b"%PDF-1.7\n", []
+    for number, content in enumerate(objects, 1):
+        places.append(len(made))
+        made += f"{number} 0 obj\n{content}\nendobj\n".encode()
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer<</Size {len(objects) + 1}/Root 1 0 R>>"
+    return made + f"{end}\nstartxref\n{len(made)}\n%%EOF".encode()
+
+
+def stream(content: str) -> str:
+    return f"<</Length {len(content)}>>\nstream\n{content}\nendstream"
+
+
+def test_what_is_typed_into_a_pdf_is_text(read):
+    content = pdf(
+        "<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[6 0 R]>>>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>"
+        "/Annots[6 0 R 7 0 R]>>",
+        stream("BT /F1 12 Tf 72 700 Td (The name:) Tj ET"),
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+        "<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Ada Miller)/Rect[72 640 400 660]/P 3 0 R/F 4>>",
+        "<</Type/Annot/Subtype/FreeText/Contents(A note on the page)/Rect[72 600 400 620]/F 4>>",
+    )
+    found = read("a.pdf", content)
+    assert "The name:\n\nAda Miller\n\nA note on the page" in found
+
+
+def test_pages_without_letters_are_told(read, tmp_path):
+    font = "<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/DescendantFonts[8 0 R]>>"
+    content = pdf(
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R 6 0 R]/Count 2>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        stream("BT /F1 12 Tf 72 700 Td (A page with letters.) Tj ET"),
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 9 0 R/Resources<</Font<</F1 7 0 R>>>>>>",
+        font,
+        "<</Type/Font/Subtype/CIDFontType2/BaseFont/X/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>"
+        "/FontDescriptor 10 0 R/DW 600>>",
+        stream("BT /F1 12 Tf 72 700 Td <00240025002600270028> Tj ET"),
+        "<</Type/FontDescriptor/FontName/X/Flags 4/FontBBox[0 0 1000 1000]/ItalicAngle 0/Ascent 800/Descent -200"
+        "/CapHeight 700/StemV 80>>",
+    )
+    assert "cid:" not in read("a.pdf", content)
+    source = open_source(tmp_path / "a.pdf", CorpusOptions())
+    texts = [text for one in read_paragraphs(source, blocks=True) for _, text in one.sentences]
+    assert texts == ["A page with letters."]
+    assert source.report.is_partial
+    assert "a.pdf:2:" in source.report.told[0]
+
+
+def test_boxes_and_notes_of_open_document_are_apart(read):
+    body = "<t:p>Before<d:frame><d:text-box><t:p>Inside</t:p><t:p>Second</t:p></d:text-box></d:frame>after.</t:p>"
+    body += "<t:p>A claim<t:note><t:note-citation>1</t:note-citation><t:note-body><t:p>One.</t:p><t:p>Two.</t:p>"
+    body += "</t:note-body></t:note> goes on.</t:p>"
+    content = f'<o:d xmlns:o="o" xmlns:t="t" xmlns:d="d"><o:body><o:text>{body}</o:text></o:body></o:d>'
+    found = read("a.odt", zipped(**{"content.xml": content}))
+    assert "Before after." in found
+    assert "Inside\n\nSecond" in found
+    assert "A claim (One. Two.) goes on." in found
+
+
+def test_a_book_with_prefixes_fragments_and_a_missing_chapter_is_read(read, tmp_path):
+    package = "<opf:package xmlns:opf='x'><opf:manifest>"
+    package += "".join(f"<opf:item id='{name}' href='{name}.xhtml#top'/>" for name in "abc")
+    package += "</opf:manifest><opf:spine>" + "".join(f"<opf:itemref idref='{name}'/>" for name in "abc")
+    content = zipped(**{
+        "META-INF/container.xml": "<c:container><c:rootfile full-path='B/content.opf'/></c:container>",
+        "B/content.opf": f"{package}</opf:spine></opf:package>",
+        "B/a.xhtml": "<p>Pump.</p>",
+        "B/c.xhtml": "<p>Valve.</p>",
+    })  # fmt: skip
+    assert read("a.epub", content).split() == ["Pump.", "Valve."]
+    source = open_source(tmp_path / "a.epub", CorpusOptions())
+    list(read_paragraphs(source, blocks=True))
+    assert "b.xhtml" in source.report.told[0]
+
+
+def test_rows_of_a_sheet_with_macros_are_rows(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["id", "text"])
+    book.active.append(["a", "one_x000D_\nsecond"])
+    for name in ("a.xlsx", "a.xlsm"):
+        book.save(tmp_path / name)
+        source = open_source(tmp_path / name, CorpusOptions(field="text"))
+        assert source.kind == "xlsx"
+        (paragraph,) = read_paragraphs(source)
+        assert " ".join(paragraph.sentences[0][1].split()) == "one second"
+
+
+def test_rich_text_is_refused(tmp_path):
+    path: Path = tmp_path / "a.rtf"
+    path.write_bytes(rb"{\rtf1\ansi\f0 The pump leaks.\par}")
+    with pytest.raises(CorpusError, match="Rich Text"):
+        open_source(path, CorpusOptions())
+
+
+def test_a_title_behind_a_chart_is_a_title(read):
+    pptx = pytest.importorskip("pptx")
+    from pptx.chart.data import CategoryChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+    from pptx.util import Inches
+
+    slides, made = pptx.Presentation(), io.BytesIO()
+    slide = slides.slides.add_slide(slides.slide_layouts[5])
+    slide.shapes.title.text, slide.shapes.title.top = "Sales", Inches(5)
+    data = CategoryChartData()
+    data.categories = ["East", "West"]
+    data.add_series("Sold", (1, 2))
+    slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, Inches(1), Inches(1), Inches(3), Inches(3), data)
+    slides.save(made)
+    assert read("a.pptx", made.getvalue()).startswith("Sales\n")
