@@ -73,3 +73,15 @@ def test_a_long_line_of_signs_takes_no_time(sign):
 
     without_links(line)
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    "picture",
+    ["![Image](data:image/png;base64,{})", "[image1]: <data:image/png;base64,{}>", '<img src="data:image/png;base64,{}">'],
+)
+def test_pictures_within_the_text_are_left_out(picture):
+    text = ["Before.", "", picture.format("iVBORw0KGgo" * 2000), "", "Behind."]
+    said = " ".join(line for block in markdown_blocks(enumerate(text, 1)) for _, line in block.lines)
+    assert "Before." in said
+    assert "Behind." in said
+    assert "KGgo" not in said

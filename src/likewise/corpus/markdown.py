@@ -116,6 +116,11 @@ _LONGEST_HEADING = 300
 _DEEPEST = 50  # brackets in brackets in front matter
 _FRONT_LINES, _FRONT_CHARACTERS = 200, 1 << 15
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\](?:\([^()\s]{0,2000}(?:\s\"[^\"]{0,500}\")?\)|\[[^\[\]]{0,500}\])")
+_EMBEDDED = re.compile(
+    r"(?:^ {0,3}\[[^\[\]]{1,500}\]: {0,9}<?)?data:[\w.+-]{1,100}/[\w.+-]{1,100}(?:;[\w=.+-]{1,100}){0,9};base64,"
+    r"[A-Za-z0-9+/=%]*>?"
+)
+"""A picture that is written into the text itself."""
 _ATTRIBUTES = re.compile(r"(?<!\s)\s{0,9}\{[#.:][^{}]{0,300}\}$")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _STRONG = re.compile(r"\*\*?([^*]{1,300})\*\*?")
@@ -144,7 +149,7 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
     """Yield the blocks of Markdown in order.
 
     Code and tables are one block each, a paragraph or a list another; a block past `PARAGRAPH_LIMIT` characters is
-    given in several. Comments are left out.
+    given in several. Comments, and pictures that are written into the text as base64, are left out.
 
     Args:
         titles: headings above the whole text.
@@ -162,8 +167,9 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
     size = 0
     opened: list[Placed] = []  # the lines that opened the code or the table which goes on in the next piece
     for placed in lines:
-        held.append((placed[0], placed[1].rstrip()))
-        size += len(placed[1]) + 1
+        line = _EMBEDDED.sub("", placed[1]).rstrip() if "base64," in placed[1] else placed[1].rstrip()
+        held.append((placed[0], line))
+        size += len(line) + 1
         if size >= _PIECE:
             blocks, held, opened = _parsed(held, opened, escaped, whole=False)
             size = sum(len(line) + 1 for _, line in held)
