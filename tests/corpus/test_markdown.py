@@ -77,7 +77,11 @@ def test_a_long_line_of_signs_takes_no_time(sign):
 
 @pytest.mark.parametrize(
     "picture",
-    ["![Image](data:image/png;base64,{})", "[image1]: <data:image/png;base64,{}>", '<img src="data:image/png;base64,{}">'],
+    [
+        "![Image](data:image/png;base64,{})",
+        "[image1]: <data:image/png;base64,{}>",
+        '<img src="data:image/png;base64,{}">',
+    ],
 )
 def test_pictures_within_the_text_are_left_out(picture):
     text = ["Before.", "", picture.format("iVBORw0KGgo" * 2000), "", "Behind."]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import pairwise
 from typing import NamedTuple
 
 from likewise.augment.negation.antonyms import antonyms
@@ -20,6 +21,11 @@ REASONS = ("negation", "numbers", "opposites", "names", "order", "the rest", "ot
 """The differences that tell near texts apart, as `Duplicates.reasons` names them."""
 
 _WORD = re.compile(r"(?<![\w.,:/−-])[−-]?\d+(?:[.,:/]\d+)*(?!\w)|\w+(?:[.,:]\d+)*|[%‰€$£¥₽°]\w?")
+_HALF_DAY = re.compile(r"(?<=\d)[ \u00a0]?([ap])\.[ \u00a0]?m\b\.?", re.IGNORECASE)
+_SIGNS = frozenset("👍 👎 ✅ ✔ ☑ ❌ ✖ ✗ 🟢 🔴 < >".split())
+_BETWEEN_NAMES = re.compile(r"[\s,;()<>\"]+")
+_FILE = re.compile(r"[^\W\d_][^\W_]{1,3}")
+"""The ending of a file: more than one letter, as that of 'e.g.' is none."""
 _SHORT_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
 _NAME = re.compile(r"(?<=[\w,;:)] )[^\W\d_a-z]\w+")
@@ -57,6 +63,7 @@ _PLAIN = frozenset(
     "really very quite then than there here".split()
 )
 """Words of grammar, in whose place another one may stand."""
+_PERSONS = {word: words[0] for words in ("i me", "he him", "she her", "we us", "they them") for word in words.split()}
 
 
 class Wording(NamedTuple):
@@ -68,6 +75,8 @@ class Wording(NamedTuple):
         numbers: those with a digit, as they follow each other.
         negations: the number of negations.
         names: words with a capital inside a sentence.
+        addresses: those of mails, files, paths and names of programs, such as max_size.
+        signs: those that may be the opposite of another one, such as thumbs and comparisons.
     """
 
     order: tuple[str, ...]
@@ -75,6 +84,8 @@ class Wording(NamedTuple):
     numbers: tuple[str, ...]
     negations: int
     names: frozenset[str]
+    addresses: frozenset[str]
+    signs: frozenset[str]
 
 
 @lru_cache(maxsize=1 << 15)
@@ -88,7 +99,7 @@ def wording(text: str) -> Wording:
     >>> wording("two weeks ago, 1½ cups").numbers, sorted(wording("It was Mr Smith, and It hurt").names)
     (('2', '1', '0.5'), ['mr', 'smith'])
     """
-    plain = "".join(_spelt_out(sign) for sign in unicodedata.normalize("NFC", text))
+    plain = "".join(_spelt_out(sign) for sign in unicodedata.normalize("NFC", _HALF_DAY.sub(r" \1m", text)))
     order = tuple(
         _NUMBER_WORDS.get(word, word.replace("−", "-")).replace(",", "" if _DIGIT.search(word) else ",")
         for word in _WORD.findall(_SHORT_NOT.sub(" not", plain).casefold().replace("_", " "))
@@ -96,7 +107,22 @@ def wording(text: str) -> Wording:
     words = Counter(order)
     names = frozenset(word.casefold() for word in _NAME.findall(text)) - _NO_NAMES
     negations = sum(count for word, count in words.items() if word in _NEGATIONS)
-    return Wording(order, words, tuple(word for word in order if _DIGIT.search(word)), negations, names)
+    numbers = tuple(word for word in order if _DIGIT.search(word))
+    tokens = (token.strip("'.:!?") for token in _BETWEEN_NAMES.split(text.casefold()))
+    signs = (_SIGNS - {"<", ">"}).intersection(text) | _SIGNS.intersection(text.split())
+    return Wording(order, words, numbers, negations, names, frozenset(filter(_is_address, tokens)), signs)
+
+
+def _is_address(token: str) -> bool:
+    """Return whether a word is the address of a mail, a file or a path, or a name of programs; no web page is.
+
+    >>> [_is_address(token) for token in ("sales@a.org", "file.txt", "c:\\\\data", "max_size", "e.g", "and/or")]
+    [True, True, True, True, False, False]
+    """
+    if "://" in token or token.startswith("www."):
+        return False
+    stem, _, ending = token.rpartition(".")
+    return bool("@" in token[1:] or "\\" in token or "_" in token.strip("_") or (stem and _FILE.fullmatch(ending)))
 
 
 def _spelt_out(sign: str) -> str:
@@ -180,6 +206,8 @@ def difference(first: Wording, second: Wording, known: bool = True) -> str:
     'names'
     >>> difference(wording("He lived in London."), wording("He lived in Lodnon."))
     ''
+    >>> difference(wording("Write to sales@a.org"), wording("Write to help@a.org"))
+    'names'
     >>> difference(wording("The dog bit the man"), wording("The man bit the dog"))
     'order'
     >>> difference(wording("Yesterday I lost my card"), wording("I lost my card yesterday!"))
@@ -193,14 +221,21 @@ def difference(first: Wording, second: Wording, known: bool = True) -> str:
         return "numbers"
     left, right = first.words - second.words, second.words - first.words
     some = [word for word in left if word in exclusive_words() or word in antonyms() or _of_wordnet(word)]
-    if any(exclude(word, other) for word in some for other in right):
+    signs = ((sign, other) for sign in first.signs for other in second.signs)
+    if any(exclude(word, other) for word in some for other in right) or any(exclude(*pair) for pair in signs):
         return "opposites"
     if not known and not _misspelt(left, right):
         return "other words"
+    if first.addresses - second.addresses and second.addresses - first.addresses:
+        return "names"
     if _other_name(first, left, right) or _other_name(second, right, left):
         return "names"
+    if _other_step(first.order, second.order):
+        return "opposites"
     if _other_subject(first.order, second.order):
         return "other words"
+    if _other_roles(first.order, second.order):
+        return "order"
     return "order" if shared(first, second) >= _NEARLY_ALL and not _same_order(first, second) else ""
 
 
@@ -224,6 +259,32 @@ def _other_subject(first: Sequence[str], second: Sequence[str]) -> bool:
     if not (first and second) or first[0] == second[0] or tuple(first[1:]) != tuple(second[1:]):
         return False
     return not {first[0], second[0]} & _PLAIN and not _alike(first[0], second[0])
+
+
+def _other_step(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Return whether something goes by a number in one text, and to that number in the other.
+
+    >>> _other_step("rates rose by 5 %".split(), "rates rose to 5 %".split())
+    True
+    """
+    steps = [{pair for pair in pairwise(order) if pair[0] in ("by", "to")} for order in (first, second)]
+    only, others = steps[0] - steps[1], steps[1] - steps[0]
+    return any(_DIGIT.search(to) and ("to" if by == "by" else "by", to) in others for by, to in only)
+
+
+def _other_roles(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Return whether the same words are said of the same persons in other roles.
+
+    >>> _other_roles("i lent him money".split(), "he lent me money".split())
+    True
+    """
+    if len(first) != len(second) or any(
+        word != other and not (word in _PERSONS and other in _PERSONS)
+        for word, other in zip(first, second, strict=True)
+    ):
+        return False
+    here, there = ([_PERSONS[word] for word in order if word in _PERSONS] for order in (first, second))
+    return here != there and sorted(here) == sorted(there)
 
 
 def _same_order(first: Wording, second: Wording) -> bool:
