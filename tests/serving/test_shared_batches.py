@@ -139,3 +139,23 @@ def test_a_fault_reaches_the_requests_of_its_batch_only():
         assert (await batcher.vectors(ones(4))).tolist() == [[4]]
 
     running(work)
+
+
+def test_an_item_that_cannot_be_read_fails_alone():
+    async def work(batcher, model):
+        encode = model.vectors
+
+        def vectors(items):
+            if any(len(item) == 3 for item in items):
+                raise IndexError("beyond the last position")
+            return encode(items)
+
+        model.vectors = vectors
+        model.free.clear()
+        asked = [asyncio.create_task(batcher.vectors(ones(length))) for length in (1, 2, 3, 4, 5)]
+        await asyncio.to_thread(model.begun.wait, 10)
+        model.free.set()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert [None if isinstance(rows, IndexError) else rows[0, 0] for rows in found] == [1, 2, None, 4, 5]
+
+    running(work)

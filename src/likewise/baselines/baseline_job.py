@@ -17,7 +17,7 @@ from likewise.runs.options import checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, write_text
-from likewise.training.training_result import model_card
+from likewise.training.training_result import base_fingerprint, model_card
 from likewise.transformers_output import no_bar
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def baseline(
         sentences, facts = read.dataset["sentence"], read.record()
     record = {"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts or None}
     asked = {**chosen.to_dict(), "base": source, "seed": seed}
-    plan = Plan(f"baseline {name}", asked, {"corpus": facts.get("sha256")})
+    plan = Plan(f"baseline {name}", asked, {"corpus": facts.get("sha256"), "base": base_fingerprint(source, out)})
     with open_job(out, plan, overwrite=overwrite) as job:
         if not job.finished:
             model = method.build(source, chosen, sentences, seed, progress).eval()

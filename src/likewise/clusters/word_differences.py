@@ -161,7 +161,12 @@ def exclude(first: str, second: str) -> bool:
     same = meanings.keys() & other.keys()
     if any(meanings[number] == other[number] for number in same):
         return False
-    return bool(same) or antonyms().get(first) == second or second in _of_wordnet(first)
+    ways = ((first, second), (second, first))  # a word has one antonym in the list, and may be that of several
+    return bool(same) or any(antonyms().get(word) == other or other in _of_wordnet(word) for word, other in ways)
+
+
+def _has_opposites(word: str) -> bool:
+    return word in exclusive_words() or word in antonyms() or bool(_of_wordnet(word))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -220,9 +225,10 @@ def difference(first: Wording, second: Wording, known: bool = True) -> str:
     if first.numbers != second.numbers:
         return "numbers"
     left, right = first.words - second.words, second.words - first.words
-    some = [word for word in left if word in exclusive_words() or word in antonyms() or _of_wordnet(word)]
+    pairs = [(word, other) for word in filter(_has_opposites, left) for other in right]
+    pairs += [(word, other) for other in filter(_has_opposites, right) for word in left]
     signs = ((sign, other) for sign in first.signs for other in second.signs)
-    if any(exclude(word, other) for word in some for other in right) or any(exclude(*pair) for pair in signs):
+    if any(exclude(*pair) for pair in (*pairs, *signs)):
         return "opposites"
     if not known and not _misspelt(left, right):
         return "other words"
@@ -289,10 +295,18 @@ def _other_roles(first: Sequence[str], second: Sequence[str]) -> bool:
 
 def _same_order(first: Wording, second: Wording) -> bool:
     """Return whether the words that both texts have follow each other alike, if a part at the end may come first."""
+    few, many = sorted(
+        (
+            [word for word in order if word in others]
+            for order, others in ((first.order, second.words), (second.order, first.words))
+        ),
+        key=len,
+    )
+    rest = iter(many)
+    if all(word in rest for word in few):  # as where an article is left out
+        return True
     common = first.words & second.words
     here, there = (_in_common(wording.order, common) for wording in (first, second))
-    if here == there:
-        return True
     twice, size = here + here, len(here)
     return any(twice[begin : begin + size] == there for begin in range(size) if twice[begin] == there[0])
 

@@ -10,7 +10,7 @@ transformer that it belongs to, and loads it where peft is installed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -74,6 +74,38 @@ def add_adapter(encoder: SentenceTransformer, rank: int) -> None:
 
 def _with_adapters(model: nn.Module) -> list[Any]:
     return [module for module in model.modules() if getattr(module, "_hf_peft_config_loaded", False)]
+
+
+_NO_COMPUTATION = frozenset(
+    "transformers_version dtype torch_dtype architectures id2label label2id output_hidden_states output_attentions "
+    "use_cache return_dict problem_type torchscript".split()
+)
+
+
+def computation_of(model: nn.Module) -> str:
+    """Return what decides vectors besides the weights, as a text: configurations and the state of adapters.
+
+    Activations, heads and windows of attention are told by a transformer's configuration alone.
+    """
+    configurations = [
+        {
+            name: value
+            for name, value in config.to_dict().items()
+            if name[0] != "_" and name not in _NO_COMPUTATION and "dropout" not in name
+        }
+        for module in model.modules()
+        if isinstance(module, Transformer) and (config := getattr(module.auto_model, "config", None)) is not None
+    ]
+    return json.dumps([configurations, *adapters_state(model.modules())], sort_keys=True, default=str)
+
+
+def adapters_state(parts: Iterable[nn.Module]) -> list[object]:
+    """Return, for each layer with adapters among the parts of a model, how much of which it adds to its output."""
+    return [
+        (sorted(scaling.items()), part._active_adapter, part._disable_adapters)
+        for part in parts
+        if (scaling := getattr(part, "scaling", None)) and hasattr(part, "_disable_adapters")
+    ]
 
 
 _PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}

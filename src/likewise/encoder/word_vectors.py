@@ -28,6 +28,7 @@ from transformers import PreTrainedTokenizerFast
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import Features, hub_arguments
 from likewise.encoder.saved_models import open_model
+from likewise.encoder.settings import computation_of
 from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
@@ -188,7 +189,7 @@ def encoded_words(model: SentenceTransformer, words: Sequence[str]) -> np.ndarra
     They are sentence-transformers' own, without a `TextEncoder`: words of a few tokens gain nothing by its batches, and
     this room is below the one that encodes.
     """
-    digest = hashlib.blake2b("\n".join(words).encode(), digest_size=12)
+    digest = hashlib.blake2b("\n".join([computation_of(model), *words]).encode(), digest_size=12)
     for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())

@@ -68,14 +68,14 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
 
     # Swagger UI from the package's own files: FastAPI would have the browser load it from another host.
     app = FastAPIOffline(title="likewise", version=__version__, redoc_url=None)
-    if cors:
-        app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
     _answer_errors(app)
     _add_routes(app, service)
     for path in _PAGES:
         app.add_route(path, _page, include_in_schema=False)
     paths = [str(getattr(route, "path", "")) for route in app.routes]
-    return Guard(app, service.options, keys, service.metrics, paths, hosts)
+    guarded = Guard(app, service.options, keys, service.metrics, paths, hosts)
+    # Around the guard, so that a page that is allowed reads its refusals, too.
+    return CORSMiddleware(guarded, list(cors), allow_methods=["*"], allow_headers=["*"]) if cors else guarded
 
 
 def _answer_errors(app: FastAPI) -> None:

@@ -97,7 +97,7 @@ class Batcher:
             taken = self._take()
             self._running += 1
             self._observe(len(taken))
-            future = loop.run_in_executor(self.model.pool, self.model.vectors, [text.item for text in taken])
+            future = loop.run_in_executor(self.model.pool, self._vectors_of, [text.item for text in taken])
             future.add_done_callback(partial(self._done, taken, time.monotonic()))
 
     def _take(self) -> list[_Text]:
@@ -114,7 +114,15 @@ class Batcher:
         self._count(taken, -1)
         return taken
 
-    def _done(self, taken: list[_Text], begun: float, done: asyncio.Future[np.ndarray]) -> None:
+    def _vectors_of(self, items: Sequence[Item]) -> list[np.ndarray | Exception]:
+        """Return the vector of each item, or why it has none: one that cannot be read spoils no other of its batch."""
+        try:
+            return [*self.model.vectors(items)]
+        except Exception as error:
+            half = len(items) // 2
+            return [*self._vectors_of(items[:half]), *self._vectors_of(items[half:])] if half else [error]
+
+    def _done(self, taken: list[_Text], begun: float, done: asyncio.Future[list[np.ndarray | Exception]]) -> None:
         self._running -= 1
         error = done.exception()
         if error is None:
@@ -123,9 +131,10 @@ class Batcher:
         for number, text in enumerate(taken):
             if text.vector.done():  # given up, or failed with another batch
                 continue
-            if error is not None:
-                text.vector.set_exception(error)
+            vector = error or done.result()[number]
+            if isinstance(vector, BaseException):
+                text.vector.set_exception(vector)
                 text.vector.exception()  # looked at, also if another text of the request fails first
             else:
-                text.vector.set_result(done.result()[number])
+                text.vector.set_result(vector)
         self._pump()

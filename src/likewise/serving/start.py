@@ -147,7 +147,7 @@ def _keys(path: Path) -> list[str]:
     if not path.is_file():
         raise ServingError(f"there is no file {path}: write an API key on each of its lines")
     try:
-        keys = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        keys = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError:
         raise ServingError(f"{path} is not text in UTF-8: write an API key on each of its lines") from None
     if not keys:

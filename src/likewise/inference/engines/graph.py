@@ -15,13 +15,14 @@ from torch import Tensor, nn
 
 from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.modules import modes_restored, parts_of
+from likewise.encoder.settings import adapters_state, computation_of
 from likewise.encoder.text_cnn import TextCNN
 from likewise.errors import first_line
 from likewise.inference.engines.engine import OUTPUT, TOKENS, CannotExport
 from likewise.transformers_output import no_warning_of_old_names, only_errors
 
 # Part of what an index and an export are known by: another one makes every index one of another model.
-_FORMAT = "2"
+_FORMAT = "3"
 
 
 class PooledGraph(nn.Module):
@@ -77,7 +78,7 @@ def check_exportable(model: SentenceTransformer) -> None:
 
 def fingerprint(model: SentenceTransformer) -> str:
     """Return a hash of the weights and the computation: it changes when the vectors do."""
-    digest = hashlib.blake2b(f"{_FORMAT} {model!r}".encode(), digest_size=16)
+    digest = hashlib.blake2b(f"{_FORMAT} {model!r} {computation_of(model)}".encode(), digest_size=16)
     saved = model.state_dict()
     unsaved = ((name, buffer) for name, buffer in model.named_buffers() if name not in saved)
     for name, tensor in chain(saved.items(), unsaved):
@@ -96,7 +97,8 @@ def mark(model: SentenceTransformer) -> tuple[object, ...]:
     owned = chain.from_iterable(chain(part._parameters.values(), part._buffers.values()) for part in parts)
     tensors = [tensor for tensor in owned if tensor is not None]  # one made for inference cannot be written
     versions = [(tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
-    return (*map(id, parts), *map(repr, list(model)[1:]), *versions)
+    adapters = repr(adapters_state(parts)) if any(hasattr(part, "_disable_adapters") for part in parts) else ""
+    return (*map(id, parts), *map(repr, list(model)[1:]), adapters, *versions)
 
 
 def write_graphs(model: SentenceTransformer, write: Callable[[PooledGraph, bool], None]) -> None:
