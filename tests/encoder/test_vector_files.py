@@ -138,3 +138,21 @@ def test_training_looks_at_the_vectors_before_the_corpus(tmp_path):
 
     with pytest.raises(WordVectorError, match="missing"):
         likewise.train("gclsr", "no-corpus.txt", base=tmp_path / "missing.txt", out=tmp_path / "run", quiet=True)
+
+
+def test_words_with_blanks_and_words_that_come_twice(tmp_path):
+    lines = [
+        "the 1 2",
+        "2008 3 4",
+        ". . . 5 6",
+        "at name@domain.com 7 8",
+        "the 9 9",
+        *(f"w{i} 0 {i}" for i in range(9)),
+    ]
+    for name, more in (("blanks.txt", lines), ("twice.txt", [lines[0], *lines[4:]])):
+        (tmp_path / name).write_text("\n".join(more) + "\n")
+        table = read_word_vectors(str(tmp_path / name))
+        assert list(table.words).count("the") == 1
+        assert table.vectors[table.row_of["the"]].tolist() == [1, 2]
+    table = read_word_vectors(str(tmp_path / "blanks.txt"))
+    assert table.vectors[table.row_of["at name@domain.com"]].tolist() == [7, 8]

@@ -271,7 +271,8 @@ def test_a_full_queue_answers_429_and_a_slow_model_504(running, saved_model, mon
 def test_keys_are_wanted_where_there_are_some_and_cors_is_off_unless_named(running, saved_model, address):
     locked = running({"tiny": saved_model}, keys=["first-key", "second-key"], cors=["https://example.org"])[0]
     for header in ({}, {"Authorization": "Bearer first"}, {"Authorization": "Bearer x"}):
-        refused = httpx.get(f"{locked}/v1/models", headers=header)
+        refused = httpx.get(f"{locked}/v1/models", headers=header | {"Origin": "https://example.org"})
+        assert refused.headers["access-control-allow-origin"] == "https://example.org"  # its page can read why
         assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
     for key in ("first-key", "second-key"):
         assert httpx.get(f"{locked}/v1/models", headers={"Authorization": f"Bearer {key}"}).status_code == 200

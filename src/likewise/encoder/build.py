@@ -148,7 +148,10 @@ def build_layer_average(base: str, layers: Sequence[int], dropout: float | None 
 
 
 def set_dropout(transformer: Transformer, probability: float | None) -> None:
-    """Set the probability of every dropout of a transformer, those of attention included; None changes nothing."""
+    """Set the probability of every dropout of a transformer, those of attention included; None changes nothing.
+
+    Its configuration, which is saved with the model, keeps the base's, for whoever trains it next.
+    """
     if probability is None:
         return
     for module in transformer.modules():
@@ -157,10 +160,6 @@ def set_dropout(transformer: Transformer, probability: float | None) -> None:
         for name in _DROPOUTS:  # kept as a number by attention that calls torch's own, such as that of Llama
             if isinstance(getattr(module, name, None), int | float):
                 setattr(module, name, probability)
-    config = transformer.auto_model.config
-    for name in _DROPOUTS:
-        if hasattr(config, name):
-            setattr(config, name, probability)
 
 
 def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) -> PreTrainedTokenizerFast:

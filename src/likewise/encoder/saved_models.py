@@ -58,7 +58,7 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
         model = kind._load_with_module_classes(
             place.path, classes, device=device, local_files_only=place.local_only, model_kwargs=whole
         )
-        _check_tokenizer(getattr(model[0], "tokenizer", None), place.name)
+        _fit_to_weights(model[0], place.name)
     return model
 
 
@@ -76,7 +76,7 @@ def open_transformer(place: ModelPlace) -> Transformer:
         # And not Transformer(path): it reads the maximal length too.
         whole = {"dtype": torch.float32}
         transformer = Transformer.load(place.path, local_files_only=place.local_only, model_kwargs=whole)
-        _check_tokenizer(transformer.tokenizer, place.name)
+        _fit_to_weights(transformer, place.name)
     return transformer_of([transformer], place.name)
 
 
@@ -129,12 +129,27 @@ def _readable_errors(name: str) -> Iterator[None]:
         raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
 
 
-def _check_tokenizer(tokenizer: Any, name: str) -> None:
-    """Raise a LoadError for an empty tokenizer, which transformers makes if its files are missing."""
+def _fit_to_weights(first: Any, name: str) -> None:
+    """Fit the tokenizer and the limit of a model's first module to its weights.
+
+    Many language models have no token for padding, which the mask hides: any does. A model of RoBERTa's kind counts
+    positions from behind that of padding, so that it reads less than it has positions.
+
+    Raises:
+        LoadError: the tokenizer is empty, as transformers makes one if its files are missing.
+    """
+    tokenizer: Any = getattr(first, "tokenizer", None)
     if hasattr(tokenizer, "all_special_tokens") and len(tokenizer) <= len(tokenizer.all_special_tokens):
         raise LoadError(
             f"The model '{name}' has no tokenizer files (tokenizer.json or vocab.txt): copy the folder again."
         )
+    if getattr(tokenizer, "pad_token", "") is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.convert_ids_to_tokens(0)
+    for part in first.modules() if isinstance(first, Transformer) else ():
+        positions = getattr(part, "position_embeddings", None)
+        if isinstance(positions, torch.nn.Embedding) and positions.padding_idx is not None:
+            longest = positions.num_embeddings - positions.padding_idx - 1
+            first.max_seq_length = min(longest, first.max_seq_length or longest)
 
 
 def _own_classes(place: ModelPlace) -> Record:

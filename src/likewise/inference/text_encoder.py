@@ -7,13 +7,14 @@ Letters of the shapes: S texts, B texts of a batch, T tokens, D embedding, E a t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 import numpy as np
 
-from likewise.errors import LikewiseError
+from likewise.errors import LikewiseError, first_line
 from likewise.inference.cores import cores, one_core_threads
 from likewise.inference.engines.engine import DEVICE_BUDGET, TOKENS, Engine, Vectors
 from likewise.inference.tokens import PLAIN, Step, TextSide, Tokens, WholeTexts, by_budget
@@ -24,6 +25,10 @@ Item = Any
 """A text as an encoder takes it: its token ids, or a `WholeText` for sentence-transformers' own `encode`."""
 Spread = Callable[..., Iterable[Any]]
 """Maps over batches: `map` on one core, that of an executor on several."""
+
+
+_BEYOND = re.compile(r"index out of range|out of data bounds|indices? .{0,40}out of bounds", re.IGNORECASE)
+"""The errors of engines for a row that a table does not have."""
 
 
 def _nothing(_: int) -> None:
@@ -189,7 +194,15 @@ class TextEncoder:
         def run(batch: np.ndarray) -> tuple[Vectors, np.ndarray | None, np.ndarray]:
             texts = [items[i] for i in batch]
             ids, mask = self._tokens.batch(texts, engine.filled_to(len(texts), max(map(self.tokens, texts))))
-            vectors, tokens = call(ids, mask)
+            try:
+                vectors, tokens = call(ids, mask)
+            except Exception as error:
+                if _BEYOND.search(str(error)):
+                    raise LikewiseError(
+                        f"a text has a token, or a position, that the model has no weights for ({first_line(error)}): "
+                        "its tokenizer does not fit; shorten its max_seq_length, or resize its embeddings"
+                    ) from error
+                raise
             return vectors, None if tokens is None else float32(tokens), mask
 
         all_vectors: Any = None
