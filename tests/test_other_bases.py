@@ -318,9 +318,8 @@ def test_a_model_of_another_kind_is_refused_in_a_sentence(kind, verb, told, othe
 def test_a_tokenizer_without_padding_and_a_position_too_few_are_no_fault(tiny_base, sentences, tmp_path):
     token = AutoTokenizer.from_pretrained(tiny_base)
     token.model_max_length, small = int(1e30), {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = RobertaConfig(
-        vocab_size=len(token), **small, intermediate_size=64, max_position_embeddings=40, pad_token_id=1
-    )
+    small |= {"intermediate_size": 64, "max_position_embeddings": 40, "pad_token_id": 1}
+    config = RobertaConfig(vocab_size=len(token), **small)
     RobertaModel(config).save_pretrained(tmp_path / "roberta")
     token.save_pretrained(tmp_path / "roberta")
     model = likewise.load(tmp_path / "roberta", device="cpu")

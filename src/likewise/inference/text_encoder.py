@@ -8,8 +8,9 @@ Letters of the shapes: S texts, B texts of a batch, T tokens, D embedding, E a t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +30,24 @@ Spread = Callable[..., Iterable[Any]]
 
 _BEYOND = re.compile(r"index out of range|out of data bounds|indices? .{0,40}out of bounds", re.IGNORECASE)
 """The errors of engines for a row that a table does not have."""
+
+
+@contextmanager
+def weights_for_all() -> Iterator[None]:
+    """Say in a `with` block that a text has a token or a position for which a model has no weights.
+
+    Raises:
+        LikewiseError: in the place of the error of torch, or of another engine.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not _BEYOND.search(str(error)):
+            raise
+        raise LikewiseError(
+            f"a text has a token, or a position, that the model has no weights for ({first_line(error)}): its "
+            "tokenizer does not fit; shorten its max_seq_length, or resize its embeddings"
+        ) from error
 
 
 def _nothing(_: int) -> None:
@@ -194,15 +213,8 @@ class TextEncoder:
         def run(batch: np.ndarray) -> tuple[Vectors, np.ndarray | None, np.ndarray]:
             texts = [items[i] for i in batch]
             ids, mask = self._tokens.batch(texts, engine.filled_to(len(texts), max(map(self.tokens, texts))))
-            try:
+            with weights_for_all():
                 vectors, tokens = call(ids, mask)
-            except Exception as error:
-                if _BEYOND.search(str(error)):
-                    raise LikewiseError(
-                        f"a text has a token, or a position, that the model has no weights for ({first_line(error)}): "
-                        "its tokenizer does not fit; shorten its max_seq_length, or resize its embeddings"
-                    ) from error
-                raise
             return vectors, None if tokens is None else float32(tokens), mask
 
         all_vectors: Any = None

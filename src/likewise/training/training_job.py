@@ -21,6 +21,7 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback, Tra
 from likewise.encoder.modules import without_training_head
 from likewise.errors import counted, require_extra
 from likewise.inference.load_model import SavedModel, load
+from likewise.inference.text_encoder import weights_for_all
 from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs import processes
@@ -330,7 +331,8 @@ class Training:
         most = trainer.args.max_steps
         with orderly_stop(progress) as stop, progress.bar("training", most, done=done, stays=True) as bar:
             trainer.add_callback(Course(log, bar, stop, self.selection.metric, scoring, trainer.usual))
-            trainer.go_on(checkpoint)
+            with weights_for_all():
+                trainer.go_on(checkpoint)
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")
 
