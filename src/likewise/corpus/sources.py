@@ -205,6 +205,8 @@ def _kind(source: Source) -> SourceKind:
         if source.document in (".xlsx", ".xlsm") and source.options.field is not None:
             return _kind_of_rows(source, "xlsx")
         return "document"
+    if (suffix := format_suffix(path)) in document_suffixes() and suffix != path.suffix.lower():
+        raise CorpusError(f"{path}: a {suffix} file is not read while it is compressed: unpack it first")
     head = read_head(path, source.options)
     if not head.startswith(_PARQUET):
         _refuse_binary(path, head)

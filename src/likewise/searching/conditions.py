@@ -43,6 +43,7 @@ _SIGNS = {"=": "=", "!=": "<>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">="
 _ORDER = ("<", "<=", ">", ">=")
 _WORDS = frozenset("AND OR NOT IN LIKE ILIKE BETWEEN IS NULL TRUE FALSE".split())
 _GRAMMAR = "=, !=, <, <=, >, >=, LIKE, IN, BETWEEN, IS NULL, AND, OR, NOT"
+_BACKSLASH = re.compile(r"\\(?![%_\\])")  # in a pattern it stands for itself, unless a sign of patterns follows
 _PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?")
 
 
@@ -278,6 +279,7 @@ class _Parser:
             return f"regexp_like(lower(`{field.name}`), {_quoted(f'{BETWEEN}{member}{BETWEEN}')})"
         if field.kind not in ("text", "date"):
             self.fail(f"{field.shown} holds {CALLED[field.kind]}, and LIKE compares texts")
+        pattern = _BACKSLASH.sub(r"\\\\", pattern)
         if field.kind == "date":  # as it is written
             return f"`{field.name}` LIKE {_quoted(pattern)}"
         return f"{_compared(field)} LIKE {_quoted(pattern if field.exact else pattern.lower())}"
