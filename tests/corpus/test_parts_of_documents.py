@@ -231,6 +231,32 @@ def test_rows_of_a_sheet_with_macros_are_rows(tmp_path):
         assert " ".join(paragraph.sentences[0][1].split()) == "one second"
 
 
+def test_a_formula_without_a_value_is_told(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "text"], ["a", "The pump leaks."], ["b", '=CONCATENATE("valve", 2)']):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    for field in (None, "text"):
+        source = open_source(tmp_path / "a.xlsx", CorpusOptions(field=field))
+        texts = str([paragraph.sentences for paragraph in read_paragraphs(source, blocks=not field)])
+        assert "The pump leaks." in texts
+        assert any(":3: a formula" in told for told in source.report.told), field
+        assert source.report.is_partial
+
+
+def test_upright_text_of_a_pdf_is_read_in_lines(read):
+    turned = "BT /F1 12 Tf 0 1 -1 0 100 100 Tm (The gasket is red) Tj 0 1 -1 0 116 100 Tm (and of steel.) Tj ET"
+    content = pdf(
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        stream(turned),
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+    )
+    assert "The gasket is red and of steel." in " ".join(read("a.pdf", content).split())
+
+
 def test_rich_text_is_refused(tmp_path):
     path: Path = tmp_path / "a.rtf"
     path.write_bytes(rb"{\rtf1\ansi\f0 The pump leaks.\par}")

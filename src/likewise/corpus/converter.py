@@ -11,6 +11,7 @@ import ctypes
 import errno
 import io
 import json
+import math
 import os
 import re
 import signal
@@ -22,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, repeat, zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -41,6 +42,11 @@ _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
 _BEHIND_ROW = re.compile(r"^(\| .* \|)(?=[^\s|])", re.MULTILINE)  # what follows a chart, by MarkItDown
 _NO_LETTERS = "there is no text on this page, only pictures or signs without letters: docling can make text of a scan"
+_EACH = 7  # letters of a page of which one is looked at
+_UPRIGHT = 0.1
+"""From this share of upright letters on, a page of a PDF is read by PDFium, which sees no tables."""
+_FORMULA = re.compile(rb"<f[ >/]")
+_NO_VALUE = "a formula here has no value: open the file in a program for sheets and save it, or write values"
 _GLYPH = re.compile(r"\(cid:\d+\)")
 _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
@@ -165,7 +171,7 @@ class Pdf(Converter):
                 single.save(page)
                 single.close()
                 page.seek(0)
-                text = PdfConverter().convert(page, _info(".pdf")).markdown
+                text = _turned(whole, number) or PdfConverter().convert(page, _info(".pdf")).markdown
                 has_letters = _has_letters(text)
                 pages.append([*(blocks_of(text) if has_letters else []), *_typed(whole, number)])
                 if not pages[-1] and (not has_letters or _is_picture(whole, number)):
@@ -183,6 +189,23 @@ def _is_picture(document: Any, number: int) -> bool:
     page = document[number]
     try:
         return next(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE]), None) is not None
+    finally:
+        page.close()
+
+
+def _turned(document: Any, number: int) -> str:
+    """Return the text of a page of a PDF on which some stands upright, such as a wide table; "" for any other page.
+
+    pdfminer gives such text letter by letter.
+    """
+    from pypdfium2 import raw
+
+    page = document[number]
+    try:
+        text = page.get_textpage()
+        angles = [raw.FPDFText_GetCharAngle(text.raw, place) for place in range(0, text.count_chars(), _EACH)]
+        upright = sum(abs(math.sin(angle)) > 0.5 for angle in angles)
+        return str(text.get_text_range()).replace("\r\n", "\n") if upright > _UPRIGHT * len(angles) else ""
     finally:
         page.close()
 
@@ -209,6 +232,20 @@ def _typed(document: Any, number: int) -> Iterator[str]:
         page.close()
 
 
+def _has_formulas(path: Path) -> bool:
+    """Return whether a file of Excel has formulas, which some programs write without their values."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                with archive.open(name) as part:
+                    before = b""
+                    while piece := part.read(1 << 20):
+                        if _FORMULA.search(before + piece):
+                            return True
+                        before = piece[-4:]
+    return False
+
+
 def _called(name: str) -> Any:
     """Return what matches the tags of a name, with any prefix or none."""
     return re.compile(rf"^(?:.*:)?{name}$")
@@ -232,14 +269,23 @@ class Sheets(Converter):
         from openpyxl.utils.escape import unescape
 
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        for sheet in book.worksheets:
+        written = openpyxl.load_workbook(path, read_only=True).worksheets if _has_formulas(path) else [None]
+        for sheet, formulas in zip_longest(book.worksheets, written):
             sheet.reset_dimensions()  # a file may say that it ends where it does not
-            for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+            rows_written: Any = repeat(())
+            if formulas is not None:
+                formulas.reset_dimensions()
+                rows_written = formulas.iter_rows(values_only=True)
+            for number, (row, as_written) in enumerate(
+                zip(sheet.iter_rows(values_only=True), rows_written, strict=False), 1
+            ):
+                lost = sum(cell is None and other is not None for cell, other in zip(row, as_written, strict=False))
                 cells = row[: max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)]
                 cells = tuple(unescape(cell) if isinstance(cell, str) and "_x" in cell else cell for cell in cells)
                 shown = ["" if cell is None else " ".join(str(cell).split()) for cell in cells]
-                if any(shown):
-                    yield Page(number, f"| {' | '.join(shown)} |", sheet.title, cells=list(cells))
+                if any(shown) or lost:
+                    text = f"| {' | '.join(shown)} |" if any(shown) else ""
+                    yield Page(number, text, sheet.title, cells=list(cells), left_out=_NO_VALUE if lost else "")
 
 
 class Book(Converter):

@@ -213,16 +213,14 @@ def pages_of(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None 
             yield Page(**json.loads(line))
 
 
-def rows_of_sheets(
-    path: Path, options: CorpusOptions, tick: Tick | None = None
-) -> Iterator[tuple[int, list[object], list[object]]]:
-    """Yield (number, cells of its sheet's header, cells) of each row of the sheets of a file."""
+def rows_of_sheets(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[list[object], Page]]:
+    """Yield each row of the sheets of a file, behind the cells of its sheet's header."""
     sheet, header = None, []
     for page in pages_of(path, path.suffix.lower(), options, tick):
         if page.title != sheet:
             sheet, header = page.title, list(page.cells)
         else:
-            yield page.place, header, [cell if cell is None else str(cell) for cell in page.cells]
+            yield header, page
 
 
 def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None = None) -> Path:

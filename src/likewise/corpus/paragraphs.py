@@ -185,9 +185,8 @@ def _with_text(source: Source, pages: Iterable[Page]) -> Iterator[Page]:
     """Yield the pages of a document; what could not be read of one is told."""
     for page in pages:
         if page.left_out:
-            source.report.tell(source.path, page.place, page.left_out)
-            source.report.failed += 1
-        if page.text.strip() or page.title.strip():
+            source.left_out(page.place, page.left_out)
+        if page.text.strip() or (page.title.strip() and not page.left_out):
             yield page
 
 
