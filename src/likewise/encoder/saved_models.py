@@ -58,7 +58,7 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
         model = kind._load_with_module_classes(
             place.path, classes, device=device, local_files_only=place.local_only, model_kwargs=whole
         )
-        _fit_to_weights(model[0], place.name)
+        fit_to_weights(model[0], place.name)
     return model
 
 
@@ -76,7 +76,7 @@ def open_transformer(place: ModelPlace) -> Transformer:
         # And not Transformer(path): it reads the maximal length too.
         whole = {"dtype": torch.float32}
         transformer = Transformer.load(place.path, local_files_only=place.local_only, model_kwargs=whole)
-        _fit_to_weights(transformer, place.name)
+        fit_to_weights(transformer, place.name)
     return transformer_of([transformer], place.name)
 
 
@@ -129,7 +129,7 @@ def _readable_errors(name: str) -> Iterator[None]:
         raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
 
 
-def _fit_to_weights(first: Any, name: str) -> None:
+def fit_to_weights(first: Any, name: str) -> None:
     """Fit the tokenizer and the limit of a model's first module to its weights.
 
     Many language models have no token for padding, which the mask hides: any does. A model of RoBERTa's kind counts

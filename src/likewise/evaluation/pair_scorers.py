@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from likewise.encoder.location import LoadError, check_cross_encoder
+from likewise.encoder.saved_models import fit_to_weights
 from likewise.errors import first_line
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import EvaluationError
@@ -177,6 +178,7 @@ class CrossEncoderScorer(_Scorer):
                 encoder = CrossEncoder(model) if isinstance(model, str) else model
         except (OSError, ValueError) as error:
             raise LoadError(f"'{named}' cannot be loaded as a cross-encoder: {first_line(error)}") from error
+        fit_to_weights(encoder[0], named)
         if (outputs := encoder.num_labels) != 1:
             raise LoadError(f"'{named}' has {outputs} outputs a pair: give a cross-encoder with one score")
         super().__init__(encoder, f"cross-encoder:{named}", "score of a cross-encoder", batch_size, precision)
