@@ -317,3 +317,24 @@ def test_kept_rows_keep_their_columns_and_any_sign(word_model, tmp_path):
         likewise.duplicates(rows, model=word_model, keep_one=tmp_path / name, quiet=True)
     assert (tmp_path / "kept.tsv").read_text().splitlines() == ["id\ttext\tn", "1\tthe cat sees the dog\t1\\udc80"]
     assert json.loads((tmp_path / "kept.NDJSON").read_text()) == rows[0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "groups"),
+    [
+        (["Bitte melden Sie das Gerät anmelden", "Bitte melden Sie das Gerät abmelden"], ()),
+        (["Das wurde gestern bezahlt und geliefert", "Das würde gestern bezahlt und geliefert"], ()),
+        (["आज का दिन बहुत अच्छा है", "आज का दान बहुत अच्छा है"], ()),
+        (["ฉันชอบกินข้าวทุกวัน", "ฉันชอบกินข่าวทุกวัน"], ()),
+        (["Thanks", "thanks!!!!!", "(thanks)"], ((0, 1, 2),)),
+        (["I use C++", "I use C#"], ()),
+    ],
+)
+def test_the_same_words_are_duplicates_and_another_letter_makes_another_word(texts, groups):
+    assert found_by(texts) == groups
+
+
+@pytest.mark.parametrize("name", ["kept.parquet", "kept.json", "kept.jsonl.gz", "kept.xlsx"])
+def test_a_file_that_is_not_written_is_refused(name, tmp_path):
+    with pytest.raises(likewise.LikewiseError, match="file is written"):
+        likewise.duplicates(["a", "b"], keep_one=tmp_path / name, quiet=True)

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import pickle
 import re
 from pathlib import Path
 
@@ -270,3 +271,15 @@ def test_no_id_comes_twice(saved_model, tmp_path):
     made.delete([3])
     made.add(["four birds"])
     assert {hit.id: hit.text for hit in made.search("birds")}[4] == "four birds"
+
+
+def test_lists_and_ids_of_a_data_frame_stay(saved_model, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ["a7", "b2"], "text": ["the cat", "a dog"], "tags": [np.array(["x", "y"]), []]})
+    made = likewise.index(frame.set_index("id"), model=saved_model, out=tmp_path / "frame.index", quiet=True)
+    for where, wanted in (("tags = 'x'", {"a7"}), ("NOT tags = 'x'", {"b2"}), ("tags NOT IN ('z')", {"a7", "b2"})):
+        assert {hit.id for hit in made.search("the cat", where=where)} == wanted, where
+    again = pickle.loads(pickle.dumps(made))
+    assert [hit.id for hit in again.search("the cat")] == [hit.id for hit in made.search("the cat")]
+    with pytest.raises(CorpusError, match="2 dimensions"):
+        likewise.index(np.array([["a", "b"]]), model=saved_model, out=tmp_path / "other.index", quiet=True)

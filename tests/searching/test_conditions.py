@@ -54,7 +54,7 @@ def test_what_is_part_of_the_grammar_is_written_anew(given, wanted):
         ("price < '1e-05'", "`float_price` < 1e-05"),
         ("price > count", "CAST(`float_price` AS DOUBLE) > CAST(`int_count` AS DOUBLE)"),
         ("new != 'false'", "`bool_new` != FALSE"),
-        ("tags = 'O''Neill'", "(strpos(lower(`list_tags`), '\x1fo''neill\x1f') > 0)"),
+        ("tags = 'O''Neill'", "coalesce(strpos(lower(`list_tags`), '\x1fo''neill\x1f') > 0, FALSE)"),
         ('"created at" IS NULL', "`date_Created$20At` IS NULL"),
     ],
 )

@@ -243,3 +243,35 @@ def test_phrases_and_barred_words_of_other_scripts(word_model, tmp_path):
         assert [hit.id for hit in opened.search(query)] == [wanted]
     assert 0 not in [hit.id for hit in opened.search("pump -पंप", 9)]
     assert 3 not in [hit.id for hit in opened.search("pump -Docker", 9)]
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("مضخة", 0),
+        ("أحمد", 1),
+        ('"السلام عليكم"', 2),
+        ("שלום", 3),
+        ("123", 4),
+        ('"펌프"', 5),
+        ("Teile des Ein- und -ausgang", 6),
+    ],
+)
+def test_marks_forms_and_digits_of_other_scripts_do_not_count(scripts, query, wanted):
+    hits = scripts.search(query, mode="hybrid" if '"' in query else "words", k=20)
+    assert len(hits) == 1 or '"' not in query
+    assert wanted in [hit.id for hit in hits]
+    assert not hits.barred
+
+
+def test_words_that_are_missing_are_told_as_typed(scripts):
+    assert scripts.search("Réparé İstanbul", mode="words").missing[0] == "Réparé"
+
+
+@pytest.fixture(scope="module")
+def scripts(saved_model, tmp_path_factory):
+    texts = [
+        *("هذه مُضَخَّةُ الماء", "قال احمد", "السَّلامُ عَلَيْكُم يا علي", "שָׁלוֹם לכולם", "الرقم ١٢٣ هنا", "펌프가 고장났다"),
+        "Die Teile von Ein- und -ausgang sind hier",
+    ]
+    return index(texts, model=saved_model, out=tmp_path_factory.mktemp("scripts") / "a.index", quiet=True)

@@ -36,7 +36,13 @@ class PanelCommand(TyperCommand):
         """Take `--help-all` for `--help` with all options."""
         if HELP_ALL in args:
             ctx.meta[HELP_ALL], args = True, HELP[1:]
-        return super().parse_args(ctx, args)
+        text = next((word for word in args if word.startswith("-") and " " in word), "")
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if text and hasattr(error, "option_name"):  # there is no such option
+                error.message += f". Put -- before a text that begins with '-': -- {text!r}"  # type: ignore[attr-defined]
+            raise
 
     def format_options(self, ctx: ClickContext, formatter: Any) -> None:
         """Write the presets and the options, panel by panel."""

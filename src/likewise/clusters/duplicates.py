@@ -18,7 +18,7 @@ import numpy as np
 from likewise.clusters.encoded_texts import KeptTexts, TextError, Unit, keep_texts, read_units
 from likewise.clusters.near import Repeats, repeats
 from likewise.clusters.second_look import SecondLook
-from likewise.clusters.word_differences import REASONS, wording
+from likewise.clusters.word_differences import REASONS, same_words, wording
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 THRESHOLD = 0.9
 WORDS = 0.3
+_NOT_WRITTEN = (".parquet", ".xlsx", ".xls", ".arrow", ".feather", ".docx", ".gz", ".bz2", ".xz", ".zst", ".zip")
+_TABLES = (".csv", ".tsv")
 _EXAMPLES = 3
 _PAIRS = 5000
 _SAMPLE = 500
@@ -158,6 +160,10 @@ def duplicates(
         raise OptionError(f"words is {words}: give a share from 0 to 1")
     targets = [out, keep_one, None if keep_one is None else left_out_path(keep_one)]
     written = [Path(target) for target in targets if target is not None]
+    for target, formats in ((out, _TABLES), (keep_one, (".json",))):
+        if target is not None and (ending := Path(target).suffix.lower()) in (*_NOT_WRITTEN, *formats):
+            cure = ".jsonl" if target is out else ".jsonl, .csv, .tsv or .txt"
+            raise OptionError(f"{os.fspath(target)}: no {ending} file is written: give a name that ends in {cure}")
     check_results(*written, overwrite=overwrite)
     progress, source = Progress(quiet), given_texts(texts, corpus_options)
     kept = keep_texts(source, model=model, engine=engine, precision=precision, progress=progress)
@@ -174,13 +180,16 @@ def duplicates(
     def reason(text: int, other: int) -> str:
         return look.reason(kept.text(text), kept.text(other))
 
+    def same(text: int) -> bytes:
+        return same_words(kept.text(text)) if words else b""
+
     with orderly_stop(progress) as stop, progress.bar("comparing", kept.different) as bar:
 
         def advance(done: int) -> None:
             bar.advance(done)
             stop.check("while texts were compared; their vectors are kept")
 
-        repeated = repeats(kept.vectors, threshold, reason, seed=seed, advance=advance)
+        repeated = repeats(kept.vectors, threshold, reason, same=same, seed=seed, advance=advance)
     result = _summed(kept, repeated, threshold, look.language)
     if out is not None:
         with written_result(Path(out), overwrite) as path, path.open("w", encoding="utf-8") as file:

@@ -5,7 +5,7 @@ Letters of the shapes: S texts, B texts of a block, K kept texts, C cells, D emb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,7 @@ def repeats(
     threshold: float,
     reason: Callable[[int, int], str] = lambda text, other: "",
     *,
+    same: Callable[[int], bytes] = lambda text: b"",
     seed: int = 1,
     advance: Callable[[int], None] = lambda done: None,
     exact: int = EXACT,
@@ -58,6 +59,7 @@ def repeats(
         vectors: (S, D) of length 1.
         threshold: the least cosine.
         reason: gives the reason why two texts above the threshold differ all the same, "" for none.
+        same: gives what two texts share that are duplicates at any cosine, b"" for a text that is compared.
         seed: of the cells.
         advance: called with the number of texts done.
         exact: texts up to which nothing is approximate.
@@ -70,6 +72,7 @@ def repeats(
         np.full(size, -1.0, dtype=np.float32),
         [],
     )
+    known: dict[bytes, int] = {}
     kept_texts = _Cells(vectors, seed) if size > exact else _All(vectors)
     for begin in range(0, size, BLOCK):
         block = np.ascontiguousarray(vectors[begin : begin + BLOCK], dtype=np.float32)
@@ -80,7 +83,8 @@ def repeats(
             _raise(result, begin + rows, kept[best], cosines[np.arange(len(rows)), best])
             row, column = _highest(cosines, threshold)
             before.append((rows[row], kept[column], cosines[row, column]))
-        _settle(result, begin, block, before, threshold, reason)
+        keys = [same(begin + row) for row in range(len(block))]
+        _settle(result, begin, vectors, block, before, threshold, reason, keys, known)
         kept_texts.keep(begin, result.of[begin : begin + len(block)] == np.arange(begin, begin + len(block)))
         advance(len(block))
     return result
@@ -106,10 +110,13 @@ def _raise(result: Repeats, rows: np.ndarray, others: np.ndarray, cosines: np.nd
 def _settle(
     result: Repeats,
     begin: int,
+    vectors: np.ndarray,
     block: np.ndarray,
     before: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
     threshold: float,
     reason: Callable[[int, int], str],
+    keys: Sequence[bytes],
+    known: dict[bytes, int],
 ) -> None:
     """Decide on the texts of a block one after the other, as each may repeat one of the block that is kept."""
     none = np.empty(0, dtype=np.int64)
@@ -127,6 +134,10 @@ def _settle(
         _, inner = _highest(earlier[None], threshold)
         candidates += [(float(earlier[place]), begin + int(place)) for place in inner]
         told = False
+        if keys[row] in known:
+            other = result.of[begin + row] = known[keys[row]]
+            result.cosine[begin + row] = block[row] @ np.asarray(vectors[other], dtype=np.float32)
+            continue
         for cosine, other in sorted(candidates, key=lambda pair: (-pair[0], pair[1]))[:LOOKS]:
             if why := reason(begin + row, other):
                 if not told:
@@ -137,6 +148,8 @@ def _settle(
                 break
         else:
             kept[row] = True
+            if keys[row]:
+                known[keys[row]] = begin + row
 
 
 class _All:

@@ -21,6 +21,7 @@ from likewise.corpus.languages import language_of
 from likewise.errors import counted, require_extra
 from likewise.inference.cores import torch_threads
 from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.retrieval.bm25 import MARKS
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job
 from likewise.runs.options import OptionError, checked_seed
@@ -316,7 +317,7 @@ def _vectorizer(texts: Sequence[str], settings: Record) -> Any:
     if language in _WITHOUT_BLANKS:
         return CountVectorizer(analyzer="char", ngram_range=(2, 3))
     known = get_stop_words(language) if language in AVAILABLE_LANGUAGES else []
-    pattern = r"(?u)\b[^\W\d_][\w'’-]*\w\b"
+    pattern = rf"[^\W\d_][\w{MARKS}'’-]*[\w{MARKS}]"
     counter = CountVectorizer(token_pattern=pattern, ngram_range=(1, 2))
     words = {part for word in known for part in counter.build_tokenizer()(word.lower())} | set(known)
     if set().union(*map(counter.build_tokenizer(), (text.lower() for text in texts))) <= words:

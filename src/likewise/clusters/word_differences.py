@@ -11,18 +11,21 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
+from hashlib import blake2b
 from importlib import resources
 from itertools import pairwise
 from typing import NamedTuple
 
 from likewise.augment.negation.antonyms import antonyms
+from likewise.retrieval.bm25 import MARKS
 
 REASONS = ("negation", "numbers", "opposites", "names", "order", "the rest", "other words")
 """The differences that tell near texts apart, as `Duplicates.reasons` names them."""
 
-_WORD = re.compile(r"(?<![\w.,:/−-])[−-]?\d+(?:[.,:/]\d+)*(?!\w)|\w+(?:[.,:]\d+)*|[%‰€$£¥₽°]\w?")
+_WORD = re.compile(rf"(?<![\w.,:/−-])[−-]?\d+(?:[.,:/]\d+)*(?!\w)|[\w{MARKS}]+(?:[.,:]\d+)*|[%‰€$£¥₽°]\w?")
 _HALF_DAY = re.compile(r"(?<=\d)[ \u00a0]?([ap])\.[ \u00a0]?m\b\.?", re.IGNORECASE)
 _SIGNS = frozenset("👍 👎 ✅ ✔ ☑ ❌ ✖ ✗ 🟢 🔴 < >".split())
+_SIGNED = re.compile(r"\w[+#]+$")
 _BETWEEN_NAMES = re.compile(r"[\s,;()<>\"]+")
 _FILE = re.compile(r"[^\W\d_][^\W_]{1,3}")
 """The ending of a file: more than one letter, as that of 'e.g.' is none."""
@@ -122,7 +125,19 @@ def _is_address(token: str) -> bool:
     if "://" in token or token.startswith("www."):
         return False
     stem, _, ending = token.rpartition(".")
-    return bool("@" in token[1:] or "\\" in token or "_" in token.strip("_") or (stem and _FILE.fullmatch(ending)))
+    is_name = "@" in token[1:] or "\\" in token or "_" in token.strip("_") or _SIGNED.search(token)
+    return bool(is_name or (stem and _FILE.fullmatch(ending)))
+
+
+def same_words(text: str) -> bytes:
+    """Return what texts of the same words share, whatever their case, signs and white space; b"" for signs alone.
+
+    >>> same_words("I lost my card!!") == same_words("i lost  my card"), same_words("C++") == same_words("C#")
+    (True, False)
+    """
+    own = wording(text)
+    said = repr((own.order, sorted(own.addresses), sorted(own.signs)))
+    return blake2b(said.encode("utf-8", "replace"), digest_size=16).digest() if own.order else b""
 
 
 def _spelt_out(sign: str) -> str:
@@ -334,20 +349,23 @@ def _misspelt(left: Counter[str], right: Counter[str]) -> bool:
 
 
 def _one_letter_off(word: str, other: str) -> bool:
-    """Return whether two long words differ by one letter more, less or else, or by two that are swapped.
+    """Return whether two long words differ by a letter that is written twice, or by two that are swapped.
 
-    >>> _one_letter_off("schliessen", "schlissen"), _one_letter_off("kein", "ein"), _one_letter_off("letter", "lettre")
+    Another letter makes another word in many languages: anmelden and abmelden, wurde and würde, pagar and pegar.
+
+    >>> _one_letter_off("schliessen", "schliesen"), _one_letter_off("kein", "ein"), _one_letter_off("letter", "lettre")
     (True, False, True)
-    >>> _one_letter_off("включить", "выключить")
-    False
+    >>> _one_letter_off("включить", "выключить"), _one_letter_off("anmelden", "abmelden")
+    (False, False)
     """
     if min(len(word), len(other)) < _LEAST_LETTERS or abs(len(word) - len(other)) > 1:
         return False
     start = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
-    if start < 2 and len(word) != len(other):  # a prefix, as that of выключить beside включить
-        return False
     rest, others = word[start:], other[start:]
-    return rest[1:] == others[1:] or rest[1:] == others or rest == others[1:] or _swapped(rest, others)
+    if len(word) == len(other):
+        return _swapped(rest, others)
+    longer, more, less = (word, rest, others) if len(word) > len(other) else (other, others, rest)
+    return more[1:] == less and longer[start] in longer[max(0, start - 1) : start]
 
 
 def _swapped(rest: str, others: str) -> bool:

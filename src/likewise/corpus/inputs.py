@@ -152,8 +152,12 @@ def _items(texts: object) -> Iterator[Any]:
     if hasattr(frame, "iter_rows"):  # polars
         return iter(frame.iter_rows(named=True))
     if hasattr(frame, "itertuples"):  # pandas
+        if frame.index.name in (ID, "id") and frame.index.name not in frame.columns:
+            frame = frame.reset_index()
         names = [str(name) for name in frame.columns]
         return (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
+    if getattr(frame, "ndim", 1) != 1:
+        raise CorpusError(f"an array of {frame.ndim} dimensions is no list of texts: give one of its columns")
     return iter(texts)
 
 
@@ -252,6 +256,9 @@ def plain_value(value: object) -> Any:
         return (value.astimezone(UTC).replace(tzinfo=None) if aware else value).isoformat()
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, np.ndarray | set | frozenset | tuple | list):  # such as pandas has of a list in Parquet
+        members = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        return [plain_value(member) for member in members]
     return None if type(value).__name__ in ("NAType", "NaTType") else value
 
 

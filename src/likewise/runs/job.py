@@ -281,9 +281,8 @@ def _locked(work: Path, target: Path) -> Any:
         return FileLock(work / "lock").acquire(timeout=0).lock
     except Timeout:
         process = read_working_file(work / _HOLDER).get("process", "unknown")
-        raise JobError(
-            f"another process ({process}) is writing {target}: wait for it, stop it, or choose another --out"
-        ) from None
+        who = "another thread of this process" if process == os.getpid() else f"another process ({process})"
+        raise JobError(f"{who} is writing {target}: wait for it, stop it, or choose another --out") from None
     except OSError as error:
         raise JobError(f"{target} cannot be written ({error.strerror}): choose another --out") from None
 

@@ -256,7 +256,8 @@ class _Parser:
                     f"{field.shown} holds {CALLED['list']}, and {sign} compares single values: write =, IN or LIKE"
                 )
             member = _quoted(f"{BETWEEN}{text.lower()}{BETWEEN}")
-            return f"{'NOT ' * (sign != '=')}(strpos(lower(`{field.name}`), {member}) > 0)"
+            # A list without members, or none at all, has no such member.
+            return f"{'NOT ' * (sign != '=')}coalesce(strpos(lower(`{field.name}`), {member}) > 0, FALSE)"
         return f"{_compared(field)} {sign} {_quoted(text if field.exact else text.lower())}"
 
     def _number(self, field: FieldColumn, sign: str, literal: str) -> str:
@@ -276,7 +277,7 @@ class _Parser:
         if field.kind == "list":
             parts = {"%": f"[^{BETWEEN}]*", "_": f"[^{BETWEEN}]"}
             member = "".join(parts.get(sign, re.escape(sign)) for sign in pattern.lower())
-            return f"regexp_like(lower(`{field.name}`), {_quoted(f'{BETWEEN}{member}{BETWEEN}')})"
+            return f"coalesce(regexp_like(lower(`{field.name}`), {_quoted(f'{BETWEEN}{member}{BETWEEN}')}), FALSE)"
         if field.kind not in ("text", "date"):
             self.fail(f"{field.shown} holds {CALLED[field.kind]}, and LIKE compares texts")
         pattern = _BACKSLASH.sub(r"\\\\", pattern)

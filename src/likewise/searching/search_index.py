@@ -193,6 +193,11 @@ class Index:
         self._sentences_of = ""  # the model of these
         _ = self.table
 
+    def __getstate__(self) -> Record:
+        """Return what another process opens the index by: what is open or loaded here stays."""
+        here = ("_now", "_encoder", "_reranker", "_writer")
+        return {**self.__dict__, **dict.fromkeys(here), "_fits": "", "_sentences": {}}
+
     def __len__(self) -> int:
         return self.passages
 
@@ -445,7 +450,7 @@ class Index:
             )
             for (i, others), sentence in zip(shown, sentences, strict=True)
         ]
-        missing = () if mode == "vectors" else _missing(table, words, texts)
+        missing = () if mode == "vectors" else _missing(table, words, texts, typed.text)
         return Hits(hits, excluded, tuple(demanded), typed.barred, (*absent, *missing))
 
     def documents(
@@ -617,12 +622,13 @@ def _grouped(rows: Sequence[Values], by: By) -> list[list[int]]:
     return list(groups.values())
 
 
-def _missing(table: Table, words: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a query that no passage has: those that the texts of hits have are not looked up."""
+def _missing(table: Table, words: str, texts: Sequence[str], query: str) -> tuple[str, ...]:
+    """Return the words of a query that no passage has, as typed; those of the texts of hits are not looked up."""
     shown = " ".join(map(folded, texts))
     typed = dict.fromkeys(_EDGES.sub("", word) for word in words.replace("--", " ").split())  # 'state-of-the-art'
     unseen = [word for word in typed if word and word not in shown]
-    return tuple(word for word in unseen[:_CHECKED] if not table.has_word(word))
+    as_typed = {_EDGES.sub("", folded(word)): _EDGES.sub("", word) for word in query.replace("--", " ").split()}
+    return tuple(as_typed.get(word, word) for word in unseen[:_CHECKED] if not table.has_word(word))
 
 
 def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] | None, **engine: Any) -> ModelHandle:

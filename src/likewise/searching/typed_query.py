@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from likewise.errors import LikewiseError
-from likewise.retrieval.bm25 import folded
+from likewise.retrieval.bm25 import MARKS, folded
 from likewise.searching.exclusion import divided
 
 MOST = 32
 """The most phrases and words that a query may demand or bar: each is a condition on all passages."""
 _PROSE = 12
 """Words outside of quotes from which on a query is a question, and not words that are looked for."""
-_SIGNS = "".join(sign for sign in map(chr, range(0x300, 0xABF0)) if unicodedata.category(sign)[0] == "M")
-"""The signs that are part of a letter, such as vowels of Hindi and Thai; Python's \\w has no place for them."""
 _PART = re.compile(
     r"(?:(?<=[\s(\[])|^)(?:(?P<bar>[-\u2013\u2212\uff0d])?[\"“”„«](?P<phrase>[^\"“”„«»]++)[\"“”»](?=[\s,.;:?!)\]]|$)"
     r"|[-\u2013\u2212\uff0d](?P<word>\.?[^\W\d_]"
-    rf"[\w{_SIGNS}'’./\\@:&+#-]*[\w{_SIGNS}+#])(?=[\s,.;:?!)\]]|$))"
+    rf"[\w{MARKS}'’./\\@:&+#-]*[\w{MARKS}+#])(?=[\s,.;:?!)\]]|$))"
 )
 """Phrases and -words; a dash or a minus before a word means the hyphen, which some programs put it for."""
-_WORD = re.compile(rf"[\w{_SIGNS}]+")
-_NAME = re.compile(rf"(?:(?<!\S)\.(?=[^\W\d_]))?[\w{_SIGNS}]+(?:[+#]+(?![\w{_SIGNS}]))?")
+_NEAR = 20
+_COMPOUND = re.compile(r"\w[-\u2010\u2011](?:\s+(?:and|or|und|oder|bzw\.|sowie|et|ou|y|o|e|en|of|og|och)|\s*[/&])\s+$")
+"""The first half of a compound, behind which a hyphen begins the second: Ein- und -ausgang."""
+_WORD = re.compile(rf"[\w{MARKS}]+")
+_NAME = re.compile(rf"(?:(?<!\S)\.(?=[^\W\d_]))?[\w{MARKS}]+(?:[+#]+(?![\w{MARKS}]))?")
 """A word, with the signs that make another name of it: C++, C#, .NET."""
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-"""Letters of scripts that put no blanks between words: Thai, Lao, Burmese, Khmer, kana and Chinese."""
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
+"""Letters of scripts without blanks between words, such as Thai, Lao, Burmese, Khmer, kana and Chinese, and of Korean,
+which joins particles to a word."""
 
 
 class LanguageError(LikewiseError):
@@ -76,7 +77,12 @@ class TypedQuery:
         'a post-war 5" disk at -40 degrees'
         """
         demanded, barred, kept, at = list[str](), list[str](), list[str](), 0
-        parts = [part for part in _PART.finditer(query) if _WORD.search(part["word"] or part["phrase"])]
+        parts = [
+            part
+            for part in _PART.finditer(query)
+            if _WORD.search(part["word"] or part["phrase"])
+            and not (part["word"] and _COMPOUND.search(query[max(0, part.start() - _NEAR) : part.start()]))
+        ]
         excluded = _excluded(query, parts)
         for number, part in enumerate(parts):
             phrase = part["word"] or part["phrase"]
