@@ -21,19 +21,32 @@ def only_errors() -> Iterator[None]:
 
 
 @contextmanager
-def no_report_of_spares() -> Iterator[None]:
-    """Show transformers' report on a model's weights in a `with` block only where an encoder lacks some.
+def lacking_weights() -> Iterator[list[str]]:
+    """Provide the names of the weights that a model lacks, in the place of transformers' report on them.
 
     A pooler's do not count: transformers' BERT has one that no sentence vector goes through.
     """
+    from transformers.utils import logging as verbosity
+
+    lacking: list[str] = []
 
     def tells(record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        missing = [line.strip() for line in text.splitlines() if "| MISSING" in line]
-        return "LOAD REPORT" not in text or not all(line.startswith("pooler.") for line in missing)
+        if "LOAD REPORT" not in text:
+            return True
+        names = [line.partition("|")[0].strip() for line in text.splitlines() if "| MISSING" in line]
+        lacking.extend(name for name in names if "pooler." not in name)
+        return False
 
-    with _filtered("transformers.modeling_utils", tells):
-        yield
+    before, disabled = verbosity.get_verbosity(), logging.root.manager.disable
+    verbosity.set_verbosity(min(before, logging.WARNING))  # or the report is not made
+    logging.disable(logging.NOTSET)
+    try:
+        with _filtered("transformers.modeling_utils", tells):
+            yield lacking
+    finally:
+        verbosity.set_verbosity(before)
+        logging.disable(disabled)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -192,7 +193,7 @@ def test_a_listing_names_classes_of_modules_alone(kind, saved):
 
 
 @pytest.mark.parametrize(("lost", "shown"), [("none", False), ("encoder.layer.1.output.dense.weight", True)])
-def test_only_weights_that_are_missed_are_reported(lost, shown, tiny_base, tmp_path, caplog, monkeypatch):
+def test_a_model_that_lacks_weights_is_refused(lost, shown, tiny_base, tmp_path, caplog, monkeypatch):
     import logging
 
     monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
@@ -200,9 +201,20 @@ def test_only_weights_that_are_missed_are_reported(lost, shown, tiny_base, tmp_p
     weights = load_file(tmp_path / "base" / "model.safetensors")
     weights.pop(lost, None)
     save_file(weights, tmp_path / "base" / "model.safetensors", metadata={"format": "pt"})
-    open_base(str(tmp_path / "base"))
-    load(str(tmp_path / "base"))
-    assert ("LOAD REPORT" in caplog.text) == shown
+    for opened in (open_base, load):
+        with pytest.raises(LoadError, match=r"lack some.*layer\.1") if shown else nullcontext():
+            opened(str(tmp_path / "base"))
+    assert "LOAD REPORT" not in caplog.text
+
+
+def test_weights_outside_of_the_folder_are_refused(tiny_base, tmp_path):
+    for name in ("good", "bad"):
+        shutil.copytree(tiny_base, tmp_path / name)
+    names = dict.fromkeys(load_file(tmp_path / "bad" / "model.safetensors"), "../good/model.safetensors")
+    (tmp_path / "bad" / "model.safetensors").unlink()
+    (tmp_path / "bad" / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
+    with pytest.raises(LoadError, match="outside"):
+        load(str(tmp_path / "bad"))
 
 
 def test_own_classes_load_without_the_flag_whatever_file_they_were_in(tmp_path):

@@ -93,12 +93,18 @@ def adapt(
     check_target(out)
     complete_installation(out)
     base = base_name(base)
-    ModelSettings.named(base).check(
+    settings = ModelSettings.named(base)
+    settings.check(
         base,
         "adapt",
         routes="it has one map for all texts; take `finetune triplets`, which teaches both routes",
         truncate_dim="its map is learnt on whole vectors; give the base without it",
     )
+    if prompts := sorted({text for text in (settings.prompt("query"), settings.prompt("document")) if text}):
+        progress.tell(
+            f"{base} has prompts ({', '.join(map(repr, prompts))}), and texts are compared without them here: a search "
+            "puts them before its texts, so try both models on your own queries, such as with `likewise choose`"
+        )
     base_texts = BaseTexts(load(base, precision="fp32"), base)
     text, report = given_texts(corpus, corpus_options), CorpusReport()
     passages = read_passages(text.files, text.options, seed=chosen.seed, progress=progress, report=report)

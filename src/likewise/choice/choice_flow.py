@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -42,6 +43,7 @@ from likewise.searching.index_update import index
 from likewise.searching.passages import Splitting
 from likewise.searching.search_index import Index
 from likewise.searching.typed_query import known_language
+from likewise.training.training_result import base_fingerprint
 from likewise.transformers_output import no_bar
 
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ def choose(
             writer = writer_of(str(queries), queries_model, progress)
             written = _by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
         else:
-            written = _written(queries)
+            written = _of_passages(_written(queries), excerpts, progress)
         held = HeldOut.of(excerpts, seed, language=language.lower(), written=written)
         if len(held.queries) < LEAST:
             raise ChoiceError(
@@ -152,7 +154,8 @@ def choose(
             )
         inputs = {"text": digest_of("\n".join(f"{excerpt.id}\t{excerpt.searched}" for excerpt in excerpts)).hex()}
         inputs |= {name: encoder.facts.fingerprint for name, encoder in encoders.items()}
-        inputs |= {"queries": digest_of("\n".join(query.text for query in held.queries)).hex()}
+        inputs |= {"queries": digest_of(repr([(query.text, sorted(query.own)) for query in held.queries])).hex()}
+        inputs |= {"reranker": str(base_fingerprint(os.fspath(reranker)))} if reranker else {}
         inputs |= {os.fspath(path): checksum(Path(path)) for path in (judgements, queries_file) if path}
         options = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
         options |= {"minutes": minutes} if adapt else {}
@@ -253,6 +256,8 @@ class _Run:
                 quiet=self.progress.quiet,
             )
             judged_by = Index(whole, encoder.name)
+            if self.judged and not self.by_judges:
+                self.judged.check(judged_by, self.progress)
         if (noted := f"facts of {shown}") not in self.job.notes:  # later the record tells of an update of nothing
             record = read_record(path)
             pace = record["passages"] / max(record["seconds"], 1e-3)
@@ -342,6 +347,25 @@ class _Judged:
         self.queries = {name: queries[name] for name in relevant}
         self.grades = relevant
 
+    def check(self, opened: Index, progress: Progress) -> None:
+        """Say which judged documents are in no index.
+
+        Raises:
+            ChoiceError: none is.
+        """
+        there = {str(id) for id in opened}
+        for file, *_ in opened.table.sources().values():
+            there |= {file, Path(file).name, Path(file).stem}
+        judged = {name for by_document in self.grades.values() for name in by_document}
+        if lacking := sorted(judged - there):
+            said = (
+                f"{len(lacking)} of {counted(len(judged), 'judged document')} are not in the text, such as "
+                f"{lacking[0]!r}: call a document by the _id of its row, or by its file"
+            )
+            if len(lacking) == len(judged):
+                raise ChoiceError(said)
+            progress.tell(said)
+
     def scores(self, opened: Index, way: Way) -> list[float]:
         """Return nDCG@10 times 100 of each query; a document counts by its best passage."""
         search = partial(opened.documents, mode=way.mode, pipeline=way.pipeline)
@@ -404,6 +428,33 @@ def _written(queries: Any) -> list[tuple[str, str]]:
             raise ChoiceError(f"{where}: a query has the fields query and passage; this row has {', '.join(row)}")
         pairs.append((text, str(name)))
     return pairs
+
+
+def _of_passages(
+    written: list[tuple[str, str]], excerpts: Sequence[Excerpt], progress: Progress
+) -> list[tuple[str, str]]:
+    """Return written queries with the ids of their passages, of which the end of a path is enough.
+
+    Raises:
+        ChoiceError: no query names a passage that is searched.
+    """
+    ids = {excerpt.id for excerpt in excerpts}
+    ends: dict[str, list[str]] = defaultdict(list)
+    for id in ids:
+        parts = id.split("/")
+        for count in range(1, len(parts)):
+            ends["/".join(parts[count:])].append(id)
+    named = [(text, name if name in ids or len(ends[name]) != 1 else ends[name][0]) for text, name in written]
+    unknown = [name for _, name in named if name not in ids]
+    if unknown:
+        said = (
+            f"{len(unknown)} of {counted(len(written), 'query')} name a passage that is not among those searched, "
+            f"such as {unknown[0]!r}: give the _id of a row, or file and line, as a hit shows them"
+        )
+        if len(unknown) == len(written):
+            raise ChoiceError(said)
+        progress.tell(said)
+    return named
 
 
 def _folder(name: str) -> str:

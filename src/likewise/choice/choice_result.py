@@ -235,7 +235,9 @@ def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
     scores = [system.judged for system in systems if system.judged is not None]
     if not scores or chosen.judged is None:
         return ""
-    best = max((system for system in systems if system.judged is not None), key=lambda system: system.judged or 0.0)
+    # Of systems that are equally good, the chosen one is the best.
+    judged = [chosen, *(system for system in systems if system.judged is not None)]
+    best = max(judged, key=lambda system: system.judged or 0.0)
     widths = [
         (system.judged_high - system.judged_low) / 2
         for system in systems

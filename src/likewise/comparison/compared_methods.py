@@ -26,10 +26,12 @@ from likewise.errors import LikewiseError
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.suite import read_tasks
 from likewise.recipes import Recipe, TrainingOptions, find_recipe, recipe_names
+from likewise.runs.finished_parts import checksum
 from likewise.runs.options import ContradictionError, OptionError, Options, checked_seed, unknown_option
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, Values
+from likewise.training.training_result import base_fingerprint
 
 MethodKind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore", "made"]
 
@@ -294,8 +296,21 @@ class Settings:
 
     def plan(self, corpus: PreparedCorpus | None) -> Plan:
         """Return the plan of the table."""
-        inputs = {"corpus": corpus and corpus.sha256, "set of evaluation files": self.tasks_found()}
+        found = self.tasks_found()
+        inputs: Record = {"corpus": corpus and corpus.sha256, "set of evaluation files": found}
+        own = {name: state for name in found if (state := _state_of_own(name))}
+        inputs |= {"base": base_fingerprint(self.base)} | ({"evaluation files": own} if own else {})
         return Plan("compare", self.to_dict(), inputs)
+
+
+def _state_of_own(task: str) -> str:
+    """Return a checksum of the files of a task of one's own, such as pairs:FILE; "" for any other task."""
+    place = task.partition(":")[2]
+    path = next((Path(name) for name in (place, place.rpartition(":")[0]) if name and Path(name).exists()), None)
+    if path is None:
+        return ""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return " ".join(checksum(file) for file in files)
 
 
 def check_shared(shared: Record) -> None:

@@ -153,6 +153,7 @@ def _check_folder(folder: Path) -> None:
                 f"'{folder}' is a cross-encoder: it scores pairs and has no sentence vectors. Score pairs with "
                 f"sentence_transformers.CrossEncoder, or evaluate it as 'cross-encoder:{folder}'."
             )
+        _check_parts(folder)
         return
     # A run keeps its models in subfolders: name them, the newest last.
     inside = sorted(
@@ -168,6 +169,16 @@ def _check_folder(folder: Path) -> None:
         f"'{folder}' holds no model: it has neither {MODULES} nor {CONFIG}. If it is the folder of a "
         "run, the run has saved nothing yet; if it is a copy, files are missing from it."
     )
+
+
+def _check_parts(folder: Path) -> None:
+    """Raise a LoadError if weights in several files are said to lie outside of a model's folder."""
+    for index in (*folder.glob("*.index.json"), *folder.glob("*/*.index.json")):
+        names: list[str] = []
+        with suppress(OSError, ValueError, AttributeError):  # whoever loads it says what is wrong
+            names = [str(part) for part in read_json(index).get("weight_map", {}).values()]
+        if outside := next((name for name in names if Path(name).name != name), ""):
+            raise LoadError(f"'{index}' names weights outside of its folder ({outside}): get the model again.")
 
 
 def _kind(folder: Path) -> str:

@@ -23,7 +23,7 @@ from likewise.encoder.location import CONFIG, LoadError, ModelPlace, check_loada
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.plugins import BASELINES_GROUP, RECIPES_GROUP
 from likewise.runs.whole_files import Record
-from likewise.transformers_output import no_bar, no_report_of_spares
+from likewise.transformers_output import lacking_weights, no_bar
 
 _Model = TypeVar("_Model", bound=SentenceTransformer)
 
@@ -50,7 +50,7 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
     Args:
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
     """
-    with _readable_errors(place.name), no_bar(), no_report_of_spares(), _no_hub(place):
+    with _readable_errors(place.name), no_bar(), lacking_weights() as lacking, _no_hub(place):
         classes = _own_classes(place)
         # The public way, trust_remote_code=True, would also run any code that is in the model's folder.
         # Language models are often saved in 16 bits, which most processors are slow at.
@@ -58,6 +58,7 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
         model = kind._load_with_module_classes(
             place.path, classes, device=device, local_files_only=place.local_only, model_kwargs=whole
         )
+        _check_whole(lacking, place.name)
         fit_to_weights(model[0], place.name)
     return model
 
@@ -72,10 +73,11 @@ def open_transformer(place: ModelPlace) -> Transformer:
     if place.folder and not (place.folder / CONFIG).exists():
         # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
         return transformer_of(open_model(SentenceTransformer, place).float(), place.name)
-    with _readable_errors(place.name), no_bar(), no_report_of_spares(), _no_hub(place):
+    with _readable_errors(place.name), no_bar(), lacking_weights() as lacking, _no_hub(place):
         # And not Transformer(path): it reads the maximal length too.
         whole = {"dtype": torch.float32}
         transformer = Transformer.load(place.path, local_files_only=place.local_only, model_kwargs=whole)
+        _check_whole(lacking, place.name)
         fit_to_weights(transformer, place.name)
     return transformer_of([transformer], place.name)
 
@@ -127,6 +129,15 @@ def _readable_errors(name: str) -> Iterator[None]:
         elif "peft" in reason.lower() and isinstance(error, ImportError):
             reason, cure = "it is an adapter (LoRA), which peft puts onto its base", "Install it: pip install peft."
         raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
+
+
+def _check_whole(lacking: list[str], name: str) -> None:
+    """Raise a LoadError for a model that lacks weights: transformers puts random ones in their place."""
+    if lacking:
+        raise LoadError(
+            f"The weights of '{name}' lack some, such as {lacking[0]}: a file is missing, or is of another "
+            "model. Copy the folder again."
+        )
 
 
 def fit_to_weights(first: Any, name: str) -> None:

@@ -27,6 +27,8 @@ from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import DataError, DocumentSearch, Items, Prepared, Rows, TaskResult
 from likewise.runs.progress import Progress
 
+_HIGHEST = 1000
+"""The highest grade of a document: a larger number is of another column, such as a time."""
 DEPTH = 100
 _PASSAGES = 200  # passages that are looked at for these documents
 _CELLS = 2**24  # scores held at once: 64 MB in float32
@@ -259,4 +261,6 @@ def read_grades(path: Path, documents: dict[str, str] | None, queries: dict[str,
             by_document[document] = int(grade)
         except ValueError:
             raise DataError(f"{where}: the grade '{grade}' is not a whole number. Put 0 or 1 there, or more.") from None
+        if abs(by_document[document]) > _HIGHEST:
+            raise DataError(f"{where}: the grade {grade} is not one. Put 0 or 1 there, or more, up to {_HIGHEST}.")
     return grades
