@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise.choice.choice_flow import ChoiceError
+from likewise.choice.choice_flow import ChoiceError, _of_passages
 from likewise.choice.choice_result import Choice, System, compared, decided, judgement
+from likewise.choice.held_out import Excerpt
 from likewise.cli import build_app
 from likewise.retrieval.pipeline import free_hybrid, vectors_alone, words_alone
+from likewise.runs.progress import Progress
 from likewise.searching import Pipeline
 
 NOUNS = "cat dog river bridge teacher letter garden train window song market doctor island captain farmer".split()
@@ -263,3 +265,19 @@ def test_an_adapted_base_is_told_and_adapting_does_not_see_the_queries(text, wor
     kept = [json.loads(line)["title"] for line in read[0].splitlines()]
     assert titles
     assert not {one for one in titles if one in whole} & set(kept)
+
+
+def test_queries_and_documents_that_are_not_there_are_an_error(text, judged, word_model, tmp_path):
+    how = {"bases": [word_model], "corpus_options": likewise.CorpusOptions(field="text"), "quiet": True}
+    with pytest.raises(ChoiceError, match="nowhere:1"):
+        likewise.choose(text, queries=[("the old cat", "nowhere:1")], **how)
+    (tmp_path / "qrels.tsv").write_text("q0\tnoway.md\t1\n")
+    with pytest.raises(ChoiceError, match=r"noway\.md"):
+        likewise.choose(text, judgements=tmp_path / "qrels.tsv", queries_file=judged["queries_file"], **how)
+
+
+def test_a_query_may_name_the_end_of_the_path_of_its_passage():
+    excerpts = [Excerpt("my-text/notes.md:12", "The cat."), Excerpt("my-text/a/b.md:1", "A"), Excerpt("c/b.md:1", "B")]
+    written = [("cat", "notes.md:12"), ("which", "b.md:1"), ("one", "a/b.md:1")]
+    found = _of_passages(written, excerpts, Progress(quiet=True))
+    assert [name for _, name in found] == ["my-text/notes.md:12", "b.md:1", "my-text/a/b.md:1"]
