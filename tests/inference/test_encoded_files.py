@@ -179,7 +179,7 @@ def test_a_damaged_part_is_made_again(ending, windows, encoded, loaded, sentence
 
 def test_a_second_process_is_refused_at_once(encoded, loaded, sentences, tmp_path):
     source, out = written(tmp_path / "in.txt", sentences[:9]), tmp_path / "v.npy"
-    with open_job(out, Plan("encode", {}), kind="file"), pytest.raises(JobError, match=r"another process \(\d+\)"):
+    with open_job(out, Plan("encode", {}), kind="file"), pytest.raises(JobError, match=r"another thread of this process is writing"):
         encode_file(loaded, source, out, quiet=True)
     assert not encoded
 
