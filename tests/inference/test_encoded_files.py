@@ -177,9 +177,9 @@ def test_a_damaged_part_is_made_again(ending, windows, encoded, loaded, sentence
     np.testing.assert_allclose(rows, loaded.encode(sentences[:60]), atol=1e-5)
 
 
-def test_a_second_process_is_refused_at_once(encoded, loaded, sentences, tmp_path):
+def test_a_second_job_on_a_file_is_refused_at_once(encoded, loaded, sentences, tmp_path):
     source, out = written(tmp_path / "in.txt", sentences[:9]), tmp_path / "v.npy"
-    with open_job(out, Plan("encode", {}), kind="file"), pytest.raises(JobError, match=r"another thread of this process is writing"):
+    with open_job(out, Plan("encode", {}), kind="file"), pytest.raises(JobError, match=r"this process is writing"):
         encode_file(loaded, source, out, quiet=True)
     assert not encoded
 
