@@ -10,14 +10,8 @@ from typing import Any
 @contextmanager
 def only_errors() -> Iterator[None]:
     """Let transformers log errors only in a `with` block, and restore its level."""
-    from transformers.utils import logging
-
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
+    with _verbosity(lambda before: logging.ERROR):
         yield
-    finally:
-        logging.set_verbosity(before)
 
 
 @contextmanager
@@ -26,8 +20,6 @@ def lacking_weights() -> Iterator[list[str]]:
 
     A pooler's do not count: transformers' BERT has one that no sentence vector goes through.
     """
-    from transformers.utils import logging as verbosity
-
     lacking: list[str] = []
 
     def tells(record: logging.LogRecord) -> bool:
@@ -38,14 +30,12 @@ def lacking_weights() -> Iterator[list[str]]:
         lacking.extend(name for name in names if "pooler." not in name)
         return False
 
-    before, disabled = verbosity.get_verbosity(), logging.root.manager.disable
-    verbosity.set_verbosity(min(before, logging.WARNING))  # or the report is not made
-    logging.disable(logging.NOTSET)
+    disabled = logging.root.manager.disable
+    logging.disable(logging.NOTSET)  # or the report is not made
     try:
-        with _filtered("transformers.modeling_utils", tells):
+        with _verbosity(lambda before: min(before, logging.WARNING)), _filtered("transformers.modeling_utils", tells):
             yield lacking
     finally:
-        verbosity.set_verbosity(before)
         logging.disable(disabled)
 
 
@@ -61,6 +51,19 @@ def no_warning_of_old_names() -> Iterator[None]:
     """Hide the warnings that a property is deprecated: a tracer reads all that there are."""
     with _filtered("sentence_transformers.base.model", lambda record: "deprecated" not in record.getMessage()):
         yield
+
+
+@contextmanager
+def _verbosity(level: Callable[[int], int]) -> Iterator[None]:
+    """Set the level of transformers in a `with` block, by the one that it has."""
+    from transformers.utils import logging as verbosity
+
+    before = verbosity.get_verbosity()
+    verbosity.set_verbosity(level(before))
+    try:
+        yield
+    finally:
+        verbosity.set_verbosity(before)
 
 
 @contextmanager

@@ -256,7 +256,7 @@ class _Run:
                 quiet=self.progress.quiet,
             )
             judged_by = Index(whole, encoder.name)
-            if self.judged and not self.by_judges:
+            if not self.by_judges:
                 self.judged.check(judged_by, self.progress)
         if (noted := f"facts of {shown}") not in self.job.notes:  # later the record tells of an update of nothing
             record = read_record(path)
@@ -357,14 +357,8 @@ class _Judged:
         for file, *_ in opened.table.sources().values():
             there |= {file, Path(file).name, Path(file).stem}
         judged = {name for by_document in self.grades.values() for name in by_document}
-        if lacking := sorted(judged - there):
-            said = (
-                f"{len(lacking)} of {counted(len(judged), 'judged document')} are not in the text, such as "
-                f"{lacking[0]!r}: call a document by the _id of its row, or by its file"
-            )
-            if len(lacking) == len(judged):
-                raise ChoiceError(said)
-            progress.tell(said)
+        wrong, cure = "are not in the text", "call a document by the _id of its row, or by its file"
+        _tell_lacking(sorted(judged - there), len(judged), "judged document", wrong, cure, progress)
 
     def scores(self, opened: Index, way: Way) -> list[float]:
         """Return nDCG@10 times 100 of each query; a document counts by its best passage."""
@@ -430,6 +424,15 @@ def _written(queries: Any) -> list[tuple[str, str]]:
     return pairs
 
 
+def _tell_lacking(lacking: Sequence[str], total: int, noun: str, wrong: str, cure: str, progress: Progress) -> None:
+    """Say how many of what was given lead to nothing; raise a ChoiceError if all do."""
+    if lacking:
+        said = f"{len(lacking)} of {counted(total, noun)} {wrong}, such as {lacking[0]!r}: {cure}"
+        if len(lacking) == total:
+            raise ChoiceError(said)
+        progress.tell(said)
+
+
 def _of_passages(
     written: list[tuple[str, str]], excerpts: Sequence[Excerpt], progress: Progress
 ) -> list[tuple[str, str]]:
@@ -446,14 +449,9 @@ def _of_passages(
             ends["/".join(parts[count:])].append(id)
     named = [(text, name if name in ids or len(ends[name]) != 1 else ends[name][0]) for text, name in written]
     unknown = [name for _, name in named if name not in ids]
-    if unknown:
-        said = (
-            f"{len(unknown)} of {counted(len(written), 'query')} name a passage that is not among those searched, "
-            f"such as {unknown[0]!r}: give the _id of a row, or file and line, as a hit shows them"
-        )
-        if len(unknown) == len(written):
-            raise ChoiceError(said)
-        progress.tell(said)
+    wrong = "name a passage that is not among those searched"
+    cure = "give the _id of a row, or file and line, as a hit shows"
+    _tell_lacking(unknown, len(written), "query", wrong, cure, progress)
     return named
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from likewise.clusters.encoded_texts import KeptTexts, TextError, Unit, keep_texts, read_units
 from likewise.clusters.near import Repeats, repeats
 from likewise.clusters.second_look import SecondLook
-from likewise.clusters.word_differences import REASONS, same_words, wording
+from likewise.clusters.word_differences import REASONS, same_words
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -283,10 +283,10 @@ def _write_kept(
     reason: dict[int, Record] = {}
     for first, others in _groups(kept, repeated, result):
         row = kept.row(first)
-        words, signs = wording(row["text"]).order, row["text"].split()
+        words, signs = same_words(row["text"]), row["text"].split()
         for other, cosine in others:
             text = kept.row(other)["text"]
-            same = text.split() == signs or (words and wording(text).order == words)
+            same = text.split() == signs or (words and same_words(text) == words)
             why = "the same words" if same else "says the same"
             reason[int(kept.position[other])] = {"reason": why, "cosine": cosine, "kept": row}
     suffix = path.suffix.lower()

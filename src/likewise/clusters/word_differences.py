@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from hashlib import blake2b
 from importlib import resources
-from itertools import pairwise
+from itertools import chain, pairwise, product, starmap
 from typing import NamedTuple
 
 from likewise.augment.negation.antonyms import antonyms
@@ -240,10 +240,9 @@ def difference(first: Wording, second: Wording, known: bool = True) -> str:
     if first.numbers != second.numbers:
         return "numbers"
     left, right = first.words - second.words, second.words - first.words
-    pairs = [(word, other) for word in filter(_has_opposites, left) for other in right]
-    pairs += [(word, other) for other in filter(_has_opposites, right) for word in left]
-    signs = ((sign, other) for sign in first.signs for other in second.signs)
-    if any(exclude(*pair) for pair in (*pairs, *signs)):
+    mine = product(filter(_has_opposites, left), right)
+    others = product(left, filter(_has_opposites, right))
+    if any(starmap(exclude, chain(mine, others, product(first.signs, second.signs)))):
         return "opposites"
     if not known and not _misspelt(left, right):
         return "other words"

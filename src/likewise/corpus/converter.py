@@ -21,7 +21,7 @@ import zipfile
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache, partial
 from itertools import chain, repeat, zip_longest
 from pathlib import Path
@@ -157,7 +157,6 @@ class Pdf(Converter):
     def convert(self, path: Path) -> Iterator[Page | int]:
         """Yield the pages."""
         import pypdfium2
-        from markitdown.converters import PdfConverter
 
         with path.open("rb") as file:
             whole = pypdfium2.PdfDocument(file)
@@ -165,96 +164,16 @@ class Pdf(Converter):
             pages: list[list[str]] = []
             left_out: dict[int, str] = {}
             for number in range(count := len(whole)):
-                page = io.BytesIO()
-                single = pypdfium2.PdfDocument.new()
-                single.import_pages(whole, [number])
-                single.save(page)
-                single.close()
-                page.seek(0)
-                text = _turned(whole, number) or PdfConverter().convert(page, _info(".pdf")).markdown
-                has_letters = _has_letters(text)
-                pages.append([*(blocks_of(text) if has_letters else []), *_typed(whole, number)])
-                if not pages[-1] and (not has_letters or _is_picture(whole, number)):
-                    left_out[number + 1] = _NO_LETTERS
+                with closing(whole[number]) as page:
+                    text = _turned(page) or _laid_out(whole, number)
+                    has_letters = _has_letters(text)
+                    pages.append([*(blocks_of(text) if has_letters else []), *_typed(page)])
+                    if not pages[-1] and (not has_letters or _is_picture(page)):
+                        left_out[number + 1] = _NO_LETTERS
                 yield count
             whole.close()
         for number, text in enumerate(without_edges(pages), 1):
             yield Page(number, text, left_out=left_out.get(number, ""))
-
-
-def _is_picture(document: Any, number: int) -> bool:
-    """Return whether a picture stands on a page of a PDF."""
-    from pypdfium2 import raw
-
-    page = document[number]
-    try:
-        return next(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE]), None) is not None
-    finally:
-        page.close()
-
-
-def _turned(document: Any, number: int) -> str:
-    """Return the text of a page of a PDF on which some stands upright, such as a wide table; "" for any other page.
-
-    pdfminer gives such text letter by letter.
-    """
-    from pypdfium2 import raw
-
-    page = document[number]
-    try:
-        text = page.get_textpage()
-        angles = [raw.FPDFText_GetCharAngle(text.raw, place) for place in range(0, text.count_chars(), _EACH)]
-        upright = sum(abs(math.sin(angle)) > 0.5 for angle in angles)
-        return str(text.get_text_range()).replace("\r\n", "\n") if upright > _UPRIGHT * len(angles) else ""
-    finally:
-        page.close()
-
-
-def _typed(document: Any, number: int) -> Iterator[str]:
-    """Yield what was typed into the fields of a page of a PDF, and the notes that show on it."""
-    from pypdfium2 import raw
-
-    page = document[number]
-    try:
-        for place in range(raw.FPDFPage_GetAnnotCount(page.raw)):
-            note = raw.FPDFPage_GetAnnot(page.raw, place)
-            kind, form, read = raw.FPDFAnnot_GetSubtype(note), document.formenv, None
-            if kind == raw.FPDF_ANNOT_FREETEXT:
-                read = partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")
-            elif form and kind == raw.FPDF_ANNOT_WIDGET and raw.FPDFAnnot_GetFormFieldType(form.raw, note) in _FIELDS:
-                read = partial(raw.FPDFAnnot_GetFormFieldValue, form.raw, note)
-            room = ctypes.create_string_buffer(read(None, 0) + 2 if read else 0)
-            size = read(ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), len(room)) if read else 0
-            raw.FPDFPage_CloseAnnot(note)
-            if text := " ".join(room.raw[:size].decode("utf-16-le", "replace").strip("\0").split()):
-                yield text
-    finally:
-        page.close()
-
-
-def _has_formulas(path: Path) -> bool:
-    """Return whether a file of Excel has formulas, which some programs write without their values."""
-    with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
-                with archive.open(name) as part:
-                    before = b""
-                    while piece := part.read(1 << 20):
-                        if _FORMULA.search(before + piece):
-                            return True
-                        before = piece[-4:]
-    return False
-
-
-def _called(name: str) -> Any:
-    """Return what matches the tags of a name, with any prefix or none."""
-    return re.compile(rf"^(?:.*:)?{name}$")
-
-
-def _has_letters(text: str) -> bool:
-    """Return whether the text of a PDF page is more than the numbers of glyphs whose letters no font tells."""
-    rest, glyphs = _GLYPH.subn("", text)
-    return 2 * glyphs <= len("".join(rest.split())) or not glyphs
 
 
 class Sheets(Converter):
@@ -443,6 +362,84 @@ def _markdown(soup: Any) -> str:
     return str(HtmlConverter().convert(content, _info(".html"), **how).markdown)
 
 
+def _laid_out(document: Any, number: int) -> str:
+    """Return the text of a page of a PDF, with its tables."""
+    import pypdfium2
+    from markitdown.converters import PdfConverter
+
+    content = io.BytesIO()
+    single = pypdfium2.PdfDocument.new()
+    single.import_pages(document, [number])
+    single.save(content)
+    single.close()
+    content.seek(0)
+    return str(PdfConverter().convert(content, _info(".pdf")).markdown)
+
+
+def _is_picture(page: Any) -> bool:
+    """Return whether a picture stands on a page of a PDF."""
+    from pypdfium2 import raw
+
+    return next(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE]), None) is not None
+
+
+def _turned(page: Any) -> str:
+    """Return the text of a page of a PDF on which some stands upright, such as a wide table; "" for any other page.
+
+    pdfminer gives such text letter by letter.
+    """
+    from pypdfium2 import raw
+
+    text = page.get_textpage()
+    angles = [raw.FPDFText_GetCharAngle(text.raw, place) for place in range(0, text.count_chars(), _EACH)]
+    upright = sum(abs(math.sin(angle)) > 0.5 for angle in angles)
+    return str(text.get_text_range()).replace("\r\n", "\n") if upright > _UPRIGHT * len(angles) else ""
+
+
+def _typed(page: Any) -> Iterator[str]:
+    """Yield what was typed into the fields of a page of a PDF, and the notes that show on it."""
+    from pypdfium2 import raw
+
+    form = page.pdf.formenv
+    for place in range(raw.FPDFPage_GetAnnotCount(page.raw)):
+        note = raw.FPDFPage_GetAnnot(page.raw, place)
+        kind, read = raw.FPDFAnnot_GetSubtype(note), None
+        if kind == raw.FPDF_ANNOT_FREETEXT:
+            read = partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")
+        elif form and kind == raw.FPDF_ANNOT_WIDGET and raw.FPDFAnnot_GetFormFieldType(form.raw, note) in _FIELDS:
+            read = partial(raw.FPDFAnnot_GetFormFieldValue, form.raw, note)
+        room = ctypes.create_string_buffer(read(None, 0) + 2 if read else 0)
+        size = read(ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), len(room)) if read else 0
+        raw.FPDFPage_CloseAnnot(note)
+        if text := " ".join(room.raw[:size].decode("utf-16-le", "replace").strip("\0").split()):
+            yield text
+
+
+def _has_letters(text: str) -> bool:
+    """Return whether the text of a PDF page is more than the numbers of glyphs whose letters no font tells."""
+    rest, glyphs = _GLYPH.subn("", text)
+    return 2 * glyphs <= len("".join(rest.split())) or not glyphs
+
+
+def _has_formulas(path: Path) -> bool:
+    """Return whether a file of Excel has formulas, which some programs write without their values."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                with archive.open(name) as part:
+                    before = b""
+                    while piece := part.read(1 << 20):
+                        if _FORMULA.search(before + piece):
+                            return True
+                        before = piece[-4:]
+    return False
+
+
+def _called(name: str) -> Any:
+    """Return what matches the tags of a name, with any prefix or none."""
+    return re.compile(rf"^(?:.*:)?{name}$")
+
+
 def _with_all_runs(document: Any) -> io.BytesIO:
     """Return a Word file whose runs stand in paragraphs themselves: mammoth passes over those within other elements."""
     made = io.BytesIO()
@@ -474,9 +471,8 @@ def _of_mail(message: Any, number: int) -> Page:
     form: Any = "markdown" if any(form == "markdown" for _, form in parts) else "plain"
     fields = {name: _header(message, name) for name in ("from", "to", "date") if message[name]}
     with suppress(ValueError, TypeError, IndexError):
-        fields["date"] = parsedate_to_datetime(
-            fields.get("date", "")
-        ).isoformat()  # so that mails can be filtered by it
+        # So that mails can be filtered by it.
+        fields["date"] = parsedate_to_datetime(fields.get("date", "")).isoformat()
     texts = [text if own == form else re.sub(_MARKS, r"\\\1", text) for text, own in parts]
     return Page(number, "\n\n".join(texts), _header(message, "subject"), form, fields)
 

@@ -95,6 +95,11 @@ class CorpusReport:
         else:  # there are enough, or a row of the same line has this one
             self.unnamed_rows[name] = unnamed + 1
 
+    def left_out(self, file: object, line: int, reason: str) -> None:
+        """Tell that something on a line, a page or a row is not read, though the rest of it is."""
+        self.tell(file, line, reason)
+        self.failed += 1
+
     @property
     def is_partial(self) -> bool:
         """True if something that should have been read could not be: a file, or rows or lines of one."""

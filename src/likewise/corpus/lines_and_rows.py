@@ -78,11 +78,6 @@ class Source:
         """Count sentences that begin at a line and are left out."""
         self.report.drop(reason, self.path, line, count)
 
-    def left_out(self, line: int, reason: str) -> None:
-        """Tell that something on a line, a page or a row is not read, though the rest of it is."""
-        self.report.tell(self.path, line, reason)
-        self.report.failed += 1
-
     def drop_row(self, line: int, reason: str) -> None:
         """Count a row that cannot be read, and keep the reason.
 
@@ -510,7 +505,7 @@ def _csv(source: Source) -> Iterator[NumberedRow]:
                 cells = [form.separator.join(cells)]
             else:
                 reason = f"{len(cells)} cells, and the header names {len(names)}: {' '.join(others)[:60]!r} is left out"
-                source.left_out(number, reason)
+                source.report.left_out(source.path, number, reason)
         yield number, dict(zip(names, cells, strict=False))
 
 
@@ -547,7 +542,7 @@ def _parquet(source: Source) -> Iterator[NumberedRow]:
 def _sheets(source: Source) -> Iterator[NumberedRow]:
     for names, row in rows_of_sheets(source.path, source.options, source.tick):
         if row.left_out:
-            source.left_out(row.place, row.left_out)
+            source.report.left_out(source.path, row.place, row.left_out)
         cells = [cell if cell is None else str(cell) for cell in row.cells]
         yield row.place, dict(zip(field_names(names), cells, strict=False))
 

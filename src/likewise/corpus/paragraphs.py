@@ -185,7 +185,7 @@ def _with_text(source: Source, pages: Iterable[Page]) -> Iterator[Page]:
     """Yield the pages of a document; what could not be read of one is told."""
     for page in pages:
         if page.left_out:
-            source.left_out(page.place, page.left_out)
+            source.report.left_out(source.path, page.place, page.left_out)
         if page.text.strip() or (page.title.strip() and not page.left_out):
             yield page
 

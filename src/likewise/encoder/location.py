@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from likewise.corpus.bundled import bundled_bases, resolve_model
 from likewise.errors import LikewiseError
-from likewise.runs.whole_files import read_json
+from likewise.runs.whole_files import Record, read_json
 
 # The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
 MODULES, CONFIG, CONFIG_OF_SETTINGS = "modules.json", "config.json", "config_sentence_transformers.json"
@@ -174,36 +174,36 @@ def _check_folder(folder: Path) -> None:
 def _check_parts(folder: Path) -> None:
     """Raise a LoadError if weights in several files are said to lie outside of a model's folder."""
     for index in (*folder.glob("*.index.json"), *folder.glob("*/*.index.json")):
-        names: list[str] = []
-        with suppress(OSError, ValueError, AttributeError):  # whoever loads it says what is wrong
-            names = [str(part) for part in read_json(index).get("weight_map", {}).values()]
-        if outside := next((name for name in names if Path(name).name != name), ""):
-            raise LoadError(f"'{index}' names weights outside of its folder ({outside}): get the model again.")
+        names = _json_of(index).get("weight_map")
+        for name in set(map(str, names.values())) if isinstance(names, dict) else ():
+            if Path(name).name != name:
+                raise LoadError(f"'{index}' names weights outside of its folder ({name}): get the model again.")
 
 
 def _kind(folder: Path) -> str:
     """Return sentence-transformers' type of the model in a folder; '' if it is not stated."""
-    try:
-        return str(read_json(folder / CONFIG_OF_SETTINGS).get("model_type", ""))
-    except (OSError, ValueError, AttributeError):
-        return ""
+    return str(_json_of(folder / CONFIG_OF_SETTINGS).get("model_type", ""))
 
 
 def _scores_pairs(folder: Path) -> bool:
     """Return whether a checkpoint of transformers alone has one output for a text, as cross-encoders are saved."""
-    if (folder / MODULES).is_file():
-        return False
-    with suppress(OSError, ValueError, AttributeError, TypeError):
-        return _classifies(folder) and len(read_json(folder / CONFIG).get("id2label") or "two") == 1
-    return False
+    labels = _json_of(folder / CONFIG).get("id2label")
+    return not (folder / MODULES).is_file() and _classifies(folder) and isinstance(labels, dict) and len(labels) == 1
 
 
 def _classifies(folder: Path) -> bool:
     """Return whether a checkpoint of transformers has a classifier; one that does not tell what it is may have."""
-    with suppress(OSError, ValueError, AttributeError, TypeError):
-        kinds = read_json(folder / CONFIG).get("architectures") or ["ForSequenceClassification"]
-        return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
-    return False
+    config = _json_of(folder / CONFIG)
+    kinds = config.get("architectures") or ["ForSequenceClassification"]
+    return bool(config) and any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
+
+
+def _json_of(path: Path) -> Record:
+    """Return the object in a JSON file of a model; {} if there is none: whoever loads it says what is wrong."""
+    with suppress(OSError, ValueError):
+        content = read_json(path)
+        return content if isinstance(content, dict) else {}
+    return {}
 
 
 @cache

@@ -13,9 +13,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Normalize, Transformer
@@ -104,8 +106,20 @@ def adapters_state(parts: Iterable[nn.Module]) -> list[object]:
     return [
         (sorted(scaling.items()), part._active_adapter, part._disable_adapters)
         for part in parts
-        if (scaling := getattr(part, "scaling", None)) and hasattr(part, "_disable_adapters")
+        # Not by getattr, which is slow where torch has no such parameter: a call with a single text comes by here.
+        if (scaling := part.__dict__.get("scaling")) and hasattr(part, "_disable_adapters")
     ]
+
+
+def hash_of_model(model: nn.Module, *said: object) -> str:
+    """Return a hash of the weights of a model, of what else decides its vectors, and of what is said of it."""
+    digest = blake2b(repr((computation_of(model), *said)).encode(), digest_size=16)
+    saved = model.state_dict()
+    unsaved = ((name, buffer) for name, buffer in model.named_buffers() if name not in saved)
+    for name, tensor in chain(saved.items(), unsaved):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 _PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}

@@ -8,7 +8,6 @@ encoder gives 'the' as long a vector as 'volcano'.
 Letters of the shapes: V words and sub-words, D numbers, E numbers of the encoder's vectors.
 """
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,7 +27,7 @@ from transformers import PreTrainedTokenizerFast
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import Features, hub_arguments
 from likewise.encoder.saved_models import open_model
-from likewise.encoder.settings import computation_of
+from likewise.encoder.settings import hash_of_model
 from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
@@ -189,10 +188,6 @@ def encoded_words(model: SentenceTransformer, words: Sequence[str]) -> np.ndarra
     They are sentence-transformers' own, without a `TextEncoder`: words of a few tokens gain nothing by its batches, and
     this room is below the one that encodes.
     """
-    digest = hashlib.blake2b("\n".join([computation_of(model), *words]).encode(), digest_size=12)
-    for name, value in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
 
     def make(folder: Path) -> None:
         blocks = []
@@ -203,7 +198,7 @@ def encoded_words(model: SentenceTransformer, words: Sequence[str]) -> np.ndarra
                 bar.advance(len(block))
         np.save(folder / _WORD_VECTORS, np.concatenate(blocks))
 
-    vectors: np.ndarray = np.load(cached("distilled", digest.hexdigest(), make) / _WORD_VECTORS)
+    vectors: np.ndarray = np.load(cached("distilled", hash_of_model(model, words), make) / _WORD_VECTORS)
     return vectors
 
 

@@ -4,7 +4,6 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.corpus.counts import CorpusReport
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.saved_models import open_model
-from likewise.encoder.settings import ModelSettings, computation_of
+from likewise.encoder.settings import ModelSettings, hash_of_model
 from likewise.errors import LikewiseError
 from likewise.inference.encoder import Encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
@@ -127,12 +126,7 @@ def _origin(model: SentenceTransformer) -> str:
 
 def _content(model: SentenceTransformer) -> str:
     """Return a fingerprint of all that decides the vectors of an encoder: its class does not."""
-    digest = blake2b(digest_size=16)
-    digest.update(f"{[*map(repr, model.children())]} {ModelSettings.of(model).key} {computation_of(model)}".encode())
-    for name, tensor in model.state_dict().items():
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()
+    return hash_of_model(model, [*map(repr, model.children())], ModelSettings.of(model).key)
 
 
 def opened(model: SentenceTransformer | str | os.PathLike[str]) -> tuple[SentenceTransformer, str]:

@@ -458,7 +458,8 @@ def text_encoder(
     tell, warn = (progress.tell, progress.tell) if progress else (logger.info, logger.warning)
     made = partial(TextEncoder, side=side, truncate_dim=model.truncate_dim, normalize=normalize, batch_size=batch_size)
     total = len(texts) if total is None else total
-    ModelSettings.of(model).task(side.task)
+    if side.task:  # settings take half a millisecond to read
+        ModelSettings.of(model).task(side.task)
     model.eval()
     try:
         tokens = fits(model, texts, side.prompt)

@@ -117,11 +117,18 @@ def kinds_of(
                     seen[name].add(value)
     if wanted is not None:
         return {name: seen[name].kind or "text" for name in wanted if name in seen}, {}
-    others = {name: values for name, values in seen.items() if name.strip() and name not in (ID, "id", "title")}
-    named = dict.fromkeys(others.keys() & taken, "a name of the index's own")
-    misfits = {name: "nested values" if "" in values.kinds else "long texts" for name, values in others.items()}
-    kinds = {name: kind for name, values in others.items() if (kind := values.kind) is not None and name not in named}
-    return kinds, {name: named.get(name, misfits[name]) for name in others if name not in kinds}
+    kinds: dict[str, Kind] = {}
+    left_out: dict[str, str] = {}
+    for name, values in seen.items():
+        if not name.strip() or name in (ID, "id", "title"):
+            continue
+        if name in taken:
+            left_out[name] = "a name of the index's own"
+        elif (kind := values.kind) is None:
+            left_out[name] = "nested values" if "" in values.kinds else "long texts"
+        else:
+            kinds[name] = kind
+    return kinds, left_out
 
 
 def merged(one: Kind, other: Kind) -> Kind:

@@ -175,8 +175,7 @@ class Splitting:
             for misfit in misfits:
                 if self.strict:
                     raise CorpusError(f"{path}:{line}: {misfit}")
-                report.tell(path, line, misfit)
-                report.failed += 1
+                report.left_out(path, line, misfit)
             packed = self._passages if paragraph.kind in ("prose", "heading") else self._lines
             prose, some = paragraph.kind == "prose", False
             above = self.limit.shortened(title) if self.limit else title

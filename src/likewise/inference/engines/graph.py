@@ -3,7 +3,6 @@
 Letters of the shapes: B sentences of a batch, T tokens, D embedding, E a token's vector.
 """
 
-import hashlib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.modules import modes_restored, parts_of
-from likewise.encoder.settings import adapters_state, computation_of
+from likewise.encoder.settings import adapters_state, hash_of_model
 from likewise.encoder.text_cnn import TextCNN
 from likewise.errors import first_line
 from likewise.inference.engines.engine import OUTPUT, TOKENS, CannotExport
@@ -78,13 +77,7 @@ def check_exportable(model: SentenceTransformer) -> None:
 
 def fingerprint(model: SentenceTransformer) -> str:
     """Return a hash of the weights and the computation: it changes when the vectors do."""
-    digest = hashlib.blake2b(f"{_FORMAT} {model!r} {computation_of(model)}".encode(), digest_size=16)
-    saved = model.state_dict()
-    unsaved = ((name, buffer) for name, buffer in model.named_buffers() if name not in saved)
-    for name, tensor in chain(saved.items(), unsaved):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()
+    return hash_of_model(model, _FORMAT, model)
 
 
 def mark(model: SentenceTransformer) -> tuple[object, ...]:
@@ -97,8 +90,7 @@ def mark(model: SentenceTransformer) -> tuple[object, ...]:
     owned = chain.from_iterable(chain(part._parameters.values(), part._buffers.values()) for part in parts)
     tensors = [tensor for tensor in owned if tensor is not None]  # one made for inference cannot be written
     versions = [(tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
-    adapters = repr(adapters_state(parts)) if any(hasattr(part, "_disable_adapters") for part in parts) else ""
-    return (*map(id, parts), *map(repr, list(model)[1:]), adapters, *versions)
+    return (*map(id, parts), *map(repr, list(model)[1:]), repr(adapters_state(parts)), *versions)
 
 
 def write_graphs(model: SentenceTransformer, write: Callable[[PooledGraph, bool], None]) -> None:
