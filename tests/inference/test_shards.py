@@ -153,3 +153,13 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(saved_model, text, tmp_pat
     with pytest.raises(LikewiseError, match=r"give --out FOLDER/, not '.*vectors.npy'"):
         likewise.encode_file(saved_model, text, tmp_path / "vectors.npy", on="ray", quiet=True)
     assert not out.exists()
+
+
+def test_hidden_files_and_what_likewise_made_are_told_and_not_encoded(tmp_path):
+    for name in ("a.txt", ".hidden.txt", ".work/b.txt", "made/likewise.json", "made/c.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("The cat sees.\n")
+    told: list[str] = []
+    (piece,) = list_pieces(str(tmp_path), CorpusOptions(), tell=told.append)
+    assert Path(piece.path).name == "a.txt"
+    assert told[0].startswith("4 files")

@@ -102,7 +102,7 @@ def encode_file(
     if is_folder:
         check_target(out)
         form = check_folder(Path(out), overwrite)
-        listed = list_pieces(source, reading, form)
+        listed = list_pieces(source, reading, form, progress.tell)
         pieces: Pieces = zip(listed, repeat(sum(piece.rows or 0 for piece in listed)))
     else:
         check_source(source)

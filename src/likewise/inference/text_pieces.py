@@ -24,7 +24,7 @@ from likewise.corpus.encodings import AUTO, BINARY, named_encoding
 from likewise.corpus.files import HEAD, STANDARD_INPUT, check_ends, decoded, format_suffix, numbered_lines
 from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
 from likewise.corpus.paged_documents import document_suffixes
-from likewise.errors import LikewiseError, first_line
+from likewise.errors import LikewiseError, counted, first_line
 from likewise.runs.installation import RECORD
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ def stream_pieces(
         yield piece, total
 
 
-def list_pieces(source: str, options: CorpusOptions, ending: str = ".parquet") -> list[Piece]:
+def list_pieces(
+    source: str, options: CorpusOptions, ending: str = ".parquet", tell: Callable[[str], object] = str
+) -> list[Piece]:
     """Return the pieces of a file, of all files of a folder (by name), or of a pattern of files.
 
     A piece is a range of lines, a group of rows, or a whole file that cannot be cut, such as a compressed one. The
@@ -142,9 +144,10 @@ def list_pieces(source: str, options: CorpusOptions, ending: str = ".parquet") -
 
     Args:
         ending: of the name of a piece.
+        tell: takes a line on the files of a folder that are left out.
     """
     pieces: list[Piece] = []
-    for number, path in enumerate(_paths(source)):
+    for number, path in enumerate(_paths(source, tell)):
         with _readable(path):
             cut = _row_groups(path, options) if path.endswith(".parquet") else _ranges(path, options)
             pieces += [replace(piece, name=f"{number:05d}-{i:06d}{ending}") for i, piece in enumerate(cut)]
@@ -186,7 +189,7 @@ def _texts(lines: Iterable[tuple[int, bytes]], path: str, options: CorpusOptions
         yield text
 
 
-def _paths(source: str) -> list[str]:
+def _paths(source: str, tell: Callable[[str], object]) -> list[str]:
     from pyarrow import fs
 
     here, scheme = Path(source), source.partition("://")[0] if "://" in source else ""
@@ -201,7 +204,10 @@ def _paths(source: str) -> list[str]:
             if entries[0].type == fs.FileType.Directory:
                 entries = files.get_file_info(fs.FileSelector(inside, recursive=True))
                 made = {PurePosixPath(entry.path).parent for entry in entries if entry.base_name == RECORD}
-                entries = [entry for entry in entries if _is_text_of(PurePosixPath(entry.path), inside, made)]
+                files_there = [entry for entry in entries if entry.is_file]
+                entries = [entry for entry in files_there if _is_text_of(PurePosixPath(entry.path), inside, made)]
+                if left_out := len(files_there) - len(entries):
+                    tell(f"{counted(left_out, 'file')} left out, which are hidden or made by likewise")
             names = sorted((entry.path for entry in entries if entry.is_file), key=lambda name: name.split("/"))
             paths = [f"{scheme}://{name}" if scheme else name for name in names]
     if not paths:
