@@ -41,12 +41,12 @@ _AROUND = ("nav", "footer")
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
 _BEHIND_ROW = re.compile(r"^(\| .* \|)(?=[^\s|])", re.MULTILINE)  # what follows a chart, by MarkItDown
-_NO_LETTERS = "there is no text on this page, only pictures or signs without letters: docling can make text of a scan"
+_NO_LETTERS = "this page has no text, only pictures or glyphs without letters: docling can turn a scan into text"
 _EACH = 7  # letters of a page of which one is looked at
 _UPRIGHT = 0.1
 """From this share of upright letters on, a page of a PDF is read by PDFium, which sees no tables."""
 _FORMULA = re.compile(rb"<f[ >/]")
-_NO_VALUE = "a formula here has no value: open the file in a program for sheets and save it, or write values"
+_NO_VALUE = "a formula in this row has no value: open the file in Excel or LibreOffice, and save it"
 _GLYPH = re.compile(r"\(cid:\d+\)")
 _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
@@ -441,7 +441,7 @@ def _called(name: str) -> Any:
 
 
 def _with_all_runs(document: Any) -> io.BytesIO:
-    """Return a Word file whose runs stand in paragraphs themselves: mammoth passes over those within other elements."""
+    """Return a Word file without the elements around its runs, since mammoth passes over what is within them."""
     made = io.BytesIO()
     with zipfile.ZipFile(document) as before, zipfile.ZipFile(made, "w") as after:
         for part in before.infolist():
@@ -452,7 +452,7 @@ def _with_all_runs(document: Any) -> io.BytesIO:
 
 
 def _mail(content: bytes, number: int) -> Page:
-    """Return a mail; what of its headers cannot be parsed, as those of spam, stays as it is written."""
+    """Return a mail as a page. A header that cannot be parsed, such as that of spam, stays as it is written."""
     from email import message_from_bytes, policy
 
     try:

@@ -143,8 +143,8 @@ def _check_whole(lacking: list[str], name: str) -> None:
 def fit_to_weights(first: Any, name: str) -> None:
     """Fit the tokenizer and the limit of a model's first module to its weights.
 
-    Many language models have no token for padding, which the mask hides: any does. A model of RoBERTa's kind counts
-    positions from behind that of padding, so that it reads less than it has positions.
+    Many language models have no padding token: any token will do, since the attention mask hides it. A model of
+    RoBERTa's kind numbers positions from the one behind padding, so that it reads fewer tokens than it has positions.
 
     Raises:
         LoadError: the tokenizer is empty, as transformers makes one if its files are missing.

@@ -112,7 +112,7 @@ def adapters_state(parts: Iterable[nn.Module]) -> list[object]:
 
 
 def hash_of_model(model: nn.Module, *said: object) -> str:
-    """Return a hash of the weights of a model, of what else decides its vectors, and of what is said of it."""
+    """Return a hash of a model: of its weights, its configuration, its adapters, and whatever else is given."""
     digest = blake2b(repr((computation_of(model), *said)).encode(), digest_size=16)
     saved = model.state_dict()
     unsaved = ((name, buffer) for name, buffer in model.named_buffers() if name not in saved)

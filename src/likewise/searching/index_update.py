@@ -370,7 +370,7 @@ class _Update:
             self.skipped.append(f"no row has the field {name!r}, which was to be kept")
             kinds[name] = "text"
         if reasons := [f"{name} ({why})" for name, why in left_out.items() if name not in kinds]:
-            self.skipped.append(f"fields of rows that are not kept for conditions: {', '.join(reasons)}")
+            self.skipped.append(f"these fields of rows cannot be used in conditions: {', '.join(reasons)}")
         self.table.extend(kinds)
         self.splitting = replace(self.splitting, metadata=self.table.metadata)
 
