@@ -26,7 +26,7 @@ STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 TITLES = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sts15": "STS15", "sts16": "STS16", "sts-b": "STS-B"}
 TITLES |= {"sick-r": "SICK-R", "semantoneg": "SemAntoNeg", "negation-gap": "gap"}
 OF_COMPARE = {"label", "kind", "name", "summary", "preset", "given", "status", "seconds", "seed"}
-OF_COMPARE |= {"scores", "titles", "metrics", "averages", "missing", "dev", "versions", "machine"}
+OF_COMPARE |= {"base_content", "scores", "titles", "metrics", "averages", "missing", "dev", "versions", "machine"}
 """What stands in a result of `compare`, and not among the facts of a row."""
 
 

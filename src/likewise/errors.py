@@ -44,6 +44,15 @@ def printable(text: str) -> str:
     return "".join(one if one in "\n\t" or unicodedata.category(one) != "Cc" else f"\\x{ord(one):02x}" for one in text)
 
 
+def is_utf8(name: str) -> bool:
+    r"""Return whether the name of a file is text in UTF-8, which JSON and the libraries below can hold.
+
+    >>> is_utf8("café"), is_utf8("caf\udce9")
+    (True, False)
+    """
+    return not any("\ud800" <= sign <= "\udfff" for sign in name)
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or its class if it has none.
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from likewise.clusters.near import repeats
+from likewise.clusters.word_differences import difference, wording
 
 
 def made(seed: int = 0, copies: int = 300, size: int = 16) -> np.ndarray:
@@ -76,3 +77,18 @@ def test_form_letters_that_differ_in_their_numbers_are_not_all_looked_at(monkeyp
     assert found.of.tolist() == list(range(400))
     assert max(map(looks.count, set(looks))) == 20
     assert len(found.apart) == 399
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        ("Take 1,5 mg a day.", "Take 15 mg a day.", "numbers"),
+        ("It costs 1,500 euros.", "It costs 1500 euros.", ""),
+        ("Return it within 30 days.", "Return it after 30 days.", "opposites"),
+        ("She is pre-diabetic now.", "She is post-diabetic now.", "opposites"),
+        ("x = a + b in the code", "x = a - b in the code", "opposites"),
+        ("a - b is what I want", "a - b is what I want, too", ""),
+    ],
+)
+def test_what_tells_near_texts_apart(first, second, reason):
+    assert difference(wording(first), wording(second)) == reason

@@ -154,3 +154,23 @@ def test_damage_names_its_cure(begun, frozen):
     (begun / "states" / "states.safetensors").write_bytes(b"x")
     with pytest.raises(ContextError, match="train states --overwrite"):
         States(Workspace(begun))
+
+
+def test_a_workspace_notices_that_its_encoder_was_trained_again(begun, tiny_base, tmp_path):
+    encoder = tmp_path / "encoder"
+    shutil.copytree(tiny_base, encoder)
+    options = StatesOptions(encoder=str(encoder), max_tokens=24)
+    read_states(begun, options, quiet=True)
+    Workspace(begun).require("states")
+    weights = next(encoder.rglob("*.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-4] + b"abcd")
+    with pytest.raises(ContextError, match="stale: it was made from another encoder"):
+        Workspace(begun).require("states")
+    with pytest.raises(JobError, match="another encoder"):
+        read_states(begun, options, quiet=True)
+
+
+def test_half_a_surrogate_pair_is_read_as_a_question_mark(tiny_base):
+    encoder = FrozenEncoder(str(tiny_base), 12)
+    half, mark = (encoder.read([text])[0] for text in ("the cat \udce9", "the cat ?"))
+    np.testing.assert_array_equal(half.vector, mark.vector)

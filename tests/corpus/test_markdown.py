@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from likewise.corpus.markdown import markdown_blocks
+from likewise.corpus.markdown import front_matter, markdown_blocks, plain, without_links
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT
 
 
@@ -89,3 +89,52 @@ def test_pictures_within_the_text_are_left_out(picture):
     assert "Before." in said
     assert "Behind." in said
     assert "KGgo" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("`grid[x][y]` and `run[it](now)`", "`grid[x][y]` and `run[it](now)`"),
+        ("m[i][j] is f[x](y)", "m[i][j] is f[x](y)"),
+        ("See [the page](a.md), re[view](b.md), [more][1] and ![](c.png).", "See the page, review, more and ."),
+        ("请参阅[文档](https://a.org/b)。", "请参阅文档。"),
+    ],
+)
+def test_links_are_their_words_and_brackets_of_code_stay(text, wanted):
+    assert without_links(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("Area = 2 * r * pi", "Area = 2 * r * pi"),
+        ("char **copy(const char *s)", "char **copy(const char *s)"),
+        ("**Bold** and *thin*", "Bold and thin"),
+        ("a[i][j]", "a[i][j]"),
+    ],
+)
+def test_stars_of_a_heading_that_are_no_marks_stay(heading, title):
+    assert plain(heading) == title
+
+
+def test_values_of_front_matter_are_what_stands_there():
+    lines = "---\nzip: 01234\nstart: 10:30\nlang: no\non: air\nopen: true\nyear: 2020\nrate: 1.5\nmany:\n"
+    lines += "".join(f"- {n}\n" for n in range(300)) + "---\ntext"
+    values, rest = front_matter(enumerate(lines.split("\n"), 1))
+    assert values.pop("many")[-1] == 299
+    wanted = {"zip": "01234", "start": "10:30", "lang": "no", "on": "air", "open": True, "year": 2020, "rate": 1.5}
+    assert values == wanted
+    assert rest == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a <!-- secret --> b", "a  b"),
+        ("a <!-- one\ntwo --> b", "a \n b"),
+        ("say `<!-- this -->` here", "say `<!-- this -->` here"),
+        ("it never ends: <!-- but is text", "it never ends: <!-- but is text"),
+    ],
+)
+def test_a_comment_within_a_paragraph_is_left_out(text, wanted):
+    assert [block[2] for block in blocks(text)] == [wanted]

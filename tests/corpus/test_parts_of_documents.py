@@ -8,6 +8,7 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
 from likewise.corpus import paged_documents as reading
+from likewise.corpus.markdown import markdown_blocks
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
 
@@ -279,3 +280,79 @@ def test_a_title_behind_a_chart_is_a_title(read):
     slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, Inches(1), Inches(1), Inches(3), Inches(3), data)
     slides.save(made)
     assert read("a.pptx", made.getvalue()).startswith("Sales\n")
+
+
+def test_brackets_and_backslashes_of_a_page_stay(read):
+    text = "As shown by Smith [12](page5), call handlers[0](event)."
+    assert text in read("a.html", f"<p>{text}</p>")
+    path = Path(r"C:\_temp\-x")
+    (block,) = markdown_blocks([(1, f"Open `{path}`, and a\\[1\\]\\_b.")], escaped=True)
+    assert block.lines == [(1, f"Open `{path}`, and a[1]_b.")]
+
+
+WESTERN = "The “pump” – it’s 5 €"
+FRENCH = "Le café est fermé à cause de l’été. Déjà élevé."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.html", f"<html><head><meta charset=iso-8859-1></head><p>{WESTERN}</p>"),
+        ("a.eml", f"Subject: S\nContent-Type: text/plain; charset=iso-8859-1\n\n{WESTERN}\n"),
+        ("b.eml", f"Subject: S\nContent-Type: text/html; charset=iso-8859-1\n\n<p>{WESTERN}</p>\n"),
+        ("b.html", f"<p>{FRENCH}</p>"),
+        ("c.html", f"<html><head><meta charset=utf-8></head><p>{FRENCH}</p>"),
+        ("c.eml", f"Subject: {FRENCH}\n\nText.\n"),
+    ],
+)
+def test_windows_signs_of_pages_and_mails_are_read(read, name, content):
+    assert any(text in read(name, content.encode("cp1252")) for text in (WESTERN, FRENCH))
+
+
+@pytest.mark.parametrize("tag", "details summary fieldset legend address aside figure menu option button".split())
+def test_words_of_elements_on_lines_of_their_own_are_not_glued(read, tag):
+    text = read("a.html", f"<div><p>text</p><{tag}>alpha</{tag}><{tag}>beta</{tag}></div>")
+    assert "alpha" in text
+    assert "alphabeta" not in text
+
+
+def test_conditions_of_word_are_no_text(read):
+    page = "<p><![if !supportLists]><span>1. </span><![endif]>Check the pump</p>"
+    assert read("a.html", page).split("\n")[-1] == "1. Check the pump"
+
+
+def test_a_line_that_begins_with_from_is_text(tmp_path):
+    box = (
+        "From a@x Wed May  1 10:00:00 2024\nSubject: A\n\nFrom here on it is dry.\n\n>From the pump.\n\n"
+        "From - Wed May 01 10:00:00 2024\nSubject: B\n\nSecond.\n"
+    )
+    (tmp_path / "a.mbox").write_text(box)
+    pages = list(reading.pages_of(tmp_path / "a.mbox", ".mbox", CorpusOptions()))
+    assert [(page.place, page.title) for page in pages] == [(1, "A"), (2, "B")]
+    assert "From here on it is dry.\n\nFrom the pump." in pages[0].text
+
+
+def test_smartart_is_read(tmp_path):
+    pptx = pytest.importorskip("pptx")
+    made = pptx.Presentation()
+    made.slides.add_slide(made.slide_layouts[5]).shapes.title.text = "T"
+    made.save(tmp_path / "before.pptx")
+    relation = (
+        f'<Relationship Id="rD" Type="{OFFICE}/officeDocument/2006/relationships/diagramData" '
+        'Target="../diagrams/data1.xml"/></Relationships>'
+    )
+    kind = "application/vnd.openxmlformats-officedocument.drawingml.diagramData+xml"
+    override = f'<Override PartName="/ppt/diagrams/data1.xml" ContentType="{kind}"/></Types>'
+    spaces = f'xmlns:dgm="{OFFICE}/drawingml/2006/diagram" xmlns:a="{OFFICE}/drawingml/2006/main"'
+    point = "<dgm:pt><dgm:t><a:p><a:r><a:t>Order the </a:t></a:r><a:r><a:t>pump</a:t></a:r></a:p></dgm:t></dgm:pt>"
+    with zipfile.ZipFile(tmp_path / "before.pptx") as before, zipfile.ZipFile(tmp_path / "a.pptx", "w") as after:
+        for part in before.infolist():
+            content = before.read(part).decode("utf-8", "surrogateescape")
+            if part.filename == "ppt/slides/_rels/slide1.xml.rels":
+                content = content.replace("</Relationships>", relation)
+            if part.filename == "[Content_Types].xml":
+                content = content.replace("</Types>", override)
+            after.writestr(part, content.encode("utf-8", "surrogateescape"))
+        after.writestr("ppt/diagrams/data1.xml", f"<dgm:dataModel {spaces}>{point}</dgm:dataModel>")
+    (page,) = reading.pages_of(tmp_path / "a.pptx", ".pptx", CorpusOptions())
+    assert page.text.strip() == "Order the pump"

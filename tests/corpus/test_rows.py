@@ -1,6 +1,7 @@
 """Rows of every kind of file: their form is seen, and one that is none does not cost the others."""
 
 import json
+import os
 import unicodedata
 
 import pytest
@@ -200,3 +201,36 @@ def test_a_soft_hyphen_at_the_end_of_a_row_joins_no_rows(tmp_path):
     (tmp_path / "a.csv").write_text('id,text\n1,turbo\u00ad\n2,"The turbo\u00ad\ncharger"\n3,fan\n')
     source = open_source(tmp_path / "a.csv", CorpusOptions(field="text"))
     assert [text for _, _, text in texts_of_rows(source)] == ["turbo", "The turbocharger", "fan"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("48.137;-0.118", "52.520;0.125"), ("0.125;1.250", "2.500;3.125")])
+def test_three_decimals_behind_a_zero_show_their_sign(tmp_path, first, second):
+    (tmp_path / "a.csv").write_text(f"lat;lon;text\n{first};one\n{second};two\n")
+    assert decimal_of(open_source(tmp_path / "a.csv", CorpusOptions())) == "."
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(-62135596800000000, ("us", "America/New_York")), (316516896000000000, ("us",))]
+)
+def test_times_that_python_has_none_for_are_texts(tmp_path, value, kind):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({"text": ["one", "two"], "at": pa.array([value, 0], pa.timestamp(*kind))})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    rows = [row for _, row in read_rows(open_source(tmp_path / "a.parquet", CorpusOptions()))]
+    assert [row["text"] for row in rows] == ["one", "two"]
+    assert all(isinstance(row["at"], str) for row in rows)
+
+
+def test_an_encoding_that_is_not_known_by_its_bytes_is_asked_for(tmp_path):
+    (tmp_path / "a.txt").write_bytes("Die Größe der Tür, über 5 °C.\n".encode("cp850"))
+    with pytest.raises(CorpusError, match="--encoding cp850"):
+        list(read_sentences(tmp_path / "a.txt"))
+
+
+def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+    path = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    path.write_text("The pump leaks at the seal.\n")
+    with pytest.raises(CorpusError, match="not UTF-8: rename"):
+        list(read_sentences(path))

@@ -231,3 +231,27 @@ def test_dates_to_the_minute_and_what_is_no_date(word_model, tmp_path):
     index([*rows, {"text": "pump", "seen": "tbd"}], model=word_model, out=tmp_path / "b.index", quiet=True)
     with pytest.raises(SearchError, match=r"seen holds texts.*LIKE '2024-05%'"):
         Index(tmp_path / "b.index").search("pump", where="seen <= '2024-05'")
+
+
+def test_like_reads_the_signs_of_a_pattern_alike_in_texts_and_lists(tmp_path, saved_model):
+    values = ["50% off", "50 off", "a_b", "axb", "a\\b"]
+    for column in (values, [[value] for value in values]):
+        rows = [{"id": str(n), "text": f"The pump {n}", "t": value} for n, value in enumerate(column)]
+        made = index(rows, model=saved_model, out=tmp_path / "a.index", overwrite=True, quiet=True)
+        for pattern, wanted in (("50\\%%", "0"), ("a\\_b", "2"), ("a\\b", "4")):
+            assert [hit.id for hit in made.search("pump", where=f"t LIKE '{pattern}'")] == [wanted]
+
+
+def test_long_whole_numbers_keep_their_digits(tmp_path, saved_model):
+    (tmp_path / "a.csv").write_text(
+        "id,post,card,text\na,1234567890123456789,89490200001234567890,pump one\n"
+        "b,1234567890123456788,89490200001234567891,pump two\n"
+    )
+    made = index(tmp_path / "a.csv", model=saved_model, out=tmp_path / "a.index", quiet=True)
+    for condition in ("post = 1234567890123456789", "card = '89490200001234567890'"):
+        (hit,) = made.search("pump", where=condition)
+        assert (hit.id, hit.metadata["post"], hit.metadata["card"]) == (
+            "a",
+            1234567890123456789,
+            "89490200001234567890",
+        )

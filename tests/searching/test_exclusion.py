@@ -30,6 +30,8 @@ TOPICS = (
         ("Rivers of France but don’t mention the Loire", "Rivers of France", "the Loire"),
         ("Rivers without mention of dams, excluding canals", "Rivers", "dams canals"),
         ("Describe rivers while avoiding any mention of dams.", "Describe rivers.", "dams"),
+        ("pumps – excluding diesel – of steel", "pumps of steel", "diesel"),
+        ("pumps - excluding diesel-driven ones - of steel", "pumps of steel", "diesel-driven ones"),
         ("Excluding the Loire", "Excluding the Loire", ""),  # nothing else is asked
         ("assets other than cash", "assets other than cash", ""),
         ("a server without authentication", "a server without authentication", ""),

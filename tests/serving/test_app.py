@@ -109,7 +109,8 @@ def test_what_is_served_and_that_it_is_alive(client):
     assert client.get("/ready").json() == {"status": "ready"}
     assert client.get("/openapi.json").json()["info"]["title"] == "likewise"
     assert client.get("/nothing").json()["error"]["message"] == "Not Found: /nothing"
-    assert client.get("/v1/embeddings").status_code == 405
+    refused = client.get("/v1/embeddings")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
 
 
 HOSTILE = {
@@ -318,3 +319,12 @@ def test_an_index_that_is_gone_is_the_service_s_fault_and_its_place_is_not_told(
     assert str(tmp_path) not in answer.text
     assert httpx.post(f"{address}/search", json=asked | {"index": "there"}, timeout=60).status_code == 200
     assert [index["name"] for index in httpx.get(f"{address}/info").json()["indexes"]] == ["there"]
+
+
+def test_monitors_ask_by_head_and_a_body_without_its_kind_is_refused_by_name(client):
+    for path in ("/health", "/ready", "/v1/models", "/"):
+        answer = client.head(path)
+        assert (answer.status_code, answer.content) == (200, b"")
+    answer = client.post("/v1/embeddings", content=b'{"input": "a"}', headers={"Content-Type": ""})
+    assert answer.status_code == 415
+    assert "Content-Type" in answer.json()["error"]["message"]

@@ -72,6 +72,9 @@ def test_a_port_in_use_and_other_faults_are_said_before_a_model_is_loaded(addres
         likewise.serve("no-such-model", api_key_file=tmp_path / "latin")
     with pytest.raises(likewise.LikewiseError, match="queue must be 1 or more"):
         likewise.serve("no-such-model", queue=0)
+    for given in ({"cors": ["example.org"]}, {"allowed_host": ["https://a.org"]}, {"allowed_host": ["a.org:80"]}):
+        with pytest.raises(ServingError, match=r"give an? (origin|name alone)"):
+            likewise.serve("no-such-model", **given)
     with pytest.raises(likewise.LikewiseError, match="there is no index"):
         likewise.serve("no-such-model", port=0, index=[tmp_path / "none"])
 
@@ -81,7 +84,11 @@ def test_a_port_that_there_cannot_be_is_refused():
         likewise.serve("no-such-model", port=99_999)
 
 
-def test_models_have_the_name_of_their_folder_or_the_one_given(tmp_path):
+def test_models_have_the_name_of_their_folder_or_the_one_given(tmp_path, monkeypatch):
+    (tmp_path / "arc" / "inner").mkdir(parents=True)
+    for inside, place in (("arc", "."), ("arc/inner", "..")):
+        monkeypatch.chdir(tmp_path / inside)
+        assert list(_named([place])) == ["arc"]
     given = [tmp_path / "runs" / "arc", "base=bundled:minilm", "bundled:minilm", "org/name"]
     assert list(_named(given)) == ["arc", "base", "minilm", "name"]
     assert _named(given)["base"] == "bundled:minilm"

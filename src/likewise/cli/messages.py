@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from likewise.errors import printable
 from likewise.runs.orderly_stop import EXIT_CODE as STOPPED
 
 TRACEBACK_VARIABLE = "LIKEWISE_TRACEBACK"
@@ -96,7 +97,7 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], bold: int | 
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", overflow="fold")  # a path may be long
+        table.add_column(printable(column), justify="right" if i else "left", overflow="fold")  # a path may be long
     for i, row in enumerate(rows):
-        table.add_row(*map(Text, row), style="bold" if i == bold else "")
+        table.add_row(*(Text(printable(cell)) for cell in row), style="bold" if i == bold else "")
     return table

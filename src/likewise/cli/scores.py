@@ -12,7 +12,7 @@ from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import ReplaceOption, with_config, with_corpus, with_options
-from likewise.errors import counted
+from likewise.errors import counted, printable
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs.results import check_results, written_result
 from likewise.runs.whole_files import Record
@@ -90,7 +90,7 @@ def _show_report(report: Any) -> None:
 
     console = Console(highlight=False)
     settings = report.settings
-    console.print(Text(report.model, style="bold"), soft_wrap=True)
+    console.print(Text(printable(report.model), style="bold"), soft_wrap=True)
     how = f"{settings['similarity']}, {settings['precision']}"
     console.print(f"{how}, {counted(settings['sentences'], 'sentence')}, {report.seconds:.0f} s", style="dim")
     for columns, rows in report.sections():

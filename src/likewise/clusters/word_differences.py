@@ -24,13 +24,16 @@ REASONS = ("negation", "numbers", "opposites", "names", "order", "the rest", "ot
 
 _WORD = re.compile(rf"(?<![\w.,:/−-])[−-]?\d+(?:[.,:/]\d+)*(?!\w)|[\w{MARKS}]+(?:[.,:]\d+)*|[%‰€$£¥₽°]\w?")
 _HALF_DAY = re.compile(r"(?<=\d)[ \u00a0]?([ap])\.[ \u00a0]?m\b\.?", re.IGNORECASE)
-_SIGNS = frozenset("👍 👎 ✅ ✔ ☑ ❌ ✖ ✗ 🟢 🔴 < >".split())
+_MARKS_ALONE = frozenset("< > + - − ≤ ≥ <= >= == !=".split())
+"""Signs that say something only where they stand alone."""
+_SIGNS = frozenset("👍 👎 ✅ ✔ ☑ ❌ ✖ ✗ 🟢 🔴".split())
 _SIGNED = re.compile(r"\w[+#]+$")
 _BETWEEN_NAMES = re.compile(r"[\s,;()<>\"]+")
 _FILE = re.compile(r"[^\W\d_][^\W_]{1,3}")
 """The ending of a file: more than one letter, as that of 'e.g.' is none."""
 _SHORT_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
+_THOUSANDS = re.compile(r"[−-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?")
 _NAME = re.compile(r"(?<=[\w,;:)] )[^\W\d_a-z]\w+")
 _SENTENCE = re.compile(r"(?<=[.!?…।؟])\s+|(?<=[。！？])")
 _NO_NAMES = frozenset("i me my it he she we they you your hi hello dear please thanks".split())
@@ -104,7 +107,7 @@ def wording(text: str) -> Wording:
     """
     plain = "".join(_spelt_out(sign) for sign in unicodedata.normalize("NFC", _HALF_DAY.sub(r" \1m", text)))
     order = tuple(
-        _NUMBER_WORDS.get(word, word.replace("−", "-")).replace(",", "" if _DIGIT.search(word) else ",")
+        _NUMBER_WORDS.get(word, word.replace("−", "-")).replace(",", "" if _THOUSANDS.fullmatch(word) else ".")
         for word in _WORD.findall(_SHORT_NOT.sub(" not", plain).casefold().replace("_", " "))
     )
     words = Counter(order)
@@ -112,7 +115,7 @@ def wording(text: str) -> Wording:
     negations = sum(count for word, count in words.items() if word in _NEGATIONS)
     numbers = tuple(word for word in order if _DIGIT.search(word))
     tokens = (token.strip("'.:!?") for token in _BETWEEN_NAMES.split(text.casefold()))
-    signs = (_SIGNS - {"<", ">"}).intersection(text) | _SIGNS.intersection(text.split())
+    signs = _SIGNS.intersection(text) | _MARKS_ALONE.intersection(text.split())
     return Wording(order, words, numbers, negations, names, frozenset(filter(_is_address, tokens)), signs)
 
 
@@ -242,7 +245,7 @@ def difference(first: Wording, second: Wording, known: bool = True) -> str:
     left, right = first.words - second.words, second.words - first.words
     mine = product(filter(_has_opposites, left), right)
     others = product(left, filter(_has_opposites, right))
-    if any(starmap(exclude, chain(mine, others, product(first.signs, second.signs)))):
+    if any(starmap(exclude, chain(mine, others, product(first.signs - second.signs, second.signs - first.signs)))):
         return "opposites"
     if not known and not _misspelt(left, right):
         return "other words"

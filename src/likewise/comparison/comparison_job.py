@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from likewise.comparison.compared_methods import Method, Settings, check_shared, parse_methods
+from likewise.comparison.compared_methods import ComparisonError, Method, Settings, check_shared, parse_methods
 from likewise.comparison.comparison_page import page
 from likewise.comparison.comparison_result import Comparison
 from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.comparison.pictures import check_extra, draw_scores
 from likewise.corpus import CorpusOptions
+from likewise.encoder.location import model_fingerprint
 from likewise.errors import counted
 from likewise.runs.arguments import checked
 from likewise.runs.duration import spoken
@@ -114,6 +115,14 @@ def compare(
             for method, seed in runs
             if (name := files[method.label, seed]) in parts
         }
+        contents = {base: model_fingerprint(base) for base in set(map(settings.base_of, settings.methods))}
+        for method, seed in runs:
+            content = contents[base := settings.base_of(method)]
+            if results.get((method.label, seed), {}).get("base_content", content) != content:
+                raise ComparisonError(
+                    f"{job.target} holds results of {method.label} from another content of {base}: give another --out "
+                    "to compare by what it is now"
+                )
         if retry_failed:
             results = {run: result for run, result in results.items() if result["status"] != FAILED}
 
@@ -131,7 +140,8 @@ def compare(
             for i, (method, seed) in enumerate(waiting, start=1):
                 items = parts.path(files[method.label, seed]).with_suffix(".npz")
                 items.parent.mkdir(parents=True, exist_ok=True)
-                result = results[method.label, seed] = maker.run(method, seed, items)
+                result = maker.run(method, seed, items) | {"base_content": contents[settings.base_of(method)]}
+                results[method.label, seed] = result
                 with parts.new(files[method.label, seed]) as path:
                     write_json(path, result, strict=True)
                 if on_result:

@@ -151,13 +151,14 @@ def markdown(comparison: Comparison) -> str:
     made = markdown_table(MADE, [making(row) for row in comparison.rows], left=4)
     kinds = "\n".join(f"- `{row.label}`: {row.method.summary}" for row in comparison.rows)
     listed = "\n".join(f"- {line}" for line in notes(comparison))
-    return (
+    text = (
         f"# Comparison of {len(comparison.rows)} methods\n\n{verdict(comparison)}\n\n{about(comparison)}\n\n"
         + f"{reading(comparison)}\n\n"
         + f"{scores_table(comparison)}\n\n"
         + (f"{listed}\n\n" if listed else "")
-        + f"## How each row was made\n\n{_MAKING}\n\n{made}\n\n{kinds}\n"
+        + f"## How each row was made\n\n{_MAKING}\n\n{made}\n\n"
     )
+    return f"{text.replace('<', '&lt;')}{kinds}\n"  # a name may hold HTML; that of a method is between backticks
 
 
 _MAKING = (

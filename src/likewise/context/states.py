@@ -22,6 +22,7 @@ from torch.nn.functional import normalize
 from likewise.context.index import open_store
 from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
+from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.inference.engines.engine import EngineChoice
 from likewise.inference.load_model import load
 from likewise.inference.policy import text_encoder
@@ -78,9 +79,8 @@ class FrozenEncoder:
 
     def read_pieces(self, texts: Sequence[str]) -> list[SentenceReading]:
         """Return the word pieces of sentences alone; nothing is encoded."""
-        token_ids = self.model.tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length)[
-            "input_ids"
-        ]
+        known = [without_surrogates(text) for text in texts]
+        token_ids = self.model.tokenizer(known, truncation=True, max_length=self.model.max_seq_length)["input_ids"]
         nothing = np.zeros((0, 0), np.float16)
         ids = (row[~np.isin(row, self._special)] for row in map(np.array, token_ids))
         return [SentenceReading(nothing.ravel(), row_ids, nothing) for row_ids in ids]
@@ -116,7 +116,7 @@ class FrozenEncoder:
             torch.inference_mode(),
         ):
             for rows in self._batches(texts):
-                features: Any = self.model.preprocess([texts[i] for i in rows])
+                features: Any = self.model.preprocess([without_surrogates(texts[i]) for i in rows])
                 features = {k: v.to(self.model.device) if torch.is_tensor(v) else v for k, v in features.items()}
                 out = self.model(features)
                 vectors = normalize(out["sentence_embedding"].float(), dim=1).cpu().numpy()
@@ -247,7 +247,7 @@ def read_states(
         LoadError: the encoder cannot be loaded.
     """
     options, workspace, progress = options or StatesOptions(), Workspace(work), Progress(quiet)
-    with workspace.open("states", options, ["index"], resume=resume, overwrite=overwrite) as job:
+    with workspace.open("states", options, ["index"], models=["encoder"], resume=resume, overwrite=overwrite) as job:
         if not job.finished:
             texts = open_store(workspace.require("index")).texts()
             encoder = FrozenEncoder(options.encoder, options.max_tokens, options.precision)

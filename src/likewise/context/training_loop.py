@@ -46,7 +46,8 @@ def train_stage(
 ) -> Stage:
     """Train a model of a workspace, unless it is already trained; the global random state is left alone."""
     workspace = Workspace(work)
-    with workspace.open(name, options, ["index", "states"], resume=resume, overwrite=overwrite) as job:
+    models = ["model"] if options.reads == "pretrained" else []
+    with workspace.open(name, options, ["index", "states"], models=models, resume=resume, overwrite=overwrite) as job:
         if not job.finished:
             states = States(workspace)
             states.check(options.reads)

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from likewise.encoder.location import model_fingerprint
 from likewise.errors import LikewiseError
 from likewise.runs.job import Job, JobError, Resume, open_job, read_record, work_of
 from likewise.runs.options import Options
@@ -79,10 +80,17 @@ class Workspace:
         if not record:
             begun = " (begun, not finished)" if work_of(folder).exists() else ""
             raise ContextError(f"{self.path} holds no {stage}{begun}: make it first with '{command}'")
-        for name, fingerprint in record["plan"]["inputs"].items():
-            if name in COMMANDS and self.require(name).fingerprint != fingerprint:
+        options, inputs = record["plan"]["options"], record["plan"]["inputs"]
+        for name, fingerprint in inputs.items():
+            if name in COMMANDS:
+                changed = self.require(name).fingerprint != fingerprint
+                place = str(self.path / name)
+            else:  # a model, which an option names
+                place = str(options.get(name, ""))
+                changed = bool(place) and Path(place).expanduser().exists() and model_fingerprint(place) != fingerprint
+            if changed:
                 raise ContextError(
-                    f"{folder} is stale: it was made from another {name} than {self.path / name} is now: make it "
+                    f"{folder} is stale: it was made from another {name} than {place} is now: make it "
                     f"again with '{command} --overwrite', or use another --work"
                 )
         return Stage(stage, folder, record)
@@ -95,6 +103,7 @@ class Workspace:
         needs: Sequence[str] = (),
         inputs: Mapping[str, str] | None = None,
         *,
+        models: Sequence[str] = (),
         resume: Resume = "auto",
         overwrite: bool = False,
     ) -> Iterator[Job]:
@@ -104,6 +113,7 @@ class Workspace:
             stage, options: what is made.
             needs: the stages it reads.
             inputs: fingerprints of what it reads from elsewhere, by name.
+            models: the options that name a model it reads.
             resume, overwrite: as in `likewise.runs.job.open_job`.
 
         Raises:
@@ -111,6 +121,9 @@ class Workspace:
             JobError: the stage was made or begun with other options or inputs, or another process is making it.
         """
         inputs = dict(inputs or {}) | {name: self.require(name).fingerprint for name in needs}
+        for name in models:
+            if (content := model_fingerprint(place := str(getattr(options, name)))) != place:
+                inputs[name] = content
         plan = Plan(f"context {stage}", options.to_dict(), inputs, defaults=options.defaults())
         with ExitStack() as stack:
             try:

@@ -38,6 +38,18 @@ _NO_TEXT = ("script", "style", "noscript", "template", "svg")
 _AROUND = ("nav", "footer")
 """What stands on each page of a site; it is text only where there is no other."""
 
+_BLOCKS = tuple(
+    "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
+)
+_APART = ("button", "label")
+_CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
+
+_FROM = re.compile(
+    rb"From (?=[^\n]{0,999}\d\d:\d\d)[^\n]{0,999}\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\n]{0,99}\b\d{4}\b"
+)
+"""The line between the mails of a box; another one that begins with this word is text."""
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
 _BEHIND_ROW = re.compile(r"^(\| .* \|)(?=[^\s|])", re.MULTILINE)  # what follows a chart, by MarkItDown
@@ -137,6 +149,7 @@ class Slides(Converter):
         """Yield the slides, each with its own title."""
         from markitdown.converters import PptxConverter
 
+        diagrams = _diagrams(path)
         with path.open("rb") as file:
             text = PptxConverter().convert(file, _info(".pptx")).markdown
         parts = _SLIDE.split(_BEHIND_ROW.sub(r"\1\n", text))
@@ -145,7 +158,8 @@ class Slides(Converter):
             title = next((line for line in lines if line.startswith("# ")), "")
             # Each line of a box is a paragraph.
             rest = re.sub(r"\n(?!\|)", "\n\n", "\n".join(line for line in lines if line is not title))
-            yield Page(int(number), rest.replace("### Notes:", "Notes:"), title[2:].strip())
+            rest = "\n\n".join([rest.replace("### Notes:", "Notes:"), *diagrams.get(int(number), ())])
+            yield Page(int(number), rest, title[2:].strip())
 
 
 class Pdf(Converter):
@@ -270,12 +284,19 @@ class Mailbox(Converter):
 
     def convert(self, path: Path) -> Iterator[Page | int]:
         """Yield the mails."""
-        import mailbox
-
-        box = mailbox.mbox(path, create=False)
-        for number, key in enumerate(keys := box.keys(), 1):
-            yield len(keys)
-            yield _mail(box.get_bytes(key), number)
+        with path.open("rb") as box:
+            begins, ends, at = list[int](), list[int](), 0
+            for line in box:
+                if _FROM.match(line):
+                    begins.append(at + len(line))
+                    ends.append(at)
+                at += len(line)
+            if not begins:
+                raise LikewiseError("it holds no line 'From ADDRESS DATE', which begins each mail of a box")
+            for number, (begin, end) in enumerate(zip(begins, [*ends[1:], at], strict=True), 1):
+                yield len(begins)
+                box.seek(begin)
+                yield _mail(_QUOTED_FROM.sub(rb"\1", box.read(end - begin)), number)
 
 
 CONVERTERS: tuple[Converter, ...] = (
@@ -324,15 +345,20 @@ def _info(suffix: str) -> Any:
 def _of_html(content: bytes | str) -> Page:
     """Return the text of HTML."""
     from bs4 import BeautifulSoup
+    from bs4.element import Declaration
 
-    from likewise.corpus.encodings import AUTO, named_encoding
-
-    named = None
-    if isinstance(content, bytes) and b"charset" not in content[:2048].lower():
-        named = named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16) or None
-    soup = BeautifulSoup(_without_open_comments(content), "html.parser", from_encoding=named)
+    if isinstance(content, bytes):
+        content = _text_of_page(content)
+    soup = BeautifulSoup(_without_open_comments(content), "html.parser")
     for tag in soup(_NO_TEXT):
         tag.decompose()
+    for condition in soup.find_all(string=lambda text: isinstance(text, Declaration)):  # Word's <![if ...]>
+        condition.extract()
+    for tag in soup(_BLOCKS):
+        tag.name = "div"  # the only block that markdownify knows
+    for tag in soup(_APART):
+        tag.insert_before(" ")
+        tag.insert_after(" ")
     for tag in soup(("u", "sup")):
         if tag.name == "sup":
             tag.insert_before("^")
@@ -343,6 +369,21 @@ def _of_html(content: bytes | str) -> Page:
     if not text and around:
         text = "\n\n".join(map(_markdown, around))
     return Page(0, text, title, "markdown")
+
+
+def _text_of_page(content: bytes) -> bytes | str:
+    """Return the text of a page in the encoding that it names, if it is in that, or that its bytes look like."""
+    from likewise.corpus.encodings import AUTO, decoded_as, named_encoding
+
+    if content.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+        return content
+    if named := _CHARSET.search(content[:4096]):
+        name = named[1].decode()
+        # A name that was read byte by byte is no UTF-16.
+        with suppress(LookupError, UnicodeDecodeError):
+            return decoded_as(content, "utf-8" if name.lower().startswith(("utf-16", "utf-32")) else name)
+    encoding = named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16)
+    return content.decode(encoding, "replace") if encoding else content
 
 
 def _without_open_comments(content: bytes | str) -> bytes | str:
@@ -421,6 +462,26 @@ def _has_letters(text: str) -> bool:
     return 2 * glyphs <= len("".join(rest.split())) or not glyphs
 
 
+def _diagrams(path: Path) -> dict[int, list[str]]:
+    """Return the texts of SmartArt by the numbers of their slides; MarkItDown passes over it."""
+    with zipfile.ZipFile(path) as archive:
+        if not any(name.startswith("ppt/diagrams/data") for name in archive.namelist()):
+            return {}
+    from xml.etree.ElementTree import fromstring
+
+    from pptx import Presentation
+
+    texts: dict[int, list[str]] = {}
+    for number, slide in enumerate(Presentation(str(path)).slides, 1):
+        for relation in slide.part.rels.values():
+            if relation.reltype.endswith("/diagramData") and not relation.is_external:
+                for point in fromstring(relation.target_part.blob).iter():
+                    if point.tag.endswith("}pt"):
+                        text = "".join(run.text or "" for run in point.iter() if run.tag.endswith("/main}t"))
+                        texts.setdefault(number, []).extend([text] if text.strip() else [])
+    return texts
+
+
 def _has_formulas(path: Path) -> bool:
     """Return whether a file of Excel has formulas, which some programs write without their values."""
     with zipfile.ZipFile(path) as archive:
@@ -455,10 +516,25 @@ def _mail(content: bytes, number: int) -> Page:
     """Return a mail as a page. A header that cannot be parsed, such as that of spam, stays as it is written."""
     from email import message_from_bytes, policy
 
+    content = _with_readable_headers(content)
     try:
         return _of_mail(message_from_bytes(content, policy=policy.default), number)
     except Exception:  # of the parser of headers: IndexError, AttributeError ...
         return _of_mail(message_from_bytes(content), number)
+
+
+def _with_readable_headers(content: bytes) -> bytes:
+    """Return a mail with headers in UTF-8, if they are in 8 bits of another encoding, which none of them names."""
+    from likewise.corpus.encodings import AUTO, named_encoding
+
+    match = re.search(rb"\r?\n\r?\n", content)
+    head = content[: match.start()] if match else content
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError:
+        encoding = named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16) or "cp1252"
+        return head.decode(encoding, "replace").encode("utf-8") + content[len(head) :]
+    return content
 
 
 def _of_mail(message: Any, number: int) -> Page:
@@ -525,12 +601,12 @@ def _alternative(forms: Sequence[list[tuple[str, str]]]) -> list[tuple[str, str]
 
 def _decoded(part: Any) -> str:
     """Return the text of a part of a mail, in the encoding that it names, or that it is in."""
-    from likewise.corpus.encodings import AUTO, named_encoding
+    from likewise.corpus.encodings import AUTO, decoded_as, named_encoding
 
     content = part.get_payload(decode=True) or b""
     for name in (part.get_content_charset("utf-8"), "utf-8"):
         with suppress(LookupError, UnicodeDecodeError):
-            return str(content.decode(name))
+            return decoded_as(content, name)
     return str(content.decode(named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16) or "latin-1", "replace"))
 
 

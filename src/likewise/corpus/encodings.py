@@ -1,7 +1,9 @@
 """The encoding in which a file is written: told by its bytes if no one has named it."""
 
 import codecs
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -26,6 +28,25 @@ _CANDIDATES = (
 _JAPANESE_MAIL = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
 _FEW = 3  # bytes beyond ASCII that tell nothing: a sign of a degree, one name
 _EAST_ASIAN = ("cp932", "euc_jis_2004", "gb18030", "big5hkscs", "cp949")
+_OTHER_SCRIPTS = (
+    "cp1251",
+    "koi8-r",
+    "koi8-u",
+    "cp866",
+    "iso8859-5",
+    "cp1253",
+    "iso8859-7",
+    "cp1255",
+    "cp1256",
+    "cp874",
+)
+_WORDS_OF_WEST = frozenset(
+    b"le la les des est et dans pour que qui une un il elle pas sur au du ne ce en di che per non del della sono el "
+    b"los las de por con para una es der die das und ist nicht mit ein eine o os as do da em het een van".split()
+)
+_WORDS_OF_CENTRE = frozenset(
+    b"na nie jest w z i to je v s za ve som sa nem az hogy od po pre ako tak ale ktory jak sie aby".split()
+)
 _WESTERN = frozenset("äöüÄÖÜßéèêëàâáãåçñóòôõíìîïúùûýæøœÉÈÀÁÂÇÑÓÍÚÅÆØŒ€£°µ§²³±×½¼«»„“”‚‘’–—…¿¡\u00a0")
 _EVIDENCE = 4096  # bytes that a detector learns no more from
 _ALPHABETS = [
@@ -77,7 +98,11 @@ def legacy_encoding(lines: Iterable[bytes]) -> str:
     encoding = _detector()(evidence, include_encodings=_CANDIDATES, compat_names=False)["encoding"] or "cp1252"
     if encoding in _EAST_ASIAN and _is_western(evidence):
         return "cp1252"  # two letters such as 'öß' are one sign of Korea's
+    if encoding in _OTHER_SCRIPTS and _is_western(evidence) and _stands_alone(evidence):
+        return "cp1252"
     if encoding in ("cp1250", "iso8859-2"):
+        if _is_western(evidence) and _has_western_words(evidence):
+            return "cp1252"
         return max(("cp1250", "iso8859-2"), key=lambda name: _letters(evidence, name))
     return str(encoding)
 
@@ -102,6 +127,38 @@ def _is_western(raw: bytes) -> bool:
     text = raw.decode("cp1252")
     others = [sign for sign in text if not sign.isascii()]
     return _WESTERN.issuperset(others) and sum(sign.isascii() and sign.isalpha() for sign in text) >= len(others)
+
+
+def _stands_alone(raw: bytes) -> bool:
+    """Return whether most signs beyond ASCII stand alone among those of ASCII, as no letter of another script does.
+
+    >>> _stands_alone("fermé à cause de l'été".encode("cp1252")), _stands_alone("насос".encode("cp1251"))
+    (True, False)
+    """
+    runs = re.findall(rb"[\x80-\xff]+", raw)
+    return 2 * sum(len(run) == 1 for run in runs) > len(runs)
+
+
+def _has_western_words(raw: bytes) -> bool:
+    """Return whether more of the words are those of western than of central Europe."""
+    words = re.findall(rb"(?<![\w\x80-\xff])[a-z]+(?![\w\x80-\xff])", raw.lower())
+    return sum(word in _WORDS_OF_WEST for word in words) > sum(word in _WORDS_OF_CENTRE for word in words)
+
+
+def decoded_as(content: bytes, name: str) -> str:
+    r"""Return the text of bytes in a named encoding, as browsers do: what is said to be Latin 1 is that of Windows.
+
+    Raises:
+        LookupError: there is no such encoding.
+        UnicodeDecodeError: the bytes are none of it.
+
+    >>> decoded_as(b"it\x92s 5 \x80", "iso-8859-1")
+    'it’s 5 €'
+    """
+    if codecs.lookup(name).name == "iso8859-1":
+        with suppress(UnicodeDecodeError):
+            return content.decode("cp1252")
+    return content.decode(name)
 
 
 def _letters(raw: bytes, encoding: str) -> float:

@@ -173,10 +173,13 @@ def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str]]:
     def check() -> None:
         if bad and bad >= good:
             others = "latin-1" if options.encoding.lower().replace("-", "") in ("utf8", "ascii") else "utf-8"
-            raise CorpusError(
-                f"{path}:{first_bad}: unreadable encoding: {bad} of {good + bad} lines are not {options.encoding}: "
-                f"leave --encoding out, or give the right one, for example --encoding {others}"
+            what = (
+                f"{bad} of {good + bad} lines are not {options.encoding}: leave --encoding out, or give the right one"
             )
+            if options.encoding == AUTO:
+                what = f"{bad} of {good + bad} lines are in none that is known by its bytes: give it"
+                others = "cp850"
+            raise CorpusError(f"{path}:{first_bad}: unreadable encoding: {what}, for example --encoding {others}")
 
     decode = LineDecoder(options.encoding)
     odd: list[int] = []
@@ -370,6 +373,10 @@ class CsvForm(NamedTuple):
         return csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=strict)
 
 
+# No thousands: other than three digits follow, or none but a zero or more than three come before.
+_DECIMAL = {sign: re.compile(rf"[+-]?(?:\d+\{sign}(?!\d{{3}}$)\d+|(?:0|\d{{4,}})\{sign}\d{{3}})") for sign in ".,"}
+
+
 def decimal_of(source: Source) -> str | None:
     """Return the decimal sign of the cells of a file, None if its values have kinds of their own.
 
@@ -385,7 +392,7 @@ def decimal_of(source: Source) -> str | None:
         return "."
     lines = read_head(source.path, source.options).decode("utf-8", "replace").splitlines(keepends=True)[:_TRIED]
     cells = [cell.strip() for row in form.rows(lines) for cell in row]
-    shown = [sign for sign in ".," if any(re.fullmatch(rf"[+-]?\d+\{sign}(?!\d{{3}}$)\d+", cell) for cell in cells)]
+    shown = [sign for sign in ".," if any(_DECIMAL[sign].fullmatch(cell) for cell in cells)]
     return shown[0] if len(shown) == 1 else "," if form.separator == ";" else "."
 
 
@@ -530,13 +537,26 @@ def _parquet(source: Source) -> Iterator[NumberedRow]:
     try:
         with parquet.ParquetFile(source.path) as file:
             for batch in file.iter_batches(1024):
-                for row in batch.to_pylist():
+                for row in _plain_rows(batch):
                     number += 1
                     yield number, row
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
         raise CorpusError(
             f"{source.path}:{number + 1}: this is not a whole Parquet file ({error}): write it again"
         ) from None
+
+
+def _plain_rows(batch: Any) -> list[Record]:
+    """Return the rows of a batch; times that Python has none for, such as of the year 12000, as texts."""
+    import pyarrow as pa
+
+    try:
+        return batch.to_pylist()
+    except (OverflowError, ValueError):
+        columns = [
+            column.cast(pa.string()) if pa.types.is_temporal(column.type) else column for column in batch.columns
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
 
 
 def _sheets(source: Source) -> Iterator[NumberedRow]:

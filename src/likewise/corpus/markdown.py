@@ -114,16 +114,23 @@ _LONGEST_LINE = 1 << 12
 """Characters of a line beyond which it is prose, whatever it begins with."""
 _LONGEST_HEADING = 300
 _DEEPEST = 50  # brackets in brackets in front matter
-_FRONT_LINES, _FRONT_CHARACTERS = 200, 1 << 15
-_LINK = re.compile(r"!?\[([^\[\]]{0,500})\](?:\([^()\s]{0,2000}(?:\s\"[^\"]{0,500}\")?\)|\[[^\[\]]{0,500}\])")
+_FRONT_LINES, _FRONT_CHARACTERS = 5000, 1 << 17
+_CODE = r"(?<![\\`])(?P<code>`{1,3})(?!`)(?:(?!(?P=code)).){1,2000}(?P=code)(?!`)"
+"""What stands as it is within a line, whatever signs it has."""
+_LINK = re.compile(
+    rf"{_CODE}|(?<!\\)!?\[(?P<words>(?:[^\[\]\\]|\\.){{0,500}})\]"
+    r"(?:\((?P<target>[^()\s]{0,2000})(?:\s\"[^\"]{0,500}\")?\)|\[[^\[\]]{0,500}\])"
+)
+_PLACE = re.compile(r"[/.#:]")
+"""A sign that the target of a link has, and the argument of a function has not."""
 _EMBEDDED = re.compile(
     r"(?:^ {0,3}\[[^\[\]]{1,500}\]: {0,9}<?)?data:[\w.+-]{1,100}/[\w.+-]{1,100}(?:;[\w=.+-]{1,100}){0,9};base64,"
     r"[A-Za-z0-9+/=%]*>?"
 )
 """A picture that is written into the text itself."""
 _ATTRIBUTES = re.compile(r"(?<!\s)\s{0,9}\{[#.:][^{}]{0,300}\}$")
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_STRONG = re.compile(r"\*\*?([^*]{1,300})\*\*?")
+_ESCAPED = re.compile(rf"{_CODE}|\\(?P<sign>[!-/:-@\[-`{{-~])")
+_STRONG = re.compile(r"(?<![*\\\w])(\*{1,3})(?![\s*])([^*]{0,298}[^\s*])\1(?!\*)")
 
 ITEM = re.compile(r"\s{0,200}(?:[-*+•]|\d{1,9}[.)])\s+\S")
 """The beginning of an entry of a list."""
@@ -162,7 +169,7 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
     Block(kind='prose', lines=[(2, 'Open if > 5 bar.')], headings=('Pumps',))
     Block(kind='code', lines=[(3, '```sh'), (4, '# not a heading'), (5, '```')], headings=('Pumps',))
     """
-    outline = _Outline([(0, title) for title in titles if title])
+    outline = _Outline([(0, title) for title in titles if title], escaped)
     held: list[Placed] = []
     size = 0
     opened: list[Placed] = []  # the lines that opened the code or the table which goes on in the next piece
@@ -191,8 +198,8 @@ class _Heading:
 class _Outline:
     """The headings above the present line; those that nothing stands below are given as blocks."""
 
-    def __init__(self, titles: list[tuple[int, str]]) -> None:
-        self._above = titles
+    def __init__(self, titles: list[tuple[int, str]], escaped: bool) -> None:
+        self._above, self._escaped = titles, escaped
         self._alone: list[tuple[int, int, str]] = []  # level, line and text of headings that are still without text
 
     def of(self, blocks: Iterable[Block | _Heading]) -> Iterator[Block]:
@@ -207,7 +214,8 @@ class _Outline:
                 yield Block(block.kind, block.lines, tuple(text for _, text in self._above))
 
     def _heading(self, heading: _Heading) -> Iterator[Block]:
-        text = plain(" ".join(line for _, line in heading.lines))
+        text = " ".join(line for _, line in heading.lines)
+        text = " ".join(text.replace("`", "").split()) if self._escaped else plain(text)
         yield from self.end(heading.level)
         self._above = [heading_above for heading_above in self._above if heading_above[0] < heading.level]
         if text and text.lower() not in [heading_above.lower() for _, heading_above in self._above]:
@@ -353,9 +361,13 @@ class _Builder:
         return self._unescaped(inside) if self._escaped else inside
 
     def _unescaped(self, lines: list[Placed]) -> list[Placed]:
-        return [(number, _ESCAPED.sub(r"\1", without_links(line))) for number, line in lines]
+        return [(number, _ESCAPED.sub(_sign, without_links(line))) for number, line in lines]
 
     def _flush(self) -> None:
+        if not self._escaped and any("<!--" in line for _, line in self._held):
+            text = "\n".join(line for _, line in self._held)
+            if text.rfind("<!--") < text.rfind("-->"):  # one that does not end is text
+                self._held = without_comments(self._held)
         if any(line.strip() for _, line in self._held):
             self._limited("prose", self._held)
         self._held = []
@@ -374,6 +386,10 @@ class _Builder:
             self._blocks.append(Block(kind, part))
 
 
+def _sign(match: re.Match[str]) -> str:
+    return match[0] if match["code"] else match["sign"]
+
+
 def without_comments(lines: Sequence[Placed]) -> list[Placed]:
     """Return lines without the comments of HTML, which may go over several of them.
 
@@ -388,6 +404,8 @@ def without_comments(lines: Sequence[Placed]) -> list[Placed]:
         while at < len(line):
             mark = "-->" if inside else "<!--"
             end = line.find(mark, at)
+            while not inside and end >= 0 and line.count("`", 0, end) % 2:  # it is code
+                end = line.find(mark, end + 1)
             if not inside:
                 parts.append(line[at : end if end >= 0 else len(line)])
             if end < 0:
@@ -422,6 +440,29 @@ def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
     return {}, held
 
 
+@cache
+def _resolvers() -> Any:
+    """Return PyYAML's table of what a plain word is, by its first sign, with YAML 1.2's numbers, true and false.
+
+    In YAML 1.1, which PyYAML reads, 01234 is 668, 10:30 is 630, and no is false.
+    """
+    import yaml
+
+    own = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+    table: Any = {
+        sign: [kind for kind in kinds if kind[0] not in own]
+        for sign, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    for name, pattern, signs in (
+        ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+        ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+        ("float", r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ):
+        for sign in signs:
+            table.setdefault(sign, []).append((f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z")))
+    return table
+
+
 def _yaml(text: str) -> Record | None:
     """Return the values of a mapping in YAML, what is nested deeper as text; None if it is none."""
     import yaml
@@ -431,6 +472,8 @@ def _yaml(text: str) -> Record | None:
         return None
 
     class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers = _resolvers()
+
         def compose_node(self, parent: object, index: object) -> Any:
             if self.check_event(yaml.AliasEvent):  # a few lines of them may stand for gigabytes
                 raise yaml.YAMLError("an alias")
@@ -472,13 +515,25 @@ def plain(text: str) -> str:
     'Run make on two machines'
     """
     text = _ATTRIBUTES.sub("", without_links(text).rstrip()).replace("`", "")
-    return " ".join(_STRONG.sub(r"\1", text).split())
+    return " ".join(_STRONG.sub(r"\2", text).split())
 
 
 def without_links(text: str) -> str:
     """Return Markdown with the words of a link, or of a picture, in its place.
 
+    Code stays as it is, and so do brackets behind a word, such as an index or a call.
+
     >>> without_links('See [the *list*](a.md "A list") and ![](b.png).')
     'See the *list* and .'
+    >>> without_links("`a[i](j)`, m[i][j] and f[x](y)")
+    '`a[i](j)`, m[i][j] and f[x](y)'
     """
-    return _LINK.sub(r"\1", _LINK.sub(r"\1", text))  # a picture may be the words of a link
+    return _LINK.sub(_words, _LINK.sub(_words, text))  # a picture may be the words of a link
+
+
+def _words(link: re.Match[str]) -> str:
+    if link["code"]:
+        return link[0]
+    before = link.string[link.start() - 1 : link.start()]
+    is_behind_word = not link[0].startswith("!") and (before.isalnum() or before in ("_", ")", "]")) and bool(before)
+    return link[0] if is_behind_word and not _PLACE.search(link["target"] or "") else link["words"]

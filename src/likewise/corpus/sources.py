@@ -2,6 +2,7 @@
 
 import glob
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
 from likewise.corpus.hub_rows import PREFIX, field_of, hub_rows
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_type, read_rows
 from likewise.corpus.paged_documents import converted, document_suffixes
+from likewise.errors import is_utf8
 from likewise.runs.cache import cache_folder, cached, made_in_cache
 from likewise.runs.progress import Progress
 
@@ -177,6 +179,13 @@ def tell(report: CorpusReport, progress: Progress, since: int = 0, what: str = "
         progress.tell(f"{what}: {sentence}")
 
 
+def check_name(path: Path) -> None:
+    """Raise a CorpusError for a file whose name is not UTF-8: no record could name it."""
+    if not is_utf8(str(path)):
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        raise CorpusError(f"{shown}: this name is not UTF-8: rename the file or its folder")
+
+
 def open_source(
     path: Path, options: CorpusOptions, tick: Tick | None = None, report: CorpusReport | None = None
 ) -> Source:
@@ -186,6 +195,7 @@ def open_source(
         tick: called with the bytes that are converted.
         report: that of the source.
     """
+    check_name(path)
     if options.field is None and (field := field_of(path)):
         options = options.updated(field=field)
     kind = _kind(Source(path, options))

@@ -5,14 +5,17 @@ Nothing here imports torch, so that a name that leads nowhere is said at once.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
 from likewise.corpus.bundled import bundled_bases, resolve_model
-from likewise.errors import LikewiseError
+from likewise.errors import LikewiseError, is_utf8, printable
+from likewise.runs.finished_parts import checksum
 from likewise.runs.whole_files import Record, read_json
 
 # The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
@@ -20,6 +23,8 @@ MODULES, CONFIG, CONFIG_OF_SETTINGS = "modules.json", "config.json", "config_sen
 Role = Literal["query", "document"]
 """What a text is for, which some models put before it by a prompt, or by modules of its own."""
 _TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", ".gz", ".bz2", ".zst", ".zip")
+_OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
+_NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
 _HUB_SECONDS = 3.0
 
 
@@ -82,6 +87,8 @@ def check_loadable(name: str) -> ModelPlace:
         CorpusError: an unknown bundled name, or its package is not installed.
     """
     path = Path(resolve_model(name)).expanduser()
+    if not is_utf8(str(path.absolute())):
+        raise LoadError(f"{printable(name)}: the name of a folder is not UTF-8: rename it")
     if name and path.is_dir():
         _check_folder(path)
         return ModelPlace(name, str(path))
@@ -106,6 +113,44 @@ def weight_bytes(name: str) -> int | None:
         except (OSError, ValueError):
             return None
     return sum(path.stat().st_size for end in ("safetensors", "bin") for path in folder.rglob(f"*.{end}")) or None
+
+
+def files_of_model(folder: Path) -> dict[str, Path]:
+    """Return the files that a model is read from, by name, in order.
+
+    They are those of its folder, also behind links, and those of the transformer in a folder of its own that an adapter
+    in it names.
+    """
+    files: dict[str, Path] = {}
+    seen = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        if (real := os.path.realpath(place)) in seen:  # a link that leads back
+            folders.clear()
+            continue
+        seen.add(real)
+        files |= {(path := Path(place, name)).relative_to(folder).as_posix(): path for name in names}
+    files = {name: files[name] for name in sorted(files, key=Path) if files[name].is_file()}
+    for name in [name for name in files if Path(name).name == "adapter_config.json"]:
+        transformer = Path(str(_json_of(files[name]).get("base_model_name_or_path", "")))
+        if transformer.is_dir() and os.path.realpath(transformer) not in seen:
+            files |= {f"{transformer}/{inner}": path for inner, path in files_of_model(transformer).items()}
+    return files
+
+
+def model_fingerprint(name: str) -> str:
+    """Return the checksum of the weights, vocabulary and settings of a model here, or of a file; or another name."""
+    path = Path(name).expanduser()
+    if path.is_file():
+        return checksum(path)
+    sums = [
+        f"{inner} {checksum(file)}"
+        for inner, file in (files_of_model(path).items() if path.is_dir() else ())
+        if file.suffix in _OF_A_MODEL
+        and file.name not in _NOT_OF_A_MODEL
+        # Those of an unfinished job, and of a training's checkpoints, are not the model's.
+        and not any(part.startswith(".") or part == "checkpoints" for part in Path(inner).parts)
+    ]
+    return blake2b("\n".join(sums).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() if sums else name
 
 
 def check_cross_encoder(name: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from likewise import processor
 from likewise.corpus.bundled import resolve_model
-from likewise.encoder.location import check_loadable
+from likewise.encoder.location import check_loadable, files_of_model
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.store import MAKERS, Store
 from likewise.inference.text_encoder import TextEncoder
@@ -326,6 +326,6 @@ def _state(name: str | os.PathLike[str]) -> list[str]:
     folder = Path(resolve_model(os.fspath(name))).expanduser().resolve()
     if not (folder / "modules.json").is_file():
         raise LookupError(name)
-    files = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
-    state = [f"{path.relative_to(folder)} {about.st_size} {about.st_mtime_ns}" for path, about in files]
+    files = [(inner, path.stat()) for inner, path in files_of_model(folder).items()]
+    state = [f"{inner} {about.st_size} {about.st_mtime_ns}" for inner, about in files]
     return [f"{__version__} {_FORMAT} {folder}", *state]

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from likewise.runs.cache import CacheError
 from likewise.runs.installation import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
 from likewise.runs.plan import Plan, machine
-from likewise.runs.results import check_results, note_results
+from likewise.runs.results import check_is_utf8, check_results, note_results
 from likewise.runs.whole_files import UNFINISHED_FILE, Record, give_usual_mode, is_full_disk, write_json
 
 _UNFINISHED, _NOTES, _HOLDER = ".unfinished", "notes.json", "holder.json"
@@ -295,6 +295,7 @@ def check_target(target: str | os.PathLike[str], kind: TargetKind = "folder", ov
     path = Path(target)
     if not str(target).isprintable() and any(sign < " " for sign in path.name):
         raise JobError(f"--out {str(target)!r} has a control character in its name: choose another name")
+    check_is_utf8(path)
     if kind == "file":
         check_results(target, overwrite=overwrite)
         return

@@ -123,7 +123,7 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
 def read_toml(path: Path, known: Iterable[str] | None = None) -> Record:
     """Return the content of a TOML file whose top-level names are all known, if these are given."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise OptionError(f"there is no file {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

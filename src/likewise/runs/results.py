@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from likewise.errors import is_utf8
 from likewise.runs.cache import KeptRows
 from likewise.runs.installation import JobError
 from likewise.runs.whole_files import written_whole
@@ -22,7 +23,8 @@ def check_results(*paths: str | os.PathLike[str] | None, overwrite: bool = False
     results = [Path(path) for path in paths if path is not None]
     for number, path in enumerate(results):
         if not path.name or "\0" in str(path) or path.is_symlink() or (path.exists() and not path.is_file()):
-            raise JobError(f"--out {str(path)!r} is not a file: give the name of a file, and no link to one")
+            raise JobError(f"{str(path)!r} is not a file: give the name of a file to write, and no link to one")
+        check_is_utf8(path)
         if not path.parent.is_dir():
             raise JobError(f"there is no folder {path.parent} to write {path.name} in: make it first")
         if any(path.resolve() == other.resolve() for other in results[:number]):
@@ -32,6 +34,13 @@ def check_results(*paths: str | os.PathLike[str] | None, overwrite: bool = False
                 f"{path} is there, and was not written by likewise, or was changed since: choose another name, or give "
                 "--overwrite to replace it"
             )
+
+
+def check_is_utf8(path: Path) -> None:
+    """Raise a JobError for a path that no record could name."""
+    if not is_utf8(str(path.absolute())):
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        raise JobError(f"--out {shown}: the name of the file or of a folder above is not UTF-8: choose another")
 
 
 def note_results(*paths: Path) -> None:

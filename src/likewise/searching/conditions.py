@@ -43,6 +43,7 @@ _SIGNS = {"=": "=", "!=": "<>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">="
 _ORDER = ("<", "<=", ">", ">=")
 _WORDS = frozenset("AND OR NOT IN LIKE ILIKE BETWEEN IS NULL TRUE FALSE".split())
 _GRAMMAR = "=, !=, <, <=, >, >=, LIKE, IN, BETWEEN, IS NULL, AND, OR, NOT"
+_PATTERN_SIGN = re.compile(r"\\[%_\\]|.", re.DOTALL)
 _BACKSLASH = re.compile(r"\\(?![%_\\])")  # in a pattern it stands for itself, unless a sign of patterns follows
 _PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?")
 
@@ -276,8 +277,12 @@ class _Parser:
     def _like(self, field: FieldColumn, pattern: str) -> str:
         if field.kind == "list":
             parts = {"%": f"[^{BETWEEN}]*", "_": f"[^{BETWEEN}]"}
-            member = "".join(parts.get(sign, re.escape(sign)) for sign in pattern.lower())
-            return f"coalesce(regexp_like(lower(`{field.name}`), {_quoted(f'{BETWEEN}{member}{BETWEEN}')}), FALSE)"
+            member = "".join(
+                re.escape(sign[1]) if len(sign) > 1 else parts.get(sign, re.escape(sign))
+                for sign in _PATTERN_SIGN.findall(pattern.lower())
+            )
+            # In a group: without one, it would be turned into a pattern of LIKE, with another meaning of backslashes.
+            return f"coalesce(regexp_like(lower(`{field.name}`), {_quoted(f'{BETWEEN}({member}){BETWEEN}')}), FALSE)"
         if field.kind not in ("text", "date"):
             self.fail(f"{field.shown} holds {CALLED[field.kind]}, and LIKE compares texts")
         pattern = _BACKSLASH.sub(r"\\\\", pattern)

@@ -16,7 +16,7 @@ _CUE = re.compile(
     rf"|excluding|not {_MENTIONING}|leaving out|without {_MENTIONING}|avoiding(?: {_MENTIONING})?)(?= )",
     re.IGNORECASE,
 )
-_END = re.compile(r"[,.;:?!()\[\]]")
+_END = re.compile(r"[,.;:?!()\[\]—]|(?<= )[-–](?= )")
 _TOPICAL = frozenset(
     "about above across after against along among around as at because before behind below beside between beyond by "
     "concerning despite during for from how in inside into like near of off on onto out over regarding since than "
@@ -58,7 +58,7 @@ def divided(query: str) -> tuple[str, str]:
         if phrase := text[cue.end() : end].strip():
             excluded.append(phrase)
             asked.append(_without_joint(before))
-            at = end + (text[end : end + 1] in {",", ")", "]"})
+            at = end + (text[end : end + 1] in {",", ")", "]", "-", "–", "—"})
     asked.append(text[at:])
     rest = re.sub(r" ([.?!])", r"\1", " ".join(" ".join(asked).split()))
     if not excluded or not any(word not in _EMPTY for word in re.findall(r"\w+", rest.lower())):
@@ -68,7 +68,7 @@ def divided(query: str) -> tuple[str, str]:
 
 def _is_order(cue: re.Match[str], before: str) -> bool:
     """Return whether a cue says what to leave out, by the words before it in its clause."""
-    clause = re.split(r"[,.;:?!()\[\]]", before.lower())[-1].split()
+    clause = _END.split(before.lower())[-1].split()
     last = clause[-1] if clause else ""
     if cue["order"]:
         return (not last or last in _JOINING) and not _RELATIVE & {*clause}
@@ -79,6 +79,6 @@ def _is_order(cue: re.Match[str], before: str) -> bool:
 
 def _without_joint(text: str) -> str:
     """Return the text before a cue without the conjunction and the brackets that led to it."""
-    text = text.rstrip(" ,;([")
+    text = text.rstrip(" ,;([-–—")
     head, _, last = text.rpartition(" ")
-    return head.rstrip(" ,;([") if last.lower() in _JOINING else text
+    return head.rstrip(" ,;([-–—") if last.lower() in _JOINING else text

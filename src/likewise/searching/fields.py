@@ -32,7 +32,8 @@ LONGEST = 200
 """Characters of a field's texts on average; a field of longer ones is left out, as it is text to read, no property."""
 BETWEEN = "\x1f"
 """The sign before, between and after the members of a list: the unit separator of ASCII, which no text has."""
-_INT = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+_INT = re.compile(r"[+-]?(?:0|[1-9]\d*)")
+_MOST_DIGITS = 19  # of a whole number of 64 bits
 _FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)?\.\d+(?:[eE][+-]?\d+)?|[+-]?(?:0|[1-9]\d*)\.?(?:[eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _BOOL = {"true": True, "false": False}
@@ -160,7 +161,9 @@ def _value(value: object, decimal: str | None) -> Any:
         if _THOUSANDS.fullmatch(cell):
             cell = cell.replace(",", "")
         if _INT.fullmatch(cell):
-            return int(cell)
+            whole = int(cell) if len(cell) <= _MOST_DIGITS + 1 else 2**63
+            # A longer one, such as a number of an account, is a text: as a float it would lose digits.
+            return whole if -(2**63) <= whole < 2**63 else cell
         if _FLOAT.fullmatch(cell) and math.isfinite(float(cell)):
             return float(cell)
         if cell.lower() in _BOOL:

@@ -12,7 +12,7 @@ from likewise.corpus.files import is_folder
 from likewise.corpus.folders import Listing, list_folder
 from likewise.corpus.inputs import TextSource
 from likewise.corpus.lines_and_rows import digest_of
-from likewise.corpus.sources import find_files, nothing_in
+from likewise.corpus.sources import check_name, find_files, nothing_in
 from likewise.inference.handle import Facts
 from likewise.runs.finished_parts import checksum
 from likewise.runs.whole_files import Record, Values
@@ -113,10 +113,8 @@ class FilePlan:
         return plan
 
     def _add(self, path: Path) -> None:
-        shown = os.fsencode(path).decode("utf-8", "replace")
         try:
-            if shown != str(path):
-                raise CorpusError(f"{shown}: this name is not UTF-8: rename the file")
+            check_name(path)
             state = state_of(path)
             source = digest_of(f"{path.resolve()}\0{checksum(path)}").hex()
         except OSError as error:
@@ -161,7 +159,7 @@ class FilePlan:
 def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
-    except OSError:  # a path that is too long
+    except (OSError, RuntimeError):  # a path that is too long, or a link that leads to itself
         return path.absolute()
 
 

@@ -22,7 +22,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from likewise.errors import LikewiseError
 from likewise.inference.text_encoder import cut
-from likewise.serving.guard import Guard
+from likewise.serving.guard import Guard, check_hosts, checked_origins
 from likewise.serving.requests import (
     EmbeddingsBody,
     RequestError,
@@ -64,7 +64,12 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
         keys: of which a request must have one; none are wanted if there are none.
         cors: the origins whose pages may call it, as "https://example.org".
         hosts: names by which it may be called, besides localhost and any address; "*" for every name.
+
+    Raises:
+        ServingError: an origin or a name is written in a form that no request has.
     """
+    cors = checked_origins(cors)
+    check_hosts(hosts)
 
     # Swagger UI from the package's own files: FastAPI would have the browser load it from another host.
     app = FastAPIOffline(title="likewise", version=__version__, redoc_url=None)
@@ -96,7 +101,8 @@ def _answer_errors(app: FastAPI) -> None:
         if isinstance(error, LikewiseError):
             return RequestError(str(error)).response()
         if hasattr(error, "status_code"):  # of the framework: no such path, another method, a body it cannot read
-            return RequestError(f"{error.detail}: {request.scope['path']}", error.status_code).response()
+            allow = {name: text for name, text in (error.headers or {}).items() if name.lower() == "allow"}
+            return RequestError(f"{error.detail}: {request.scope['path']}", error.status_code, **allow).response()
         return RequestError("an error of the service; its log says more", 500).response()
 
     for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from likewise.runs.whole_files import Record
 from likewise.serving.requests import RequestError
-from likewise.serving.serve_options import ServeOptions
+from likewise.serving.serve_options import ServeOptions, ServingError
 
 OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico")
 """Paths that need no key: they tell nothing of models or texts."""
@@ -25,6 +25,7 @@ _SIGN = 12
 """The most bytes that a character has in JSON: two escapes."""
 _DIGITS = 20  # of a Content-Length; Python refuses to read one of more than 4,300
 _HOST = re.compile(r"\[([0-9a-f:.]+)\](?::\d+)?|([^:\[\]/?#@\\]+)(?::\d+)?")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s*]+")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -76,12 +77,14 @@ class Guard:
             await self.app(scope, receive, send)
             return
         begun, status = time.monotonic(), 500
+        if is_head := scope["method"] == "HEAD":  # as monitors and load balancers ask
+            scope = {**scope, "method": "GET"}
 
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-            await send(message)
+            await send({**message, "body": b""} if is_head and "body" in message else message)
 
         try:
             self._check_host(scope)
@@ -121,9 +124,10 @@ class Guard:
         most, body, more = self.options.max_body, bytearray(), True
         values = _Values(8 * self.options.max_texts + 64, _SIGN * self.options.max_characters)
         headers = dict(scope["headers"])
-        # A page of the web may send a form to this machine unasked, but no JSON.
-        if b"json" not in headers.get(b"content-type", b"json").lower():
-            raise RequestError("the body is not sent as JSON: send the header 'Content-Type: application/json'", 415)
+        # A page of the web may send a form, or what it does not name, to this machine unasked, but no JSON.
+        kind = headers.get(b"content-type", b"").lower()
+        if kind and b"json" not in kind:
+            raise _not_json()
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > _DIGITS:
             raise RequestError(f"Content-Length is not a number of up to {_DIGITS} digits: {declared[:100]!r}")
@@ -145,6 +149,8 @@ class Guard:
         except TimeoutError:
             late = f"the body did not arrive within {self.options.body_timeout:g} s"
             raise RequestError(late, 408, connection="close") from None
+        if not kind:
+            raise _not_json()
         messages: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Message:
@@ -156,6 +162,10 @@ class Guard:
 def _too_large(most: int) -> RequestError:
     """Return a new error: in a variable of the function that raises it, it would keep the body until a collection."""
     return RequestError(f"the body is larger than {most:,} bytes: send fewer texts", 413)
+
+
+def _not_json() -> RequestError:
+    return RequestError("the body is not sent as JSON: send the header 'Content-Type: application/json'", 415)
 
 
 class _Values:
@@ -195,6 +205,29 @@ class _Values:
         if self._signs > self.most or self._quotes > 4 * self.most:
             many = f"the body holds more than {self.most:,} values: send several requests with fewer texts"
             raise RequestError(many)
+
+
+def checked_origins(given: Sequence[str]) -> list[str]:
+    """Return origins as browsers write them.
+
+    Raises:
+        ServingError: one is written in a form that no browser sends.
+
+    >>> checked_origins(["https://Example.org/"])
+    ['https://example.org']
+    """
+    origins = [origin.lower().rstrip("/") for origin in given]
+    if wrong := [origin for origin in origins if origin != "*" and not _ORIGIN.fullmatch(origin)]:
+        raise ServingError(f"--cors {wrong[0]}: give an origin, such as https://example.org or http://localhost:3000")
+    return origins
+
+
+def check_hosts(names: Sequence[str]) -> None:
+    """Raise a ServingError for a name of a host in a form that no request has, such as one with a port."""
+    for name in names:
+        match = _HOST.fullmatch(name)
+        if name != "*" and not _is_address(name) and (match is None or match[2] != name or "*" in name):
+            raise ServingError(f"--allowed-host {name}: give a name alone, such as search.example.org, or * for all")
 
 
 def _is_address(name: str) -> bool:

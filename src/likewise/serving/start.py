@@ -70,14 +70,18 @@ def serve(
     require_extra("serve", "A service", "fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "orjson")
     limits, progress = ServeOptions(**options), Progress(quiet)
     keys = _keys(Path(api_key_file)) if api_key_file is not None else []
-    named = _named(models)
+    named, hosts = _named(models), [host, *allowed_host]
+    from likewise.serving.guard import check_hosts, checked_origins
+
+    checked_origins(cors)
+    check_hosts(hosts)
     with _bound(host, port) as listening:  # before the models: a port in use is said at once
         from likewise.serving.app import create_app
         from likewise.serving.service import Service, index_name
 
         indexes = {name: Path(folder) for name, folder in _by_name("indexes", index, index_name).items()}
         service = Service(named, indexes, limits, engine, precision, progress, reranker)
-        app = create_app(service, keys, cors, [host, *allowed_host])
+        app = create_app(service, keys, cors, hosts)
         at, taken = listening.getsockname()[:2]
         progress.tell(f"http://{f'[{at}]' if ':' in at else at}:{taken} serves {', '.join(service.models)}")
         if not keys and not at.startswith("127.") and at != "::1":
@@ -122,7 +126,7 @@ def _named(models: Any) -> Record:
     if isinstance(models, Mapping):
         return dict(models)
     listed = [models] if isinstance(models, str | os.PathLike) else models
-    named = _by_name("models", listed, lambda text: Path(text).name.rpartition(":")[2])
+    named = _by_name("models", listed, lambda text: Path(os.path.abspath(text)).name.rpartition(":")[2])  # noqa: PTH100
     for model in named.values():
         if job_of(model) == "index":
             raise ServingError(f"{model} is an index, not a model: give it as --index {model}")

@@ -18,6 +18,7 @@ from sentence_transformers import CrossEncoder
 from torch import nn
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback, TrainerControl, TrainerState
 
+from likewise.encoder.location import model_fingerprint
 from likewise.encoder.modules import without_training_head
 from likewise.errors import counted, require_extra
 from likewise.inference.load_model import SavedModel, load
@@ -304,6 +305,8 @@ class Training:
         options = self.options.to_dict() | {"precision": self.precision}
         options |= {"base": self.base, "seed": self.seed, "selection": self.selection.description}
         inputs = {"base": base_fingerprint(self.base, out), "corpus": self.corpus["sha256"]}
+        if (vectors := getattr(self.options, "vectors", "")) and (content := model_fingerprint(vectors)) != vectors:
+            inputs["word vectors"] = content
         inputs["selection's data"] = self.selection.fingerprint
         if processes.count() > 1:
             inputs["number of processes"] = processes.count()

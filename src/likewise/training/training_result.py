@@ -1,18 +1,14 @@
 """What is known of a model's making: the fingerprint of its base, the result of a training, and the card of a model."""
 
 import os
-from hashlib import blake2b
 from pathlib import Path
 
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
+from likewise.encoder.location import model_fingerprint
 from likewise.inference.load_model import SavedModel
-from likewise.runs.finished_parts import checksum
 from likewise.runs.job import JobError, complete_installation, read_record
 from likewise.runs.whole_files import Record, Values
-
-_OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
-_NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
 
 
 def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> object:
@@ -25,17 +21,7 @@ def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> ob
     path = Path(base).expanduser()
     if out is not None and path.resolve() == Path(out).resolve() and (record := complete_installation(out)):
         return record["plan"]["inputs"].get("base")
-    if path.is_file():
-        return checksum(path)
-    sums = [
-        f"{file.relative_to(path).as_posix()} {checksum(file)}"
-        for file in (sorted(path.rglob("*")) if path.is_dir() else ())
-        if file.suffix in _OF_A_MODEL
-        and file.name not in _NOT_OF_A_MODEL
-        # Those of an unfinished job, and of a training's checkpoints, are not the model's.
-        and not any(part.startswith(".") or part == "checkpoints" for part in file.relative_to(path).parts)
-    ]
-    return blake2b("\n".join(sums).encode(), digest_size=16).hexdigest() if sums else base
+    return model_fingerprint(base)
 
 
 def made_by(base: str) -> Record | None:
