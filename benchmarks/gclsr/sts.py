@@ -7,10 +7,12 @@
 see ../arms.py.
 Table 0 is ours: what stands out without the parts that cost, on GloVe and on word vectors distilled from an encoder,
 and the same before the first step of training. So are table 12, what may keep the training from moving the score, and
-13, the sizes of the authors' code beside the paper's, for 300 dimensions (word2vec.py):
+13 and 14, the sizes of the authors' code beside the paper's, and what stands out, for 300 dimensions (word2vec.py,
+spacy_vectors.py):
 
     python benchmarks/gclsr/sts.py --tables 12 --seeds 1
     python benchmarks/gclsr/sts.py --tables 13 --seeds 1 --steps 19 --base runs/word2vec-300.bin --out runs/gclsr-300
+    python benchmarks/gclsr/sts.py --tables 14 --seeds 1 --steps 19 --base runs/spacy-300.bin --table gclsr-words-300
 """
 
 from __future__ import annotations
@@ -69,6 +71,13 @@ TABLES: dict[int, dict[str, dict[str, Any]]] = {
         "paper's sizes": RAW,
         "authors' sizes": RAW | AUTHORS,
         "authors' sizes, unknown words drawn": RAW | AUTHORS | {"unknown_drawn": 0.01},
+    },
+    14: {
+        "regions 1 alone, no attention": ONES,
+        "+ PWVA": BASE | {"augmentation": "partial"},
+        "+ PWVA + self-att. + GP": {},
+        "words as they are": ONES | RAW,
+        "paper's sizes": RAW,
     },
     11: {f"groups of {n or 'all'}": {"group_size": n} for n in (0, 4, 8, 16, 32, 128)},
 }
