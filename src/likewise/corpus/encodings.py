@@ -41,12 +41,12 @@ _OTHER_SCRIPTS = (
     "cp874",
 )
 _WORDS_OF_WEST = frozenset(
-    b"le la les des est et dans pour que qui une un il elle pas sur au du ce en di che per non del della sono los las de "
-    b"por con para una es der die das und ist nicht mit ein eine os as da em het een".split()
+    b"le la les des est et dans pour que qui une un il elle pas sur au du ce en di che per non del della sono los las "
+    b"de por con para una es der die das und ist nicht mit ein eine os as da em het een".split()
 )
 _WORDS_OF_CENTRE = frozenset(
-    b"na nie jest w z i to je v s za ve som sa nem az hogy egy ez meg is mint csak vagy volt od po pre ako tak ale ktory "
-    b"jak sie aby do o".split()
+    b"na nie jest w z i to je v s za ve som sa nem az hogy egy ez meg is mint csak vagy volt od po pre ako tak ale "
+    b"ktory jak sie aby do o".split()
 )
 _WESTERN = frozenset("äöüÄÖÜßéèêëàâáãåçñóòôõíìîïúùûýæøœÉÈÀÁÂÇÑÓÍÚÅÆØŒ€£°µ§²³±×½¼«»„“”‚‘’–—…¿¡\u00a0")
 _EVIDENCE = 4096  # bytes that a detector learns no more from
