@@ -104,7 +104,7 @@ def advice(measured: bool, beside_bm25: Sequence[float] | None) -> str:
         beside_bm25: the gain over the base with BM25 beside both, and its noise; None if the base was chosen.
     """
     if beside_bm25 is None:
-        why = "nothing that was tried is better by more than the noise" if measured else "no gain could be measured"
+        why = "nothing that was tried is enough better" if measured else "no gain could be measured"
         return f"Use the base as it is: {why}."
     gain, noise = beside_bm25
     worth = f"Beside BM25, as in likewise search, it is worth {gain:+.2f} ± {noise:.2f} points of MRR over the base"

@@ -32,7 +32,7 @@ from likewise.inference.handle import ModelHandle
 from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
 from likewise.runs.arguments import checked
-from likewise.runs.duration import seconds_each
+from likewise.runs.duration import seconds_each, spoken
 from likewise.runs.finished_parts import Parts, checksum
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.orderly_stop import orderly_stop
@@ -126,6 +126,10 @@ def choose(
     names = [os.fspath(base) if isinstance(base, str | os.PathLike) else _name(base) for base in bases]
     if not names or len(set(names)) < len(names):
         raise ChoiceError("give one base or more, and each of them once, for example --base bundled:minilm")
+    if minutes <= 0:
+        raise ChoiceError(f"minutes must be above 0, not {minutes:g}")
+    if passages < 1:
+        raise ChoiceError(f"passages must be 1 or more, not {passages}")
     if bool(judgements) != bool(queries_file):
         raise ChoiceError("judgements and their queries belong together: give both --judgements and --queries-file")
     with ExitStack() as stack:
@@ -236,7 +240,7 @@ class _Run:
             seconds += seconds_each(encoder, probe) * (len(self.held.passages) + 3 * len(self.held.queries))
         more = ", and as long as you allow for each adaptation" if adapt else ""
         texts = counted(len(self.held.passages) * len(begun), "passage")
-        self.progress.tell(f"{texts} to encode: about {max(1, round(seconds / 60))} min{more}")
+        self.progress.tell(f"{texts} to encode: {spoken(seconds)}{more}")
 
     def base(self, shown: str, model: str, encoder: ModelHandle, free: bool = True, learnt: bool = False) -> None:
         """Index the text by a base, and measure every way to search with it."""
@@ -420,6 +424,8 @@ def _written(queries: Any) -> list[tuple[str, str]]:
         text, name = row.get("query"), row.get("passage")
         if not isinstance(text, str) or not isinstance(name, str | int):
             raise ChoiceError(f"{where}: a query has the fields query and passage; this row has {', '.join(row)}")
+        if not text.strip():
+            raise ChoiceError(f"{where}: the query is empty: write it, or remove the line")
         pairs.append((text, str(name)))
     return pairs
 

@@ -250,7 +250,9 @@ def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
         else f"and what the label-free column chose is {lost:.1f} points lower"
     )
     width = float(np.median(widths)) if widths else 0.0
-    return (
-        f"By your {counted(queries, 'judged query')} {best.name} is best "
-        f"({best.judged:.1f}), {said}; so few show differences of about {width:.0f} points or more"
+    shown = (
+        f"so few show differences of about {width:.0f} points or more"
+        if queries > 1
+        else "a single query tells nothing of others"
     )
+    return f"By your {counted(queries, 'judged query')} {best.name} is best ({best.judged:.1f}), {said}; {shown}"

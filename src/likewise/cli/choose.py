@@ -41,7 +41,7 @@ def show_choice(choice: Any) -> None:
     from rich.console import Console
 
     chosen = next(i for i, system in enumerate(choice.ranked) if system.name == choice.chosen.name)
-    console, columns, rows = Console(highlight=False), choice.columns, choice.rows
+    console, columns, rows = Console(highlight=False, emoji=False), choice.columns, choice.rows
     if narrow := console.width < _WIDE:  # the names of systems would be broken
         left = [place for place, name in enumerate(columns) if name not in _SPEEDS_AND_SIZES]
         columns, *rows = ([row[place] for place in left] for row in (columns, *rows))

@@ -54,7 +54,7 @@ def _show_duplicates(result: Any) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
 
     def show(heading: str, pairs: Any) -> None:
         if not pairs:
@@ -115,7 +115,7 @@ def _show_topics(result: Any) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     texts = int((result.of >= 0).sum())
     console.print(
         f"{counted(len(result.topics), 'topic')} of {counted(texts, 'text')}: {result.path / 'map.html'}",

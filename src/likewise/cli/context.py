@@ -149,6 +149,8 @@ def score(
         asked, gold = _rated(task, data, limit)
     else:
         asked = _read_pairs(pairs) if pairs is not None else [(sentences[0], sentences[1])]  # type: ignore[index]
+        if not all(sentence.strip() for pair in asked for sentence in pair):
+            raise stages.ContextError("a sentence is empty: write it, or remove the pair")
     progress.tell("opening the workspace")
     origin = stages.open_origin(work, options["score"], options["selection"], progress)
     progress.tell(f"scored by {origin.about}")

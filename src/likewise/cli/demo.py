@@ -255,7 +255,7 @@ def show(out: Path, settings: DemoSettings) -> None:
         require_extra(extra, "The demo", *modules)  # now, and not after minutes
     if out.is_file() or (out.is_dir() and {path.name for path in out.iterdir()} - _OWN):
         raise JobError(f"{out} holds other files: choose another --out for the demo")
-    items, rows, console = DemoItems.read(), [], Console(highlight=False)
+    items, rows, console = DemoItems.read(), [], Console(highlight=False, emoji=False)
     parts: list[tuple[str, Callable[[], Any]]] = [
         (name, partial(system, out, items, settings)) for name, system in SYSTEMS.items()
     ]

@@ -81,7 +81,7 @@ def fail(message: str, code: int = EXIT_CODE) -> NoReturn:
         time.sleep(_HEAD_START)
         message = f"process {number}: {message}"
     # Text comes from files and users: not to be read as markup, nor its numbers coloured.
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, emoji=False)
     if code == EXIT_CODE:
         console.print("[bold red]Error:[/]", end=" ")
     from likewise.errors import printable
@@ -97,7 +97,9 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], bold: int | 
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for i, column in enumerate(columns):
-        table.add_column(printable(column), justify="right" if i else "left", overflow="fold")  # a path may be long
+        table.add_column(
+            Text(printable(column)), justify="right" if i else "left", overflow="fold"
+        )  # a path may be long
     for i, row in enumerate(rows):
         table.add_row(*(Text(printable(cell)) for cell in row), style="bold" if i == bold else "")
     return table

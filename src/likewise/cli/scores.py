@@ -72,7 +72,7 @@ def _show_reports(reports: Any) -> None:
 
     from likewise.evaluation.score_table import DIFFERENCES
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     for columns, rows in (reports.scores.texts(), reports.scores.difference_texts()):
         if rows:
             plain = [[cell.replace("**", "") for cell in row] for row in rows]
@@ -88,7 +88,7 @@ def _show_report(report: Any) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     settings = report.settings
     console.print(Text(printable(report.model), style="bold"), soft_wrap=True)
     how = f"{settings['similarity']}, {settings['precision']}"

@@ -124,7 +124,7 @@ def print_hits(hits: Any, explain: bool = False, offset: int = 0) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
 
     def indented(text: Text, below: int = 0) -> None:
         if console.is_terminal:

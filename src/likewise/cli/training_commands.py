@@ -212,7 +212,7 @@ def show_adapted(result: Any) -> None:
     from likewise.adaptation.adaptation_result import COLUMNS
 
     chosen = next((i for i, candidate in enumerate(result.candidates) if candidate.name == result.chosen), None)
-    Console(highlight=False).print(
+    Console(highlight=False, emoji=False).print(
         table_of(COLUMNS, [candidate.cells() for candidate in result.candidates], bold=chosen)
     )
     typer.echo(f"chosen: {result.chosen}, because {result.reason}")

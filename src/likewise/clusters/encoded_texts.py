@@ -92,8 +92,10 @@ class KeptTexts:
 
     @property
     def of_all(self) -> str:
-        """A fingerprint of all texts in their order, the model and the way to vectors."""
-        return blake2b(self.fingerprint.encode() + self.number.tobytes(), digest_size=16).hexdigest()
+        """A fingerprint of all texts in their order, where they stand, the model and the way to vectors."""
+        places = (self.number, self.position, self.file, self.line)
+        said = "\0".join([self.fingerprint, str(self.read), *self.files]).encode("utf-8", "surrogatepass")
+        return blake2b(said + b"".join(place.tobytes() for place in places), digest_size=16).hexdigest()
 
     @property
     def vectors(self) -> np.ndarray:

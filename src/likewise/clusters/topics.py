@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -207,6 +208,9 @@ def topics(
     if kept.different < _DIFFERENT:
         what = counted(kept.different, "different text")
         raise TextError(f"there is {what} among {kept.read:,}, and topics need {_DIFFERENT} or more")
+    if number is not None and kept.different < number:
+        there = counted(kept.different, "different text")
+        raise TextError(f"number is {number}, and there are {there}: ask for fewer topics")
     if language is not None:
         from stop_words import AVAILABLE_LANGUAGES
 
@@ -308,6 +312,16 @@ def _best_number(vectors: np.ndarray) -> int:
     return max(range(2, max(3, len(vectors) // 2 + 1)), key=silhouette)
 
 
+def _pieces(text: str) -> list[str]:
+    """Return the pieces of two and three letters of a text that is written without blanks.
+
+    >>> _pieces("水泵漏, 灯")
+    ['水泵', '泵漏', '水泵漏']
+    """
+    runs = re.findall(rf"[^\W\d_{MARKS}][\w{MARKS}]*", text)
+    return [run[i : i + size] for run in runs for size in (2, 3) for i in range(len(run) - size + 1)]
+
+
 def _vectorizer(texts: Sequence[str], settings: Record) -> Any:
     """Return the counter of the words that name topics, without the stop words of the language."""
     from sklearn.feature_extraction.text import CountVectorizer
@@ -315,7 +329,7 @@ def _vectorizer(texts: Sequence[str], settings: Record) -> Any:
 
     language = (settings["language"] or language_of(texts[:_TOLD_BY])).lower()
     if language in _WITHOUT_BLANKS:
-        return CountVectorizer(analyzer="char", ngram_range=(2, 3))
+        return CountVectorizer(analyzer=_pieces)
     known = get_stop_words(language) if language in AVAILABLE_LANGUAGES else []
     pattern = rf"[^\W\d_][\w{MARKS}'’-]*[\w{MARKS}]"
     counter = CountVectorizer(token_pattern=pattern, ngram_range=(1, 2))

@@ -24,9 +24,9 @@ REASONS = ("negation", "numbers", "opposites", "names", "order", "the rest", "ot
 
 _WORD = re.compile(rf"(?<![\w.,:/−-])[−-]?\d+(?:[.,:/]\d+)*(?!\w)|[\w{MARKS}]+(?:[.,:]\d+)*|[%‰€$£¥₽°]\w?")
 _HALF_DAY = re.compile(r"(?<=\d)[ \u00a0]?([ap])\.[ \u00a0]?m\b\.?", re.IGNORECASE)
-_MARKS_ALONE = frozenset("< > + - − ≤ ≥ <= >= == !=".split())
+_MARKS_ALONE = frozenset("< > + - − ≤ ≥ <= >= = == !=".split())
 """Signs that say something only where they stand alone."""
-_SIGNS = frozenset("👍 👎 ✅ ✔ ☑ ❌ ✖ ✗ 🟢 🔴".split())
+_SIGNS = frozenset("👍 👎 ✅ ✔ ✓ ☑ ❌ ✖ ✗ ✘ ☐ 🟢 🔴 ≠ → ← ↑ ↓ ♀ ♂ × ÷ 📈 📉 🙂 😀 😊 🙁 ☹ 😞 😡".split())
 _SIGNED = re.compile(r"\w[+#]+$")
 _BETWEEN_NAMES = re.compile(r"[\s,;()<>\"]+")
 _FILE = re.compile(r"[^\W\d_][^\W_]{1,3}")

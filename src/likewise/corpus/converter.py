@@ -42,6 +42,7 @@ _BLOCKS = tuple(
     "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
 )
 _APART = ("button", "label")
+_IN_CARDS = ("h1", "h2", "h3", "h4", "h5", "h6", "div", "p", "ul", "ol", "table")
 _CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
 
 _FROM = re.compile(
@@ -64,6 +65,16 @@ _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
 )
 """Fields, ruby and directions around the runs of a Word file; of ruby, what is above the line is left out."""
+_RAISED = re.compile(
+    rb'(<a:r>\s*<a:rPr[^>]*\sbaseline="[1-9]\d*"(?:[^>]*/>|(?:(?!</a:r>).)*?</a:rPr>)\s*<a:t>)(?=\d)', re.DOTALL
+)
+_BREAK = re.compile(rb"<w:(?:br|cr)(?:\s[^>]*)?/>")
+_TAB = re.compile(rb"<w:ptab(?:\s[^>]*)?/>")
+_ALTERNATIVE = re.compile(rb"<mc:AlternateContent(?:\s[^>]*)?>.*?</mc:AlternateContent>", re.DOTALL)
+_DRAWING = re.compile(rb"<w:drawing(?:\s[^>]*)?>.*?</w:drawing>", re.DOTALL)
+_BOX = re.compile(rb"<w:txbxContent(?:\s[^>]*)?>.*?</w:txbxContent>", re.DOTALL)
+_EQUATION = re.compile(rb"<m:oMath(?:\s[^>]*)?>.*?</m:oMath>", re.DOTALL)
+_MATH_TEXT = re.compile(rb"<m:t(?:\s[^>]*)?>([^<]*)</m:t>")
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _HYPHEN = re.compile("(?<!\\w)(\\w+)([-\u2010\u00ad])\n(\\w+)")
 _ROWS_TOLD = 1000  # rows after which an answer says that it goes on
@@ -135,8 +146,7 @@ class Word(Converter):
         import mammoth
         from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
-        with path.open("rb") as file:
-            yield _of_html(mammoth.convert_to_html(_with_all_runs(pre_process_docx(file))).value)
+        yield _of_html(mammoth.convert_to_html(pre_process_docx(_readable(path))).value)
 
 
 class Slides(Converter):
@@ -150,8 +160,7 @@ class Slides(Converter):
         from markitdown.converters import PptxConverter
 
         diagrams = _diagrams(path)
-        with path.open("rb") as file:
-            text = PptxConverter().convert(file, _info(".pptx")).markdown
+        text = PptxConverter().convert(_with_powers(path), _info(".pptx")).markdown
         parts = _SLIDE.split(_BEHIND_ROW.sub(r"\1\n", text))
         for number, text in zip(parts[1::2], parts[2::2], strict=True):
             lines = text.strip().split("\n")
@@ -260,9 +269,9 @@ class OpenDocument(Converter):
         from xml.etree.ElementTree import fromstring
 
         with zipfile.ZipFile(path) as archive:
-            body = next(
-                element for element in fromstring(archive.read("content.xml")).iter() if element.tag.endswith("}body")
-            )
+            content = fromstring(archive.read("content.xml"))
+        _raise(content)
+        body = next(element for element in content.iter() if element.tag.endswith("}body"))
         yield Page(0, "\n\n".join(_of_open_document(body)), form="markdown")
 
 
@@ -354,21 +363,56 @@ def _of_html(content: bytes | str) -> Page:
         tag.decompose()
     for condition in soup.find_all(string=lambda text: isinstance(text, Declaration)):  # Word's <![if ...]>
         condition.extract()
+    _end_where_implied(soup)
     for tag in soup(_BLOCKS):
         tag.name = "div"  # the only block that markdownify knows
     for tag in soup(_APART):
         tag.insert_before(" ")
         tag.insert_after(" ")
-    for tag in soup(("u", "sup")):
+    for tag in soup(("u", "sup", "msup", "mfrac")):
         if tag.name == "sup":
             tag.insert_before("^")
+        elif tag.name.startswith("m") and len(parts := tag.find_all(recursive=False)) == 2:
+            parts[1].insert_before("^" if tag.name == "msup" else "/")
         tag.unwrap()
+    for link in soup("a"):
+        if link.find(_IN_CARDS):  # a card, whose marks would stand on other lines than its text
+            link.name = "div"
+    _fill_spans(soup)
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     around = [tag.extract() for tag in soup(_AROUND)]
     text = _markdown(soup)
     if not text and around:
         text = "\n\n".join(map(_markdown, around))
     return Page(0, text, title, "markdown")
+
+
+def _end_where_implied(soup: Any) -> None:
+    """Take entries and cells out of those before them, whose end tags HTML lets one leave out."""
+    for names in (("li",), ("dt", "dd"), ("option",), ("td", "th")):
+        for tag in soup(names):
+            if tag.parent is not None and tag.parent.name in names:
+                tag.parent.insert_after(tag.extract())
+    for row in soup("tr"):
+        outer = row.find_parent(("tr", "table"))
+        if outer is not None and outer.name == "tr":
+            outer.insert_after(row.extract())
+
+
+def _fill_spans(soup: Any) -> None:
+    """Add an empty cell for each place of a table that a cell of a row above takes."""
+    for spanning in soup(("td", "th"), rowspan=re.compile(r"^\s*(?:[2-9]|[1-9]\d)\s*$")):
+        row = spanning.find_parent("tr")
+        place = len(spanning.find_previous_siblings(("td", "th"))) if row else 0
+        below = row.find_next_siblings("tr", limit=int(spanning["rowspan"]) - 1) if row else []
+        del spanning["rowspan"]
+        for other in below:
+            cells = other.find_all(("td", "th"), recursive=False)
+            empty = soup.new_tag("td")
+            if place < len(cells):
+                cells[place].insert_before(empty)
+            else:
+                other.append(empty)
 
 
 def _text_of_page(content: bytes) -> bytes | str:
@@ -434,7 +478,10 @@ def _turned(page: Any) -> str:
     text = page.get_textpage()
     angles = [raw.FPDFText_GetCharAngle(text.raw, place) for place in range(0, text.count_chars(), _EACH)]
     upright = sum(abs(math.sin(angle)) > 0.5 for angle in angles)
-    return str(text.get_text_range()).replace("\r\n", "\n") if upright > _UPRIGHT * len(angles) else ""
+    if upright > _UPRIGHT * len(angles):
+        return str(text.get_text_range()).replace("\r\n", "\n")
+    page.set_rotation(0)  # somebody has turned it in a viewer
+    return ""
 
 
 def _typed(page: Any) -> Iterator[str]:
@@ -460,6 +507,19 @@ def _has_letters(text: str) -> bool:
     """Return whether the text of a PDF page is more than the numbers of glyphs whose letters no font tells."""
     rest, glyphs = _GLYPH.subn("", text)
     return 2 * glyphs <= len("".join(rest.split())) or not glyphs
+
+
+def _with_powers(path: Path) -> io.BytesIO:
+    """Return a PowerPoint file in which a sign stands before each raised text: 10^6 would be 106."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(path) as before, zipfile.ZipFile(made, "w") as after:
+        for part in before.infolist():
+            content = before.read(part)
+            if part.filename.startswith("ppt/slides/slide"):
+                content = _RAISED.sub(rb"\1^", content)
+            after.writestr(part, content)
+    made.seek(0)
+    return made
 
 
 def _diagrams(path: Path) -> dict[int, list[str]]:
@@ -501,15 +561,49 @@ def _called(name: str) -> Any:
     return re.compile(rf"^(?:.*:)?{name}$")
 
 
-def _with_all_runs(document: Any) -> io.BytesIO:
-    """Return a Word file without the elements around its runs, since mammoth passes over what is within them."""
+def _readable(path: Path) -> io.BytesIO:
+    """Return a Word file of which mammoth and MarkItDown pass over less.
+
+    Elements around its runs go, breaks are those of lines, boxes stand where their pictures do, and an equation that
+    MarkItDown cannot write is the letters of it.
+    """
     made = io.BytesIO()
-    with zipfile.ZipFile(document) as before, zipfile.ZipFile(made, "w") as after:
+    with zipfile.ZipFile(path) as before, zipfile.ZipFile(made, "w") as after:
         for part in before.infolist():
             content = before.read(part)
-            after.writestr(part, _AROUND_RUNS.sub(b"", content) if part.filename.endswith(".xml") else content)
+            if part.filename.endswith(".xml"):
+                content = _AROUND_RUNS.sub(b"", content)
+                content = _BREAK.sub(b"<w:br/>", _TAB.sub(b"<w:tab/>", content))
+                content = _DRAWING.sub(_boxed, _ALTERNATIVE.sub(_boxed, content))
+                content = _EQUATION.sub(_letters_or_equation, content)
+            after.writestr(part, content)
     made.seek(0)
     return made
+
+
+def _boxed(drawing: re.Match[bytes]) -> bytes:
+    """Return the text of a box in place of a drawing, unless another form of it is read."""
+    boxes = _BOX.findall(drawing[0])
+    if not boxes or b"<v:textbox" in drawing[0]:
+        return drawing[0]
+    inner = b"".join(b'<v:textbox xmlns:v="urn:schemas-microsoft-com:vml">' + box + b"</v:textbox>" for box in boxes)
+    return b"<w:pict>" + inner + b"</w:pict>"
+
+
+def _letters_or_equation(equation: re.Match[bytes]) -> bytes:
+    """Return an equation of Word, or its letters if MarkItDown would not write all of them, or end the whole file."""
+    from xml.etree.ElementTree import fromstring
+
+    from markitdown.converter_utils.docx.math.omml import OMML_NS, oMath2Latex
+    from markitdown.converter_utils.docx.pre_process import MATH_ROOT_TEMPLATE
+
+    texts = [text.decode("utf-8", "replace") for text in _MATH_TEXT.findall(equation[0])]
+    with suppress(Exception):  # it raises of every kind
+        root = fromstring(MATH_ROOT_TEMPLATE.format(equation[0].decode("utf-8")))
+        written = str(oMath2Latex(root.find(OMML_NS + "oMath")).latex)
+        if all(word in written for text in texts for word in re.findall(r"[A-Za-z0-9]+", text)):
+            return equation[0]
+    return f'<w:r><w:t xml:space="preserve"> {" ".join(texts)} </w:t></w:r>'.encode()
 
 
 def _mail(content: bytes, number: int) -> Page:
@@ -626,14 +720,45 @@ def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
                 yield from ("- " + block.replace("\n", "\n  ") for block in _of_open_document(item, depth + 1))
         elif name == "table":
             rows = [
-                "| " + " | ".join(" ".join(_of_open_document(cell)) for cell in row if "cell" in cell.tag) + " |"
-                for row in child.iter()
-                if row.tag.endswith("}table-row")
+                "| " + " | ".join(" ".join(_of_open_document(cell)) for cell in _cells_of(row)) + " |"
+                for row in _rows_of(child)
             ]
             rule = ["|" + " --- |" * (rows[0].count(" | ") + 1)] if rows else []
             yield "\n".join([*rows[:1], *rule, *rows[1:]])
         elif not name.endswith("changes"):
             yield from _of_open_document(child, depth)
+
+
+def _raise(content: Any) -> None:
+    """Put a sign before each raised number of an OpenDocument text: 10^6 would be 106."""
+    raised = set()
+    for style in content.iter():
+        if style.tag.endswith("}style"):
+            positions = (
+                value for part in style for key, value in part.attrib.items() if key.endswith("}text-position")
+            )
+            if any(position.startswith("super") for position in positions):
+                raised |= {value for key, value in style.attrib.items() if key.endswith("style:1.0}name")}
+    for span in content.iter():
+        if span.tag.endswith("}span") and raised & set(span.attrib.values()) and (span.text or "")[:1].isdigit():
+            span.text = f"^{span.text}"
+
+
+def _rows_of(table: Any) -> Iterator[Any]:
+    """Yield the rows of an OpenDocument table, without those of tables in its cells."""
+    for child in table:
+        if child.tag.endswith("}table-row"):
+            yield child
+        else:
+            yield from _rows_of(child)
+
+
+def _cells_of(row: Any) -> list[Any]:
+    """Return the cells of a row of an OpenDocument table; one that is repeated is there as often, but for the last."""
+    cells = [cell for cell in row if "cell" in cell.tag]
+    count = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}number-columns-repeated"
+    times = [int(cell.get(count, "1")) for cell in cells[:-1]] + [1]
+    return [cell for cell, many in zip(cells, times, strict=False) for _ in range(min(many, 100))]
 
 
 def _boxes(element: Any) -> Iterator[Any]:
@@ -742,12 +867,30 @@ def blocks_of(text: str) -> list[str]:
     return [block.strip("\n") for block in re.split(r"\n\s*\n", text) if block.strip()]
 
 
+def _goes_on(places: Sequence[tuple[int, Sequence[int]]]) -> bool:
+    """Return whether the numbers of blocks on several pages are the same, or those of the pages, on most of these.
+
+    >>> _goes_on([(0, [7, 3]), (1, [8, 3]), (2, [9, 3])]), _goes_on([(0, [471]), (1, [482]), (2, [499])])
+    (True, False)
+    """
+    columns = zip(*(numbers for _, numbers in places), strict=True)
+    pages = [page for page, _ in places]
+    return all(
+        2 * max(Counter(column).most_common(1)[0][1], _steady(pages, column)) > len(places) for column in columns
+    )
+
+
+def _steady(pages: Sequence[int], numbers: Sequence[int]) -> int:
+    """Return how many numbers are as far from those of their pages as most."""
+    return Counter(number - page for page, number in zip(pages, numbers, strict=True)).most_common(1)[0][1]
+
+
 def without_edges(pages: list[list[str]]) -> list[str]:
     r"""Return the text of pages of blocks without headers and footers, and with divided words joined.
 
-    A header or footer is a short block among the first or last two of a page that is, but for its numbers, on more than
-    half of the pages, and on three at least. A word that a hyphen divides at a line's end is joined if it is elsewhere
-    joined in the text, or if the hyphen is a soft one.
+    A header or footer is a short block among the first or last two of a page that is on more than half of the pages,
+    and on three at least, with the same numbers or with those of the pages. A word that a hyphen divides at a line's
+    end is joined if it is elsewhere joined in the text, or if the hyphen is a soft one.
 
     >>> texts = ["Open the valve.", "Turn the valve-\nwheel.", "Then close the val-\nve."]
     >>> without_edges([["Manual", text, f"{i}/3"] for i, text in enumerate(texts)])
@@ -757,9 +900,16 @@ def without_edges(pages: list[list[str]]) -> list[str]:
     def form(block: str) -> str:
         return re.sub(r"\d+", "0", " ".join(block.split()))
 
-    edges = [{form(block) for block in [*page[:_EDGE], *page[-_EDGE:]]} for page in pages]
-    seen = Counter(block for page in edges for block in page)
-    often = {block for block, count in seen.items() if count >= 3 and count > len(pages) / 2}
+    edges = [{form(block): block for block in [*page[:_EDGE], *page[-_EDGE:]]} for page in pages]
+    seen: dict[str, list[tuple[int, list[int]]]] = {}
+    for number, page_edges in enumerate(edges):
+        for one, block in page_edges.items():
+            seen.setdefault(one, []).append((number, [int(digits[-18:]) for digits in re.findall(r"\d+", block)]))
+    often = {
+        block
+        for block, places in seen.items()
+        if len(places) >= 3 and len(places) > len(pages) / 2 and _goes_on(places)
+    }
     repeated = {block for block in often if len(block) <= _LONGEST_EDGE}
     kept = [
         [block for place, block in enumerate(page) if _EDGE <= place < len(page) - _EDGE or form(block) not in repeated]

@@ -1,5 +1,6 @@
 """Tables with named columns: any file of rows."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,13 +57,27 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
                     f"{path}:{number}: {len(row)} columns, and the header names {len(names)}. A quote or a separator "
                     "is missing there; mend the line or copy the file again."
                 )
+            if source.report.notes:  # cells that no column has
+                raise LabelledDataError(f"{source.report.notes[0]}: put the cell that has a separator in quotes")
             cells = [*row.values()]
-            texts = [None if place < 0 else cells[place] for place in places]
-            yield f"{path}:{number}", ["" if text is None else without_invisible(str(text)).strip() for text in texts]
+            yield (
+                f"{path}:{number}",
+                ["" if place < 0 else _text(cells[place], f"{path}:{number}", names[place]) for place in places],
+            )
     except LabelledDataError:
         raise
     except CorpusError as error:
         raise LabelledDataError(str(error)) from None
+
+
+def _text(value: object, where: str, name: str) -> str:
+    """Return a cell as text; one that is missing is empty."""
+    if isinstance(value, list | dict):
+        kind = "a list" if isinstance(value, list) else "an object"
+        raise LabelledDataError(f"{where}: {name} is {kind}, and a text or a number is expected: write a row for each")
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return without_invisible(str(value)).strip()
 
 
 def _places(names: Sequence[str], columns: Columns, optional: Sequence[str], where: str) -> list[int]:

@@ -116,11 +116,22 @@ def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[st
     if separator == "\t":
         rows = enumerate((line.split("\t") for line in lines), start=1)
     else:
-        reader = csv.reader((line + "\n" for line in lines), delimiter=separator)
-        rows = ((reader.line_num, cells) for cells in reader)
+        rows = _separated(path, lines, separator)
     for number, cells in rows:
         if any(cell.strip() for cell in cells):
             yield f"{path}, line {number}", [cell.strip() for cell in cells]
+
+
+def _separated(path: Path, lines: list[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line and the cells of each row of separated values."""
+    reader = csv.reader((line + "\n" for line in lines), delimiter=separator, strict=True)
+    number = 1
+    try:
+        for cells in reader:
+            yield number, cells
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path}, line {number}: this row is not valid CSV ({error}). Mend its quotes.") from None
 
 
 def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

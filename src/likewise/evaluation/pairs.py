@@ -121,10 +121,13 @@ def correlations(cosines: np.ndarray, gold: np.ndarray) -> tuple[float, float]:
 
 
 def pair_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the cosine of each pair of rows: (P, D), (P, D) -> (P,) float64; 0 where a row is zero."""
+    """Return the cosine of each pair of rows: (P, D), (P, D) -> (P,) float64; 0 where a row is zero.
+
+    They are rounded to nine digits, so that pairs of equal rows tie: 32 bits have seven.
+    """
     first, second = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)  # (P,)
-    return (first * second).sum(axis=1) / np.maximum(lengths, 1e-12)
+    return np.asarray(((first * second).sum(axis=1) / np.maximum(lengths, 1e-12)).round(9))
 
 
 def cosines(asked: np.ndarray, ranked: np.ndarray) -> Rows:

@@ -117,9 +117,13 @@ class EvaluationReport(_Report):
         for group, average in self.averages.items():
             reason = "" if average is not None else " (a task is missing or undefined)"
             lines.append(f"Average of {group}: {number(average)}{reason}")
-        left_out = [(result.title, getattr(result, "left_out", 0)) for result in self.results]
-        if pairs := ", ".join(f"{title} {count:,}" for title, count in left_out if count):
-            lines.append(f"Pairs left out, which STS-B train or dev holds: {pairs}")
+        for kind, what in (
+            ("parts", "Pairs left out, which STS-B train or dev holds"),
+            ("documents", "Queries left out, which no document answers"),
+        ):
+            left_out = [(r.title, getattr(r, "left_out", 0)) for r in self.results if hasattr(r, kind)]
+            if counts := ", ".join(f"{title} {count:,}" for title, count in left_out if count):
+                lines.append(f"{what}: {counts}")
         lines += [f"Missing: {task.title}, {task.reason}" for task in self.missing]
         lines += [
             f"Undefined: {result.title}, the vectors are all alike or not finite"

@@ -237,7 +237,8 @@ class ScoreTable(Printed):
             cells = {label: self.cells.get((label, task)) for label in self.labels}
             keys = [(label, seed) for label, cell in cells.items() if cell for seed in cell.scores]
             items = {key: one for key in keys if (one := self.items_of(*key, task)) is not None}
-            if len({len(one.values) for one in items.values()}) == 1:
+            counts = {len(one.values) for one in items.values()}
+            if len(counts) == 1 and max(counts) > 1:  # a single item would be drawn again and again
                 scores = sampled_scores(task, [*items.values()])
                 sampled |= {(*key, task): row for key, row in zip(items, scores, strict=True)}
         return sampled

@@ -71,7 +71,7 @@ class Progress:
         if self._console is None:
             from rich.console import Console
 
-            self._console = Console(stderr=True, quiet=self.quiet)
+            self._console = Console(stderr=True, quiet=self.quiet, emoji=False)
         return self._console
 
     def tell(self, line: object) -> None:

@@ -266,7 +266,7 @@ class Index:
         """
         from likewise.searching.index_update import delete
 
-        unwanted = [ids] if isinstance(ids, str | int) else list(ids)
+        unwanted = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else [ids]
         if wrong := [id for id in unwanted if isinstance(id, bool) or not isinstance(id, str | Integral)]:
             raise SearchError(f"{wrong[0]!r} is not an id: give texts or whole numbers, such as those of hits (hit.id)")
         there = self.table.present([without_invisible(str(id)) for id in unwanted])

@@ -85,7 +85,10 @@ def finetune(
     elif chosen.select_by in ("sts-b-dev", "last"):
         raise OptionError(f"a dev file and select_by={chosen.select_by} contradict each other: drop one of them")
     else:
-        evaluator, named = task.held_out(dev_rows.dataset, chosen), ", ".join(dev_rows.sources)
+        named = ", ".join(dev_rows.sources)
+        if LABEL in dev_rows.dataset.column_names and len(set(dev_rows.dataset[LABEL])) < 2:
+            raise LabelledDataError(f"{named}: all labels are the same, so that this file can choose no checkpoint")
+        evaluator = task.held_out(dev_rows.dataset, chosen)
         selection = Selection(f"{evaluator.description} ({named})", evaluator, fingerprint=dev_rows.sha256)
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(read.dataset)

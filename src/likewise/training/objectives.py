@@ -7,6 +7,7 @@ further by the first and the last of them (sections 4.3 and 4.5), and its L2 reg
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 from collections import Counter
@@ -16,6 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from likewise.corpus.encodings import AUTO
 from likewise.corpus.files import strict_lines
 from likewise.corpus.tables import LabelledDataError, TableRow, read_table
 from likewise.recipes.recipe import SharpOptions, WithPresets
@@ -210,7 +212,7 @@ def _side_by_side(labels: Path) -> Iterator[TableRow]:
     for path in parts:
         if not path.is_file():
             raise LabelledDataError(f"{path}: there is no such file; it belongs to {labels}")
-    for number, texts in enumerate(zip_longest(*map(strict_lines, parts)), 1):
+    for number, texts in enumerate(zip_longest(*(strict_lines(path, AUTO) for path in parts)), 1):
         if None in texts:
             raise LabelledDataError(
                 f"{parts[texts.index(None)]}:{number}: the file ends before the others; the three do not belong "
@@ -294,7 +296,15 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
             )
         return (rating - low) / (high - low)
 
-    return collect(rows, ("sentence1", "sentence2"), "rated pairs", sources, "float32", share)
+    collected = collect(rows, ("sentence1", "sentence2"), "rated pairs", sources, "float32", share)
+    most = low + (high - low) * max(collected.dataset[LABEL])
+    if files and most <= low + (high - low) * 0.21:  # as ratings from 0 to 1 on a scale from 0 to 5
+        scale = (
+            f"the ratings go up to {most:g} alone, on a scale from {low:g} to {high:g}: is --highest {most:g} meant?"
+        )
+        left_out = f"{collected.left_out}; {scale}" if collected.left_out else scale
+        return dataclasses.replace(collected, left_out=left_out)
+    return collected
 
 
 def _held_out_pairs(rows: Dataset, options: STSOptions) -> CheckpointEvaluator:

@@ -118,11 +118,12 @@ def hold_out(groups: Sequence[object], wanted: int, seed: int) -> tuple[np.ndarr
 
     Args:
         groups: of each row; rows of one group (those with the same first sentence) stay together.
-        wanted: rows to hold out; a tenth of all at most, one group more at most.
+        wanted: rows to hold out; a tenth of all at most, one group more at most. A group of more rows is trained on.
     """
     numbers: dict[object, int] = {}
     group = np.array([numbers.setdefault(name, len(numbers)) for name in groups], dtype=np.int64)
     order = np.random.default_rng([seed, 1]).permutation(len(numbers))
-    sizes = np.bincount(group, minlength=len(numbers))[order]
-    held = np.isin(group, order[np.cumsum(sizes) - sizes < min(wanted, len(groups) // 10)])
+    most, sizes = min(wanted, len(groups) // 10), np.bincount(group, minlength=len(numbers))
+    order = order[sizes[order] <= max(most, 1)]
+    held = np.isin(group, order[np.cumsum(sizes[order]) - sizes[order] < most])
     return np.flatnonzero(~held), np.flatnonzero(held)

@@ -20,7 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from likewise.augment.negation import parser
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
-from likewise.corpus.files import strict_lines
+from likewise.corpus.corpus_options import CorpusError
+from likewise.corpus.encodings import AUTO
+from likewise.corpus.files import format_suffix, strict_lines
 from likewise.corpus.languages import language_of
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError
@@ -39,6 +41,8 @@ _KEPT = "negations.jsonl"
 _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
+_OTHER_ENDINGS = (".gz", ".bz2", ".zst", ".csv", ".tsv", ".parquet", ".xlsx")
+_ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".xlsx")
 _LOOKED_AT = 200
 """Sentences by which the language is told."""
 _ENOUGH = 100  # characters
@@ -102,7 +106,7 @@ def negate_corpus(
         quiet: show nothing.
 
     Raises:
-        CorpusError: a file is missing, not UTF-8 or a broken archive.
+        CorpusError: a file is missing, no text with a sentence per line, or a broken archive.
         OptionError: an option is out of range.
         NotEnglishError: the sentences are not English.
         MissingExtraError: spaCy, lemminflect or the model is not installed.
@@ -110,6 +114,8 @@ def negate_corpus(
     """
     if processes < 0 or batch_size < 1:
         raise OptionError(f"processes must be 0 or more and batch_size 1 or more, not {processes} and {batch_size}")
+    if Path(out).suffix.lower() in _OTHER_ENDINGS:
+        raise OptionError(f"--out {out}: a row of JSON is written for each sentence: give a name that ends in .jsonl")
     progress = Progress(quiet)
     sentences = check_english(_sentences(sources))
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
@@ -271,5 +277,7 @@ def _sentences(sources: str | Path | Iterable[str | Path]) -> Iterator[str]:
     if isinstance(sources, (str, Path)):
         sources = [Path(sources)]
     for item in sources:
-        lines = (line.rstrip("\r\n") for line in strict_lines(item)) if isinstance(item, Path) else (item,)
+        if isinstance(item, Path) and format_suffix(item) in _ROWS:
+            raise CorpusError(f"{item}: a file of rows is not negated: give a text file with one sentence per line")
+        lines = (line.rstrip("\r\n") for line in strict_lines(item, AUTO)) if isinstance(item, Path) else (item,)
         yield from (line for line in lines if line.strip())

@@ -62,6 +62,13 @@ class ClassesTask(OwnTask):
             raise DataError(
                 f"{self.path}: {len(training)} training texts, and {NEIGHBOURS} neighbours are looked for. Add more."
             )
+        known = {label for label, _ in training}
+        if not known & {label for label, _ in part}:
+            other, one = part[0][0], training[0][0]
+            raise DataError(
+                f"{self.path}: no label of the part {self.part}, such as {other!r}, is one of the training texts, such "
+                f"as {one!r}. Write the labels alike in both files."
+            )
         return training, part
 
     def read(self, data: Path) -> Prepared:

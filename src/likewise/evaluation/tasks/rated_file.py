@@ -6,6 +6,7 @@ sentence, sentence, or the score last. Scores may be on any scale.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ COLUMNS = {
     "sentence2": ("sentence2", "sentence_b", "text2"),
 }
 """The names of each column in files, the likeliest first. Case does not matter."""
+_COMMA = re.compile(r"([+-]?\d+),(\d+)\Z")
+"""A rating with a decimal comma, as between semicolons."""
 _NAMES = {name for names in COLUMNS.values() for name in names}
 
 
@@ -40,10 +43,17 @@ def rated_rows(path: Path) -> Iterator[TableRow]:
     if format_suffix(path) in (".jsonl", ".ndjson", ".json", ".parquet", ".xlsx"):
         yield from read_table(path, COLUMNS)
         return
+    form = csv_form(Source(path))
+    rows = table_rows(path, "\t" if tabs else form.separator)
+    if form.is_named:  # sep=;
+        next(rows, None)
     last = False  # where the score is
-    for i, (where, cells) in enumerate(table_rows(path, "\t" if tabs else csv_form(Source(path)).separator)):
+    for i, (where, cells) in enumerate(rows):
+        if form.separator == ";":
+            cells = [_COMMA.sub(r"\1.\2", cell) for cell in cells]
         if i == 0 and _NAMES & {cell.lower() for cell in cells} and not any(map(is_number, cells)):
-            yield from read_table(path, COLUMNS)
+            for place, (score, *sentences) in read_table(path, COLUMNS):
+                yield place, [_COMMA.sub(r"\1.\2", score) if form.separator == ";" else score, *sentences]
             return
         if len(cells) != 3:
             raise DataError(

@@ -21,6 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from likewise.corpus.lines_and_rows import json_type
 from likewise.errors import require_extra
 from likewise.evaluation.data_folder import OwnTask, is_number, json_rows, table_rows
 from likewise.evaluation.pairs import cosines
@@ -213,7 +214,16 @@ def read_texts(path: Path, kind: str) -> dict[str, str]:
     for where, row in json_rows(path):
         name, text, title = row.get("_id"), row.get("text"), row.get("title") or ""
         if not isinstance(name, str | int) or not isinstance(text, str) or not isinstance(title, str):
-            raise DataError(f"{where}: a {kind} has the fields _id and text; this row has {', '.join(row) or 'none'}.")
+            wanted = {"_id": (name, "a text or a whole number"), "text": (text, "a text"), "title": (title, "a text")}
+            wrong = next(
+                (
+                    f"{field} is {json_type(value)}, and {form} is expected"
+                    for field, (value, form) in wanted.items()
+                    if field in row and not isinstance(value, str) and (field != "_id" or not isinstance(value, int))
+                ),
+                f"this row has {', '.join(row) or 'none'}",
+            )
+            raise DataError(f"{where}: a {kind} has the fields _id and text; {wrong}.")
         if str(name) in texts:
             raise DataError(f"{where}: there is a {kind} '{name}' already. Give each its own _id.")
         if kind == "query" and not text.strip():
