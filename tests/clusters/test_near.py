@@ -92,3 +92,9 @@ def test_form_letters_that_differ_in_their_numbers_are_not_all_looked_at(monkeyp
 )
 def test_what_tells_near_texts_apart(first, second, reason):
     assert difference(wording(first), wording(second)) == reason
+
+
+@pytest.mark.parametrize("signs", ["✓ ✗", "☑ ☐", "→ ←", "♀ ♂", "📈 📉", "🙂 🙁"])
+def test_signs_may_be_opposites(signs):
+    first, second = (wording(f"{sign} the pump is done") for sign in signs.split())
+    assert difference(first, second) == "opposites"

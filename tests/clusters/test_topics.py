@@ -83,6 +83,17 @@ def test_topics_are_written_read_and_the_same_each_time(sentences, saved_model, 
         likewise.topics(texts, out=tmp_path / "topics", smallest=20, **options)
 
 
+def test_the_work_on_texts_that_stand_elsewhere_is_another(sentences, saved_model, tmp_path):
+    likewise.topics(sentences, model=saved_model, out=tmp_path / "out", number=3, quiet=True)
+    with pytest.raises(likewise.LikewiseError):
+        likewise.topics(["", *sentences], model=saved_model, out=tmp_path / "out", number=3, quiet=True)
+
+
+def test_more_topics_than_different_texts_are_refused(sentences, saved_model):
+    with pytest.raises(likewise.LikewiseError, match="ask for fewer"):
+        likewise.topics([*sentences[:12]] * 3, model=saved_model, number=20, quiet=True)
+
+
 def test_a_number_of_topics_can_be_asked_for(sentences, saved_model):
     threads = torch.get_num_threads()
     found = likewise.topics(sentences, model=saved_model, number=7, quiet=True)

@@ -8,6 +8,7 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
 from likewise.corpus import paged_documents as reading
+from likewise.corpus.converter import without_edges
 from likewise.corpus.markdown import markdown_blocks
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
@@ -356,3 +357,98 @@ def test_smartart_is_read(tmp_path):
         after.writestr("ppt/diagrams/data1.xml", f"<dgm:dataModel {spaces}>{point}</dgm:dataModel>")
     (page,) = reading.pages_of(tmp_path / "a.pptx", ".pptx", CorpusOptions())
     assert page.text.strip() == "Order the pump"
+
+
+WORD = (
+    'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+    'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" '
+    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" '
+    'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape" '
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+)
+
+
+def docx(body: str) -> bytes:
+    relation = f'<Relationship Id="r" Type="{OFFICE}/officeDocument/2006/relationships/officeDocument" '
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    return zipped(
+        **{
+            "[Content_Types].xml": f'<Types xmlns="{OFFICE}/package/2006/content-types">'
+            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            f'<Override PartName="/word/document.xml" ContentType="{kind}"/></Types>',
+            "_rels/.rels": f'<Relationships xmlns="{OFFICE}/package/2006/relationships">{relation}'
+            'Target="word/document.xml"/></Relationships>',
+            "word/document.xml": f"<w:document {WORD}><w:body>{body}</w:body></w:document>",
+        }
+    )
+
+
+def runs(*texts: str) -> str:
+    return "".join(f"<w:r><w:t>{text}</w:t></w:r>" for text in texts)
+
+
+@pytest.mark.parametrize("mark", ['<w:br w:type="page"/>', "<w:cr/>", '<w:ptab w:alignment="right"/>'])
+def test_breaks_of_word_divide_words(read, mark):
+    text = read("a.docx", docx(f"<w:p>{runs('One.')}<w:r>{mark}</w:r>{runs('Two.')}</w:p>"))
+    assert "One." in text
+    assert "One.Two" not in text
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", '<mc:AlternateContent><mc:Choice Requires="wps">{}</mc:Choice></mc:AlternateContent>']
+)
+def test_a_box_of_a_drawing_is_read(read, around):
+    box = f"<wps:txbx><w:txbxContent><w:p>{runs('Ends in May.')}</w:p></w:txbxContent></wps:txbx>"
+    drawing = around.format(f"<w:drawing><a:graphic>{box}</a:graphic></w:drawing>")
+    text = read("a.docx", docx(f"<w:p><w:r>{drawing}</w:r></w:p><w:p>{runs('Body.')}</w:p>"))
+    assert text.split() == ["Ends", "in", "May.", "Body."]
+
+
+def test_an_equation_that_cannot_be_written_costs_no_other(read):
+    def equation(inner: str) -> str:
+        return f"<m:oMath>{inner}</m:oMath>"
+
+    letters = "<m:r><m:t>{}</m:t></m:r>".format
+    odd = equation(f"<m:f><m:num>{letters('aa')}</m:num><m:den>{letters('bb')}</m:den></m:f>")
+    text = read("a.docx", docx(f"<w:p>{runs('Of ')}{odd}{runs(' and ')}{equation(letters('E=mc'))}</w:p>"))
+    assert all(part in text for part in ("aa", "bb", "E=mc"))
+
+
+def test_a_cell_that_spans_rows_keeps_the_others_in_their_columns(read):
+    table = "<table><tr><th>Region<th>City<th>Sales<tr><td rowspan=2>North<td>Oslo<td>11<tr><td>Bergen<td>12</table>"
+    assert [[cell.strip() for cell in row.split("|")[1:-1]] for row in read("a.html", table).strip().split("\n")] == [
+        ["Region", "City", "Sales"],
+        ["---", "---", "---"],
+        ["North", "Oslo", "11"],
+        ["", "Bergen", "12"],
+    ]
+
+
+def test_end_tags_may_be_left_out(read):
+    text = read("a.html", "<ul><li>Open\n<li>Close\n<ul><li>Slowly</ul></ul><dl><dt>Pump<dd>It moves water.</dl>")
+    assert [line.strip(" *+-") for line in text.strip().split("\n") if line.strip()][:3] == ["Open", "Close", "Slowly"]
+
+
+def test_powers_and_fractions_are_no_digits(read):
+    page = "10<sup>6</sup>, <math><msup><mn>10</mn><mn>7</mn></msup></math>, <mfrac><mn>1</mn><mn>2</mn></mfrac>"
+    assert read("a.html", f"<p>{page}</p>").strip() == "10^6, 10^7, 1/2"
+
+
+def test_a_card_is_a_heading_with_its_text(read):
+    text = read("a.html", "<a href='/x'><h2>Pump recall</h2><p>All pumps.</p></a> See <a href='/y'>the list</a>.")
+    assert "## Pump recall" in text
+    assert "(/x)" not in text
+    assert "[the list](/y)" in text
+
+
+def test_lines_of_pages_whose_numbers_are_their_own_are_no_edges():
+    invoices = [
+        [f"Invoice number {number}", f"To {name}.", "Page 1"] for number, name in ((471, "A"), (482, "B"), (499, "C"))
+    ]
+    assert without_edges(invoices) == [
+        "Invoice number 471\n\nTo A.",
+        "Invoice number 482\n\nTo B.",
+        "Invoice number 499\n\nTo C.",
+    ]
+    pages = [["Manual 2024", f"Text {name}.", f"{number} / 9"] for number, name in ((4, "A"), (5, "B"), (6, "C"))]
+    assert without_edges(pages) == ["Text A.", "Text B.", "Text C."]

@@ -55,7 +55,9 @@ def test_json_lines_and_compression(tmp_path):
         ("a.tsv", "sentence1\twhat\na\tb\n", r"a\.tsv:1: there is no column gold_label or label, only sentence1, what"),
         ("a.tsv", "sentence1\tlabel\na\tx\nb\n", r"a\.tsv:3: 1 columns"),
         ("a.csv", 'sentence1,label\na,x\n"b,y\n', r"a\.csv:3: .*not valid CSV"),
+        ("a.csv", "sentence1,label\na,x\nb, c,y\n", r"a\.csv:3: 3 cells"),
         ("a.csv", "", r"a\.csv:1: a header"),
+        ("a.jsonl", '{"sentence1": ["a", "b"], "label": 1}\n', r"a\.jsonl:1: sentence1 is a list"),
         ("a.jsonl", '{"sentence1": "a", "label": 1}\n{"sentence1":\n', r"a\.jsonl:2: not a JSON object"),
         ("a.jsonl", "[1]\n", r"a\.jsonl:1: not a JSON object \(it is a list"),
         ("a.jsonl", '{"label": 1}\n', r"a\.jsonl:1: there is no column sentence1 or premise"),
@@ -70,3 +72,8 @@ def test_an_archive_that_was_cut(tmp_path):
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"sentence1\tlabel\na\tx\n")[:-9])
     with pytest.raises(CorpusError, match="damaged or cut short"):
         list(read_table(tmp_path / "a.tsv.gz", COLUMNS))
+
+
+def test_a_number_that_is_none_is_an_empty_text(tmp_path):
+    rows = read(tmp_path / "a.jsonl", '{"sentence1": NaN, "label": 1}\n{"sentence1": 2.5, "label": null}\n')
+    assert [cells for _, cells in rows] == [["", "1"], ["2.5", ""]]

@@ -255,3 +255,12 @@ def test_long_whole_numbers_keep_their_digits(tmp_path, saved_model):
             1234567890123456789,
             "89490200001234567890",
         )
+
+
+def test_ids_that_are_numbers_are_compared_as_such(tmp_path, saved_model):
+    rows = [{"id": n, "text": f"text number {n}"} for n in (1, 2, 9, 10, 100)]
+    made = index(rows, model=saved_model, out=tmp_path / "a.index", quiet=True)
+    assert sorted(hit.id for hit in made.search("text", where="id > 5")) == [9, 10, 100]
+    for wrong in (None, 3.5):
+        with pytest.raises(SearchError, match="is not an id"):
+            made.delete(wrong)

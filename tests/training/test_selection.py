@@ -63,6 +63,12 @@ def test_rows_of_one_group_stay_together():
     assert not np.array_equal(hold_out(groups, 6, seed=2)[1], held)
 
 
+def test_a_large_group_is_trained_on():
+    groups = ["large"] * 300 + list(range(100))
+    assert all(len(hold_out(groups, 500, seed)[1]) == 40 for seed in range(20))
+    assert len(hold_out(["one"] * 300, 500, seed=1)[1]) == 0
+
+
 def test_a_tenth_at_most():
     kept, held = hold_out(list(range(50)), 500, seed=1)
     assert (len(kept), len(held)) == (45, 5)

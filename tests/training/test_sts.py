@@ -17,6 +17,13 @@ def test_ratings_become_shares_of_the_scale(tmp_path):
     assert rows.dropped == {"an empty sentence": 1}
 
 
+def test_ratings_that_use_a_fifth_of_the_scale_are_told(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("score\tsentence1\tsentence2\n0.2\ta\tb\n1\tc\td\n")
+    assert "--highest 1" in str(read_sts([path], None, STS.options()))
+    assert "--highest" not in str(read_sts([path], None, STS.options(highest=1)))
+
+
 def test_ratings_off_the_scale(tmp_path):
     path = tmp_path / "a.tsv"
     for rating in ("6", "-1", "high", "nan"):

@@ -265,11 +265,12 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of a file."""
+    from likewise.corpus.encodings import AUTO
     from likewise.evaluation.data_folder import read_lines
 
     if not path.is_file():
         raise stages.ContextError(f"there is no file '{path}'")
-    rows = [line.split("\t") for line in read_lines(path)]
+    rows = [line.split("\t") for line in read_lines(path, AUTO)]
     for number, row in enumerate(rows, start=1):
         if len(row) != 2 or not all(text.strip() for text in row):
             raise stages.ContextError(f"{path}:{number}: a line needs two sentences with a tab between them")

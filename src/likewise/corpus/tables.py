@@ -57,8 +57,8 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
                     f"{path}:{number}: {len(row)} columns, and the header names {len(names)}. A quote or a separator "
                     "is missing there; mend the line or copy the file again."
                 )
-            if source.report.notes:  # cells that no column has
-                raise LabelledDataError(f"{source.report.notes[0]}: put the cell that has a separator in quotes")
+            if source.report.failed:  # cells that no column has
+                raise LabelledDataError(f"{source.report.notes[-1]}: put the cell that has a separator in quotes")
             cells = [*row.values()]
             yield (
                 f"{path}:{number}",

@@ -241,7 +241,7 @@ class _Parser:
             return _in_period(f"TRY_CAST(`{field.name}` AS TIMESTAMP)", sign, *period)
         if field.kind == "date":
             self.fail(f"{field.shown} holds {CALLED['date']}, and {literal} is not one: write it as '2024-05-01'")
-        if sign in _ORDER and is_number and field.exact:  # ids: those that are no numbers do not meet it
+        if sign in _ORDER and is_number and field.whole:
             return f"TRY_CAST(`{field.name}` AS DOUBLE) {sign} {literal}"
         if sign in _ORDER and is_number:
             self.fail(

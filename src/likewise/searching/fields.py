@@ -50,12 +50,14 @@ class FieldColumn(NamedTuple):
         kind: of its values.
         field: the name of its field, if that is another one.
         exact: texts are compared as they stand, and not without regard to case.
+        whole: all texts are whole numbers.
     """
 
     name: str
     kind: Kind
     field: str = ""
     exact: bool = False
+    whole: bool = False
 
     @property
     def shown(self) -> str:

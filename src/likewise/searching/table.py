@@ -170,15 +170,19 @@ class Table:
         """True if the tokens of passages are stored."""
         return "tokens" in self._schema.names
 
-    def condition(self, given: str) -> str:
+    def condition(self, given: str, whole_ids: bool = False) -> str:
         """Return a condition on the fields as LanceDB reads it; see `condition_of`.
+
+        Args:
+            whole_ids: the ids are whole numbers, which are kept as texts.
 
         Raises:
             SearchError: it is not valid.
         """
         try:
             own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in SHOWN}
-            return condition_of(given, {"id": FieldColumn("id", "text", exact=True)} | own | self._columns)
+            ids = {"id": FieldColumn("id", "text", exact=True, whole=whole_ids)}
+            return condition_of(given, ids | own | self._columns)
         except ConditionError as error:
             raise SearchError(str(error)) from None
 

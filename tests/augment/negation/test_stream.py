@@ -142,12 +142,20 @@ def test_files(tmp_path):
 def test_errors(tmp_path):
     with pytest.raises(CorpusError, match="cannot be opened"):
         negate_corpus(tmp_path / "none.txt", tmp_path / "out.jsonl")
-    (tmp_path / "latin.txt").write_bytes(b"She sings.\nCaf\xe9\n")
-    with pytest.raises(CorpusError, match=":2: not UTF-8"):
-        negate_corpus(tmp_path / "latin.txt", tmp_path / "out.jsonl")
+    (tmp_path / "rows.jsonl").write_text('{"text": "She sings."}\n')
+    with pytest.raises(CorpusError, match="a file of rows"):
+        negate_corpus(tmp_path / "rows.jsonl", tmp_path / "out.jsonl")
+    with pytest.raises(ValueError, match=r"ends in \.jsonl"):
+        negate_corpus(SENTENCES, tmp_path / "out.csv")
     with pytest.raises(ValueError, match="processes"):
         negate_corpus(SENTENCES, tmp_path / "out.jsonl", processes=-1)
     with pytest.raises(ImportError, match=r"likewise\[negation\]"):
         negate_corpus(SENTENCES, tmp_path / "out.jsonl", model="no_such_model")
     with pytest.raises(ImportError, match=r"likewise\[negation\]"):
         parser.load("no_such_model")
+
+
+def test_the_encoding_of_a_file_is_found_out(tmp_path):
+    (tmp_path / "latin.txt").write_bytes("The café is open.\n".encode("latin-1"))
+    negate_corpus(tmp_path / "latin.txt", tmp_path / "out.jsonl", quiet=True)
+    assert [line.negation for line in read_negations(tmp_path / "out.jsonl")] == ["The café is not open."]

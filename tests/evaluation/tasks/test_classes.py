@@ -96,3 +96,8 @@ def test_broken_files_are_named_with_the_line(text, message, tmp_path):
 def test_too_few_training_texts(tmp_path):
     with pytest.raises(DataError, match="9 training texts, and 10 neighbours are looked for"):
         task(write(tmp_path, train=TRAIN[:9], test=TRAIN[:1])).prepare(None)
+
+
+def test_labels_that_no_training_text_has_are_told(tmp_path):
+    with pytest.raises(DataError, match="no label of the part test"):
+        task(write(tmp_path, train=TRAIN, test=[(f"{label}.0", text) for label, text in TRAIN])).load()

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.task import DataError
 
@@ -115,3 +116,20 @@ def test_broken_files_are_named_with_the_line(text, message, tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match=r"there is no file '.*gone.tsv'. Check the path."):
         task(tmp_path / "gone.tsv").prepare(None)
+
+
+def test_an_open_quote_is_named_with_its_line(tmp_path):
+    with pytest.raises(DataError, match="line 2: this row is not valid CSV"):
+        task(write(tmp_path / "a.csv", '1,a,b\n2,c,"d\n3,e,f\n4,g,h\n')).load()
+
+
+@pytest.mark.parametrize("head", ["", "sep=;\n", "sep=;\nscore;sentence1;sentence2\n", "score;sentence1;sentence2\n"])
+def test_files_of_excel_with_semicolons_and_decimal_commas(head, tmp_path):
+    pairs = task(write(tmp_path / "a.csv", f"{head}1,5;a;b\n4,25;c;d\n")).load()
+    assert pairs.gold.tolist() == [1.5, 4.25]
+    assert pairs.first == ("a", "c") or list(pairs.first) == ["a", "c"]
+
+
+def test_pairs_of_equal_vectors_tie():
+    rows = np.random.default_rng(0).normal(size=(50, 384)).astype(np.float32)
+    assert set(pair_cosines(rows, rows).tolist()) == {1.0}
