@@ -404,7 +404,7 @@ class Index:
         """Search one state of the index."""
         typed, k, offset, by, mode, where, mark = request
         table = opened.stored.table
-        whole = opened.stored.record.get("ids") == "int"
+        whole = opened.record.get("ids") == "int"
         conditions = [f"({table.condition(normalize('NFC', where), whole)})"] if where else []
         if not typed.text.strip() or not table.rows:
             return Hits()
