@@ -300,8 +300,11 @@ class Mailbox(Converter):
                     begins.append(at + len(line))
                     ends.append(at)
                 at += len(line)
-            if not begins:
+            if at and not begins:
                 raise LikewiseError("it holds no line 'From ADDRESS DATE', which begins each mail of a box")
+            box.seek(0)
+            if ends and box.read(ends[0]).strip():
+                yield Page(0, "", left_out="what stands before the first line 'From ADDRESS DATE' is no mail")
             for number, (begin, end) in enumerate(zip(begins, [*ends[1:], at], strict=True), 1):
                 yield len(begins)
                 box.seek(begin)
