@@ -374,7 +374,10 @@ class CsvForm(NamedTuple):
 
 
 # No thousands: other than three digits follow, or none but a zero or more than three come before.
-_DECIMAL = {sign: re.compile(rf"[+-]?(?:\d+\{sign}(?!\d{{3}}$)\d+|(?:0|\d{{4,}})\{sign}\d{{3}})") for sign in ".,"}
+_DECIMAL = {
+    sign: re.compile(rf"[+-]?(?:\d{{1,20}}\{sign}(?!\d{{3}}$)\d{{1,20}}|(?:0|\d{{4,20}})\{sign}\d{{3}})")
+    for sign in ".,"
+}
 
 
 def decimal_of(source: Source) -> str | None:

@@ -28,7 +28,7 @@ COLUMNS = {
     "sentence2": ("sentence2", "sentence_b", "text2"),
 }
 """The names of each column in files, the likeliest first. Case does not matter."""
-_COMMA = re.compile(r"([+-]?\d+),(\d+)\Z")
+_COMMA = re.compile(r"^([+-]?\d{1,20}),(\d{1,20})$")
 """A rating with a decimal comma, as between semicolons."""
 _NAMES = {name for names in COLUMNS.values() for name in names}
 
