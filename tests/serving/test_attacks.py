@@ -319,7 +319,7 @@ def test_a_large_body_holds_no_one_up_and_takes_little_memory(posted, kind):
             body = LARGE[kind].replace(b"NAME", name.encode())
             status, held = asyncio.run(called(app, path, body, 60))
             assert 400 <= status < 500, (path, name)
-            assert held < 0.2, "up to 30 ms on a quiet machine, for a body of texts that are as long as they may be"
+            assert held < 0.5, "up to 30 ms on a quiet machine, for a body of texts that are as long as they may be"
     tracemalloc.start()
     asyncio.run(called(app, path, body, 60))
     peak = tracemalloc.get_traced_memory()[1] / 1e6
