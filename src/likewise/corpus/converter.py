@@ -20,7 +20,7 @@ import unicodedata
 import zipfile
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache, partial
 from itertools import chain, repeat, zip_longest
@@ -146,7 +146,7 @@ class Word(Converter):
         import mammoth
         from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
-        yield _of_html(mammoth.convert_to_html(pre_process_docx(_readable(path))).value)
+        yield _of_html(mammoth.convert_to_html(pre_process_docx(_rewritten(path, _readable))).value)
 
 
 class Slides(Converter):
@@ -160,7 +160,7 @@ class Slides(Converter):
         from markitdown.converters import PptxConverter
 
         diagrams = _diagrams(path)
-        text = PptxConverter().convert(_with_powers(path), _info(".pptx")).markdown
+        text = PptxConverter().convert(_rewritten(path, _with_powers), _info(".pptx")).markdown
         parts = _SLIDE.split(_BEHIND_ROW.sub(r"\1\n", text))
         for number, text in zip(parts[1::2], parts[2::2], strict=True):
             lines = text.strip().split("\n")
@@ -420,7 +420,7 @@ def _fill_spans(soup: Any) -> None:
 
 def _text_of_page(content: bytes) -> bytes | str:
     """Return the text of a page in the encoding that it names, if it is in that, or that its bytes look like."""
-    from likewise.corpus.encodings import AUTO, decoded_as, named_encoding
+    from likewise.corpus.encodings import decoded_as
 
     if content.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         return content
@@ -429,8 +429,15 @@ def _text_of_page(content: bytes) -> bytes | str:
         # A name that was read byte by byte is no UTF-16.
         with suppress(LookupError, UnicodeDecodeError):
             return decoded_as(content, "utf-8" if name.lower().startswith(("utf-16", "utf-32")) else name)
-    encoding = named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16)
+    encoding = _seen_encoding(content)
     return content.decode(encoding, "replace") if encoding else content
+
+
+def _seen_encoding(content: bytes) -> str:
+    """Return the encoding that bytes look like; "" if they are no text."""
+    from likewise.corpus.encodings import AUTO, named_encoding
+
+    return named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16)
 
 
 def _without_open_comments(content: bytes | str) -> bytes | str:
@@ -512,17 +519,19 @@ def _has_letters(text: str) -> bool:
     return 2 * glyphs <= len("".join(rest.split())) or not glyphs
 
 
-def _with_powers(path: Path) -> io.BytesIO:
-    """Return a PowerPoint file in which a sign stands before each raised text: 10^6 would be 106."""
+def _rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> io.BytesIO:
+    """Return a zipped document with the content of each part changed by a function of its name and content."""
     made = io.BytesIO()
     with zipfile.ZipFile(path) as before, zipfile.ZipFile(made, "w") as after:
         for part in before.infolist():
-            content = before.read(part)
-            if part.filename.startswith("ppt/slides/slide"):
-                content = _RAISED.sub(rb"\1^", content)
-            after.writestr(part, content)
+            after.writestr(part, change(part.filename, before.read(part)))
     made.seek(0)
     return made
+
+
+def _with_powers(name: str, content: bytes) -> bytes:
+    """Return a part of a PowerPoint file in which a sign stands before each raised number: 10^6 would be 106."""
+    return _RAISED.sub(rb"\1^", content) if name.startswith("ppt/slides/slide") else content
 
 
 def _diagrams(path: Path) -> dict[int, list[str]]:
@@ -564,24 +573,18 @@ def _called(name: str) -> Any:
     return re.compile(rf"^(?:.*:)?{name}$")
 
 
-def _readable(path: Path) -> io.BytesIO:
-    """Return a Word file of which mammoth and MarkItDown pass over less.
+def _readable(name: str, content: bytes) -> bytes:
+    """Return a part of a Word file of which mammoth and MarkItDown pass over less.
 
-    Elements around its runs go, breaks are those of lines, boxes stand where their pictures do, and an equation that
-    MarkItDown cannot write is the letters of it.
+    Elements around its runs are removed, each break becomes that of a line, the text of a box takes the place of its
+    drawing, and an equation that MarkItDown cannot write becomes its letters.
     """
-    made = io.BytesIO()
-    with zipfile.ZipFile(path) as before, zipfile.ZipFile(made, "w") as after:
-        for part in before.infolist():
-            content = before.read(part)
-            if part.filename.endswith(".xml"):
-                content = _AROUND_RUNS.sub(b"", content)
-                content = _BREAK.sub(b"<w:br/>", _TAB.sub(b"<w:tab/>", content))
-                content = _DRAWING.sub(_boxed, _ALTERNATIVE.sub(_boxed, content))
-                content = _EQUATION.sub(_letters_or_equation, content)
-            after.writestr(part, content)
-    made.seek(0)
-    return made
+    if not name.endswith(".xml"):
+        return content
+    content = _AROUND_RUNS.sub(b"", content)
+    content = _BREAK.sub(b"<w:br/>", _TAB.sub(b"<w:tab/>", content))
+    content = _DRAWING.sub(_boxed, _ALTERNATIVE.sub(_boxed, content))
+    return _EQUATION.sub(_letters_or_equation, content)
 
 
 def _boxed(drawing: re.Match[bytes]) -> bytes:
@@ -622,15 +625,12 @@ def _mail(content: bytes, number: int) -> Page:
 
 def _with_readable_headers(content: bytes) -> bytes:
     """Return a mail with headers in UTF-8, if they are in 8 bits of another encoding, which none of them names."""
-    from likewise.corpus.encodings import AUTO, named_encoding
-
     match = re.search(rb"\r?\n\r?\n", content)
     head = content[: match.start()] if match else content
     try:
         head.decode("utf-8")
     except UnicodeDecodeError:
-        encoding = named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16) or "cp1252"
-        return head.decode(encoding, "replace").encode("utf-8") + content[len(head) :]
+        return head.decode(_seen_encoding(content) or "cp1252", "replace").encode("utf-8") + content[len(head) :]
     return content
 
 
@@ -698,13 +698,13 @@ def _alternative(forms: Sequence[list[tuple[str, str]]]) -> list[tuple[str, str]
 
 def _decoded(part: Any) -> str:
     """Return the text of a part of a mail, in the encoding that it names, or that it is in."""
-    from likewise.corpus.encodings import AUTO, decoded_as, named_encoding
+    from likewise.corpus.encodings import decoded_as
 
     content = part.get_payload(decode=True) or b""
     for name in (part.get_content_charset("utf-8"), "utf-8"):
         with suppress(LookupError, UnicodeDecodeError):
             return decoded_as(content, name)
-    return str(content.decode(named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16) or "latin-1", "replace"))
+    return str(content.decode(_seen_encoding(content) or "latin-1", "replace"))
 
 
 def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
@@ -716,7 +716,7 @@ def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
             text = re.sub(_MARKS, r"\\\1", _inline(child)).strip()
             if text:
                 yield f"{'#' * min(6, int(level))} {text}" if name == "h" else text
-            for box in _boxes(child):
+            for box in _nearest(child, "text-box"):
                 yield from _of_open_document(box, depth)
         elif name == "list":
             for item in child:
@@ -724,7 +724,7 @@ def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
         elif name == "table":
             rows = [
                 "| " + " | ".join(" ".join(_of_open_document(cell)) for cell in _cells_of(row)) + " |"
-                for row in _rows_of(child)
+                for row in _nearest(child, "table-row")
             ]
             rule = ["|" + " --- |" * (rows[0].count(" | ") + 1)] if rows else []
             yield "\n".join([*rows[:1], *rule, *rows[1:]])
@@ -747,15 +747,6 @@ def _raise(content: Any) -> None:
             span.text = f"^{span.text}"
 
 
-def _rows_of(table: Any) -> Iterator[Any]:
-    """Yield the rows of an OpenDocument table, without those of tables in its cells."""
-    for child in table:
-        if child.tag.endswith("}table-row"):
-            yield child
-        else:
-            yield from _rows_of(child)
-
-
 def _cells_of(row: Any) -> list[Any]:
     """Return the cells of a row of an OpenDocument table; one that is repeated is there as often, but for the last."""
     cells = [cell for cell in row if "cell" in cell.tag]
@@ -764,13 +755,13 @@ def _cells_of(row: Any) -> list[Any]:
     return [cell for cell, many in zip(cells, times, strict=False) for _ in range(min(many, 100))]
 
 
-def _boxes(element: Any) -> Iterator[Any]:
-    """Yield the boxes of text that stand in a paragraph."""
+def _nearest(element: Any, name: str) -> Iterator[Any]:
+    """Yield the elements of a name within another one, without those that are within one of them."""
     for child in element:
-        if child.tag.endswith("}text-box"):
+        if child.tag.endswith(f"}}{name}"):
             yield child
         else:
-            yield from _boxes(child)
+            yield from _nearest(child, name)
 
 
 def _inline(element: Any) -> str:
@@ -876,16 +867,14 @@ def _goes_on(places: Sequence[tuple[int, Sequence[int]]]) -> bool:
     >>> _goes_on([(0, [7, 3]), (1, [8, 3]), (2, [9, 3])]), _goes_on([(0, [471]), (1, [482]), (2, [499])])
     (True, False)
     """
-    columns = zip(*(numbers for _, numbers in places), strict=True)
+
+    def most(values: Iterable[int]) -> int:
+        return Counter(values).most_common(1)[0][1]
+
     pages = [page for page, _ in places]
-    return all(
-        2 * max(Counter(column).most_common(1)[0][1], _steady(pages, column)) > len(places) for column in columns
-    )
-
-
-def _steady(pages: Sequence[int], numbers: Sequence[int]) -> int:
-    """Return how many numbers are as far from those of their pages as most."""
-    return Counter(number - page for page, number in zip(pages, numbers, strict=True)).most_common(1)[0][1]
+    columns = zip(*(numbers for _, numbers in places), strict=True)
+    as_pages = ((column, [number - page for page, number in zip(pages, column, strict=True)]) for column in columns)
+    return all(2 * max(most(column), most(distances)) > len(places) for column, distances in as_pages)
 
 
 def without_edges(pages: list[list[str]]) -> list[str]:

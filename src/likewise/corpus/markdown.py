@@ -535,5 +535,5 @@ def _words(link: re.Match[str]) -> str:
     if link["code"]:
         return link[0]
     before = link.string[link.start() - 1 : link.start()]
-    is_behind_word = not link[0].startswith("!") and (before.isalnum() or before in ("_", ")", "]")) and bool(before)
+    is_behind_word = not link[0].startswith("!") and (before.isalnum() or before in ("_", ")", "]"))
     return link[0] if is_behind_word and not _PLACE.search(link["target"] or "") else link["words"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import format_suffix
-from likewise.corpus.lines_and_rows import Source, SourceKind, csv_header, read_rows, without_invisible
+from likewise.corpus.lines_and_rows import Source, SourceKind, csv_header, json_type, read_rows, without_invisible
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""
@@ -73,8 +73,8 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
 def _text(value: object, where: str, name: str) -> str:
     """Return a cell as text; one that is missing is empty."""
     if isinstance(value, list | dict):
-        kind = "a list" if isinstance(value, list) else "an object"
-        raise LabelledDataError(f"{where}: {name} is {kind}, and a text or a number is expected: write a row for each")
+        wanted = "and a text or a number is expected: write a row for each"
+        raise LabelledDataError(f"{where}: {name} is {json_type(value)}, {wanted}")
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return without_invisible(str(value)).strip()
