@@ -13,6 +13,11 @@ spacy_vectors.py):
     python benchmarks/gclsr/sts.py --tables 12 --seeds 1
     python benchmarks/gclsr/sts.py --tables 13 --seeds 1 --steps 19 --base runs/word2vec-300.bin --out runs/gclsr-300
     python benchmarks/gclsr/sts.py --tables 14 --seeds 1 --steps 19 --base runs/spacy-300.bin --table gclsr-words-300
+
+Table 15 holds the rows of table 2 on sentences that have a paraphrase (paraphrases.py), with those named TransL:
+
+    python benchmarks/gclsr/sts.py --tables 15 --seeds 1 --steps 19 --corpus runs/paraphrases.tsv.txt \\
+        --paraphrases runs/paraphrases.tsv --table gclsr-paraphrases --out runs/gclsr-paraphrases
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from arms import Arm, parser_of, run
+from arms import Arm, parser_of, run, train
 
 BASE: dict[str, Any] = {"augmentation": "none", "attention": False, "group_size": 0}
 ONES: dict[str, Any] = {"attention": False, "regions": "1,1,1,1,1,1"}
@@ -79,6 +84,7 @@ TABLES: dict[int, dict[str, dict[str, Any]]] = {
         "words as they are": ONES | RAW,
         "paper's sizes": RAW,
     },
+    15: {"GCLSR base": BASE, "+ EDA": BASE | EDITS, "+ PWVA + self-att. + GP": {}},
     11: {f"groups of {n or 'all'}": {"group_size": n} for n in (0, 4, 8, 16, 32, 128)},
 }
 
@@ -119,6 +125,20 @@ def untrained(**changes: Any) -> Callable[[argparse.Namespace, Path], dict[str, 
     return make
 
 
+def paraphrased(changes: dict[str, Any]) -> Callable[[argparse.Namespace, Path], dict[str, Any]]:
+    """A run whose second view is the paraphrase of a sentence: TransL."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        changes_of_views = {"augmentation": "paraphrases", "paraphrases": str(args.paraphrases)}
+        return train(Arm("gclsr", changes | changes_of_views), args, out)
+
+    return make
+
+
+TRANSLATED = {
+    "+ TransL": Arm(paraphrased(BASE)),
+    "+ TransL + self-att. + GP": Arm(paraphrased({})),
+}
 ARMS = {
     "mean of word vectors": Arm(mean_of_words(False), seeds=False),
     "mean of weighted word vectors": Arm(mean_of_words(True), seeds=False),
@@ -132,6 +152,7 @@ ARMS = {
     "untrained, distilled, regions 1 alone, no attention": Arm(untrained(**ONES, dimension=SIZE), base=DISTILLED),
     **{name: Arm("gclsr", changes) for rows in TABLES.values() for name, changes in rows.items()},
     "distilled, regions 1 alone, no attention": Arm("gclsr", {**ONES, "dimension": SIZE}, base=DISTILLED),
+    **TRANSLATED,
 }
 
 
@@ -139,6 +160,7 @@ def parser() -> argparse.ArgumentParser:
     budget = {"table": "gclsr", "steps": 58, "batch_size": 0, "max_length": 0, "eval_steps": 19}
     found = parser_of(ARMS, __doc__, arms=None, out=Path("runs/gclsr-sts"), base="bundled:glove", **budget)
     found.add_argument("--tables", nargs="+", type=int, choices=TABLES, default=[0, 2, 10], help="names of arms, short")
+    found.add_argument("--paraphrases", type=Path, help="of table 15: lines of 'sentence TAB paraphrase'")
     return found
 
 
@@ -147,7 +169,7 @@ def main() -> None:
     if args.arms is None:
         args.arms = [name for name in ARMS if "mean of" in name or "untrained" in name]
         args.arms += [name for number in args.tables for name in TABLES[number]]
-        args.arms += [name for name in ARMS if name.startswith("distilled")]
+        args.arms += TRANSLATED if args.paraphrases else [name for name in ARMS if name.startswith("distilled")]
     run(ARMS, args)
 
 

@@ -209,59 +209,61 @@ def test_long_texts_without_sentences_are_compared_part_by_part():
     assert found_by([f"{log} the pump leaks oil", f"{log} the office party begins"]) == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "other"),
-    [
-        ("Turn the left valve", "Turn the right valve"),
-        ("Switch the light on", "Switch the light off"),
-        ("Call me before lunch", "Call me after lunch"),
-        ("Please open the gate", "Please close the gate"),
-        ("I want to buy ten shares", "I want to sell ten shares"),
-        ("How do I lock the door?", "How do I unlock the door?"),
-        ("Take it once a day", "Take it twice a day"),
-        ("Press the first button", "Press the second button"),
-        ("Add ½ cup of sugar", "Add ¼ cup of sugar"),
-        ("we meet on monday", "we meet on tuesday"),
-        ("The pipe is 5 mm wide", "The pipe is 5 cm wide"),
-        ("It costs 20 €", "It costs 20 $"),
-        ("Update to version 1.2.3", "Update to version 1.2.4"),
-        ("The dog bit the man", "The man bit the dog"),
-        ("A flight from Paris to London", "A flight from London to Paris"),
-        ("It is -5 degrees", "It is 5 degrees"),
-        ("Berlin is cold in winter", "Rome is cold in winter"),
-        ("The price goes up", "The price goes down"),
-        ("The shop opens at 9 a.m.", "The shop opens at 9 p.m."),
-        ("Contact sales@acme.com for help", "Contact support@acme.com for help"),
-        ("file_a.txt was deleted", "file_b.txt was deleted"),
-        ("C:\\data\\a.txt was deleted", "C:\\data\\b.txt was deleted"),
-        ("I love this product \N{THUMBS UP SIGN}", "I love this product \N{THUMBS DOWN SIGN}"),
-        ("if (a < b) return", "if (a > b) return"),
-        ("You must sign the form", "You may sign the form"),
-        ("Sort by row in the table", "Sort by column in the table"),
-        ("The plaintiff appealed the judgment", "The defendant appealed the judgment"),
-        ("Rates were raised by 5%", "Rates were raised to 5%"),
-        ("I lent him money", "He lent me money"),
-        ("They finished the report in May", "They unfinished the report in May"),
-    ],
-)
-def test_near_texts_that_exclude_each_other_are_kept(text, other):
-    assert found_by([text, other], threshold=0.3) == ()
+KEPT_APART = [
+    ("Turn the left valve", "Turn the right valve"),
+    ("Switch the light on", "Switch the light off"),
+    ("Call me before lunch", "Call me after lunch"),
+    ("Please open the gate", "Please close the gate"),
+    ("I want to buy ten shares", "I want to sell ten shares"),
+    ("How do I lock the door?", "How do I unlock the door?"),
+    ("Take it once a day", "Take it twice a day"),
+    ("Press the first button", "Press the second button"),
+    ("Add ½ cup of sugar", "Add ¼ cup of sugar"),
+    ("we meet on monday", "we meet on tuesday"),
+    ("The pipe is 5 mm wide", "The pipe is 5 cm wide"),
+    ("It costs 20 €", "It costs 20 $"),
+    ("Update to version 1.2.3", "Update to version 1.2.4"),
+    ("The dog bit the man", "The man bit the dog"),
+    ("A flight from Paris to London", "A flight from London to Paris"),
+    ("It is -5 degrees", "It is 5 degrees"),
+    ("Berlin is cold in winter", "Rome is cold in winter"),
+    ("The price goes up", "The price goes down"),
+    ("The shop opens at 9 a.m.", "The shop opens at 9 p.m."),
+    ("Contact sales@acme.com for help", "Contact support@acme.com for help"),
+    ("file_a.txt was deleted", "file_b.txt was deleted"),
+    ("C:\\data\\a.txt was deleted", "C:\\data\\b.txt was deleted"),
+    ("I love this product \N{THUMBS UP SIGN}", "I love this product \N{THUMBS DOWN SIGN}"),
+    ("if (a < b) return", "if (a > b) return"),
+    ("You must sign the form", "You may sign the form"),
+    ("Sort by row in the table", "Sort by column in the table"),
+    ("The plaintiff appealed the judgment", "The defendant appealed the judgment"),
+    ("Rates were raised by 5%", "Rates were raised to 5%"),
+    ("I lent him money", "He lent me money"),
+    ("They finished the report in May", "They unfinished the report in May"),
+]
+TOLD_TOGETHER = [
+    ("I lost my card yesterday", "Yesterday I lost my card."),
+    ("The delivery was late again", "the delivery was lare again"),
+    ("Where is my card? Thanks!", "Where is my card?"),
+    ("The first of the two", "The 1st of the 2"),
+    ("The team showed the name for the club", "The team showed the name for club"),
+    ("Look at https://a.org/alpha for the news", "Look at https://a.org/gamma for the news"),
+    ("The pump in max_flow leaks.Call us", "The pump in max_flow leaks. Call us"),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "other"),
-    [
-        ("I lost my card yesterday", "Yesterday I lost my card."),
-        ("The delivery was late again", "the delivery was lare again"),
-        ("Where is my card? Thanks!", "Where is my card?"),
-        ("The first of the two", "The 1st of the 2"),
-        ("The team showed the name for the club", "The team showed the name for club"),
-        ("Look at https://a.org/alpha for the news", "Look at https://a.org/gamma for the news"),
-        ("The pump in max_flow leaks.Call us", "The pump in max_flow leaks. Call us"),
-    ],
-)
-def test_other_order_spelling_and_politeness_leave_duplicates(text, other):
-    assert found_by([text, other], threshold=0.3) == ((0, 1),)
+def in_one_group(pairs):
+    """Return the pairs of which both texts are in one group, where all are compared at once."""
+    groups = found_by([text for pair in pairs for text in pair], threshold=0.3)
+    return [pair for i, pair in enumerate(pairs) if any({2 * i, 2 * i + 1} <= set(group) for group in groups)]
+
+
+def test_near_texts_that_exclude_each_other_are_kept():
+    assert in_one_group(KEPT_APART) == []
+
+
+def test_other_order_spelling_and_politeness_leave_duplicates():
+    assert in_one_group(TOLD_TOGETHER) == TOLD_TOGETHER
 
 
 def test_in_other_languages_only_the_same_words_but_for_misspellings_count():

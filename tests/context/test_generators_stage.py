@@ -23,18 +23,18 @@ def work(trained, tmp_path):
 
 
 def test_a_transformer_learns_from_the_right_context(work, tiny_generators):
-    options = tiny_generators.updated(width=32, feed_forward=64, learning_rate=1e-2, warmup_steps=10, max_steps=300)
+    options = tiny_generators.updated(width=32, feed_forward=64, learning_rate=1e-2, warmup_steps=10, max_steps=150)
     record = train_generators(work, options, quiet=True).record
-    assert (record["steps"], record["status"]) == (300, "finished")
+    assert (record["steps"], record["status"]) == (150, "finished")
     found = record["perplexity"]
     for task in ("centre", "left", "right"):
         assert found["right"][task] < found["shuffled"][task]
     rows = [json.loads(line) for line in (work / "generators" / "log.jsonl").read_text().splitlines()]
-    assert [row["step"] for row in rows] == [0, 300]
+    assert [row["step"] for row in rows] == [0, 150]
     assert rows[1]["centre"] < rows[0]["centre"] / 4
 
 
-@pytest.mark.parametrize(("reads", "at", "step"), [("text", 12, 6), ("states", 12, 6), ("text", 11, 5)])
+@pytest.mark.parametrize(("reads", "at", "step"), [("states", 12, 6), ("text", 11, 5)])
 def test_resumed_is_the_same_as_never_stopped(frozen, work, tiny_generators, tmp_path, monkeypatch, reads, at, step):
     """An update has two batches: a stop in the first of them does not wait for the second."""
     if reads == "states":

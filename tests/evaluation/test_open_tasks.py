@@ -1,13 +1,13 @@
 """Tasks from outside: objects given to `evaluate`, and a package that registers one by an entry point."""
 
-import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from likewise.cli import build_app
 from likewise.evaluation import EvaluationError, Prepared, Task, TaskResult, evaluate, registry
 
 PACKAGE = """
@@ -89,13 +89,11 @@ def test_a_package_registers_a_task(tiny_model, tmp_path, monkeypatch, fresh):
     assert report["spread"].score > 0
 
 
-def test_the_command_line_knows_it_too(tiny_model, tmp_path):
-    install(tmp_path, "toy_spread", "spread = toy_spread:spread")
+def test_the_command_line_knows_it_too(tiny_model, tmp_path, monkeypatch, fresh):
+    monkeypatch.syspath_prepend(str(install(tmp_path, "toy_spread", "spread = toy_spread:spread")))
     tiny_model.save(str(tmp_path / "model"))
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from likewise.cli import main; main()"
-    command = [sys.executable, "-c", code, "evaluate", str(tmp_path / "model"), "--tasks", "spread"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "Spread" in found.stdout, found.stderr
+    done = CliRunner().invoke(build_app(), ["evaluate", str(tmp_path / "model"), "--tasks", "spread"])
+    assert "Spread" in done.stdout, done.output
 
 
 @pytest.mark.parametrize(

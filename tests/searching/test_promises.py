@@ -143,7 +143,6 @@ def limited(limit, *words):
 def test_a_limit_of_the_shell_is_one_sentence(mine, notes, saved_model, tmp_path):
     for limit, words in {
         "-n 16": ("index", notes, "--model", saved_model, "--out", tmp_path / "b.index"),
-        "-n 20": ("search", mine, "the cat"),
         "-f 1": ("index", notes, "--model", saved_model, "--out", tmp_path / "c.index"),
     }.items():
         found = limited(limit, *words)

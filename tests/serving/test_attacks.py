@@ -134,7 +134,7 @@ def test_a_body_of_small_chunks_is_read_though_they_are_more_than_its_text(clien
 
 
 def test_a_client_that_does_not_read_its_answer_is_cut_off_and_a_slow_one_is_not(running, saved_model):
-    address, _ = running({"tiny": saved_model}, options=ServeOptions(timeout=2))
+    address, _ = running({"tiny": saved_model}, options=ServeOptions(timeout=1))
     body = json.dumps({"texts": ["the cat"] * 1024}).encode()  # the answer has a million cosines
     head = b"POST /similarity HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
     place = urlsplit(address)
@@ -148,7 +148,7 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off_and_a_slow_one_is_not
             opened.sendall(head % len(body) + more + b"\r\n" + body)
             assert opened.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200"
             time.sleep(rest)
-            end, size = time.monotonic() + 6, 0
+            end, size = time.monotonic() + 3, 0
             with suppress(ConnectionResetError):
                 while (piece := opened.recv(1 << 17)) and (not pause or time.monotonic() < end):
                     size += len(piece)
@@ -156,8 +156,8 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off_and_a_slow_one_is_not
             return size, bool(piece)
 
     with ThreadPoolExecutor(3) as pool:
-        silent = pool.submit(read, b"", 6, 0)
-        closing = pool.submit(read, b"Connection: close\r\n", 6, 0)
+        silent = pool.submit(read, b"", 3, 0)
+        closing = pool.submit(read, b"Connection: close\r\n", 3, 0)
         slow = pool.submit(read, b"", 0, 0.05)
     whole = len(httpx.post(f"{address}/similarity", content=body, headers={"content-type": "application/json"}).content)
     assert silent.result()[0] < whole

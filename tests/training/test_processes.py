@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,7 @@ CASES = {
 """Every loss: name to recipe and options. Parts of some have unevenly many rows in the two processes."""
 TRAINING = PLAIN | {
     "head": False,
-    "max_steps": 20,
+    "max_steps": 12,
     "eval_steps": 4,
     "sam_rho": 0.05,
     "select_by": "held-out",
@@ -67,12 +68,11 @@ def runs(sentences, corpus_file, tiny_base, tmp_path_factory):
     given = {"rows": rows, "cases": CASES, "base": str(tiny_base), "words": str(folder / "words.txt")}
     given |= {"corpus": str(corpus_file), "recipe": "arccse", "options": TRAINING}
     (folder / "given.json").write_text(json.dumps(given))
-    alone = [sys.executable, str(WORKER), str(folder)]
-    together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", *alone[1:]]
+    together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(WORKER)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "LIKEWISE_CACHE": str(folder / "cache")}
-    for command in (alone, together):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-4000:]
+    runpy.run_path(str(WORKER))["main"](folder)
+    done = subprocess.run([*together, str(folder)], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
     return folder
 
 
@@ -93,10 +93,10 @@ def test_a_training_of_two_processes_has_the_losses_and_scores_of_one_with_the_s
     ]
     for key in ("loss", "eval_held_out_separation"):
         one, two = ([line[key] for line in log if key in line] for log in logs)
-        assert len(one) >= 5
+        assert len(one) >= 3
         np.testing.assert_allclose(two, one, rtol=1e-4)
     losses = [line["loss"] for line in logs[0] if "loss" in line]
-    assert len(losses) == 20
+    assert len(losses) == 12
     assert losses[-1] < losses[0] - 0.03  # it learns: the batches of later updates are compared on other weights
 
 

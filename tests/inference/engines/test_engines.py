@@ -170,7 +170,7 @@ def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences,
     assert relaxed.last_engine == f"{engine} fp32"
 
 
-def test_what_an_engine_cannot_take_runs_on_torch_and_is_said(engine, tiny_model, texts, tmp_path, caplog):
+def test_what_an_engine_cannot_take_runs_on_torch_and_is_said(an_engine, tiny_model, texts, tmp_path, caplog):
     class Odd(Dense):
         def forward(self, features, **kwargs):
             # A trace keeps one side of a branch.
@@ -178,6 +178,7 @@ def test_what_an_engine_cannot_take_runs_on_torch_and_is_said(engine, tiny_model
             features["sentence_embedding"] = features["sentence_embedding"] * factor
             return features
 
+    engine = an_engine
     model = saved(tiny_model, tmp_path / "model", engine=engine)
     model.append(Odd(32, 32))
     with caplog.at_level(logging.WARNING):
@@ -236,8 +237,8 @@ def test_what_is_fast_follows_from_the_processor(processor, precision, pairs, mo
     assert [" ".join(pair) for pair in candidates(EngineChoice("auto", precision))] == pairs
 
 
-def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(engine, loaded, sentences, monkeypatch):
-    texts = sentences[:300]
+def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(an_engine, loaded, sentences, monkeypatch):
+    engine, texts = an_engine, sentences[:300]
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
     monkeypatch.setattr(policy, "release", lambda name: "1" if name == engine else "")
 
