@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 import likewise
 
 
-@pytest.mark.parametrize("recipe", ["mask-distillation", "esimcse", "consert", "ct", "tsdae"])
+@pytest.mark.parametrize("recipe", ["mask-distillation", "esimcse", "ct", "tsdae"])
 def test_resume_gives_the_weights_of_an_uninterrupted_run(recipe, corpus_file, tiny_base, tmp_path, stopping_after):
     settings = {"batch_size": 8, "max_steps": 4, "eval_steps": 2, "select_by": "last", "quiet": True}
     settings["learning_rate"] = 1e-3  # what goes wrong shall show
