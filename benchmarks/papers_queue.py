@@ -52,6 +52,7 @@ class Arm:
         start: 'base' for --base, 'mask' for its distilled mask, 'raw' for the start of raw_start.py, 'nli' for that
             start after a training on SNLI's dev part, as SBERT is one of BERT.
         tasks: what its model is scored on, behind STS-B dev; nothing for a point of a figure.
+        neighbours: a batch is sentences that follow each other in an article, so that InfoNCE is not solved early.
     """
 
     recipe: str | Recipe
@@ -59,6 +60,7 @@ class Arm:
     start: str = "base"
     seeds: tuple[int, ...] = (1, 2, 3)
     tasks: str = "sts"
+    neighbours: bool = False
 
 
 SNCSE: dict[str, Any] = {
@@ -151,6 +153,7 @@ TABLES: dict[str, dict[str, Arm]] = {
         for steps, rate, seeds in ((120, 3e-5, (1, 2, 3)), (300, 1e-5, (1,)), (300, 1e-4, (1,)), (1000, 3e-5, (1,)))
     },
     "sncse-margin": _sncse("mask"),
+    "sncse-neighbours": {name: replace(arm, neighbours=True, seeds=(1,)) for name, arm in _sncse("mask").items()},
     "sncse-margin-raw": _sncse("raw", learning_rate=1e-4, head=True),
     "arccse-length": {
         f"{steps} updates at {rate:g}": Arm(
@@ -218,8 +221,8 @@ def results_of(table: str) -> ResultFile:
     return ResultFile(f"papers-{table}", command=" ".join(command))
 
 
-def sentences_of(articles: Path, most: int, out: Path) -> None:
-    """Write sentences of 5 to 100 words of all articles, each once, shuffled by a fixed seed, one a line."""
+def sentences_of(articles: Path, most: int, out: Path, *, shuffled: bool = True) -> None:
+    """Write sentences of 5 to 100 words of articles, each once, shuffled by a fixed seed or in order, one a line."""
     from nupunkt import sent_tokenize
 
     seen: dict[str, None] = {}
@@ -229,7 +232,8 @@ def sentences_of(articles: Path, most: int, out: Path) -> None:
                 texts = (" ".join(text.split()) for part in section["paragraphs"] for text in sent_tokenize(part))
                 seen |= dict.fromkeys(text for text in texts if 5 <= len(text.split()) <= 100)
     sentences = list(seen)
-    random.Random(1).shuffle(sentences)
+    if shuffled:
+        random.Random(1).shuffle(sentences)
     write_text(out, "".join(f"{sentence}\n" for sentence in sentences[:most]))
 
 
@@ -266,6 +270,21 @@ def start_of(arm: Arm, args: argparse.Namespace) -> str | None:
     return args.base if arm.start == "base" else None
 
 
+def in_order(args: argparse.Namespace, rows: int) -> Path:
+    """Return a corpus of sentences in the order of their articles, and let the sampler cut it into batches as it is.
+
+    A sampler sorts rows by their length within pools: here the length is the place, and all rows are one pool.
+    """
+    from likewise.training import trainer
+
+    trainer.lengths_of = lambda dataset, model: np.arange(len(dataset))
+    trainer.BATCHES_IN_A_POOL = rows
+    corpus: Path = args.out / f"in-order-{rows}.txt"
+    if not corpus.exists():
+        sentences_of(data_folder() / "wikipedia/articles.jsonl.gz", rows, corpus, shuffled=False)
+    return corpus
+
+
 def one_run(args: argparse.Namespace) -> None:
     """Train one arm with one seed, score it, and append its row."""
     import likewise
@@ -277,9 +296,10 @@ def one_run(args: argparse.Namespace) -> None:
         updates = args.updates * 64 // options.get("batch_size", 64)
         options = options | {"max_steps": updates, "eval_steps": max(1, updates // 12)}
     folder = args.out / table / f"{slug(name)}-{args.seed}"
+    corpus = in_order(args, options["max_steps"] * options["batch_size"]) if arm.neighbours else args.corpus
     result = likewise.train(
         arm.recipe,
-        args.corpus,
+        corpus,
         base=start_of(arm, args),
         out=folder,
         seed=args.seed,
