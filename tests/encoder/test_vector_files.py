@@ -159,7 +159,7 @@ def test_words_with_blanks_and_words_that_come_twice(tmp_path):
 
 
 def test_words_that_are_not_utf8_are_counted_and_named(tmp_path, caplog):
-    (tmp_path / "words.vec").write_bytes("3 2\nhaus 1 0\n".encode() + "tür 0 1\nbrücke 1 1\n".encode("cp1252"))
+    (tmp_path / "words.vec").write_bytes(b"3 2\nhaus 1 0\n" + "tür 0 1\nbrücke 1 1\n".encode("cp1252"))
     read_word_vectors(str(tmp_path / "words.vec"))
     assert "2 words" in caplog.text
     assert "t\N{REPLACEMENT CHARACTER}r" in caplog.text
