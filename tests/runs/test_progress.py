@@ -27,6 +27,10 @@ def test_a_line_at_intervals_without_a_terminal(monkeypatch: pytest.MonkeyPatch)
     lines = out.getvalue().splitlines()
     assert lines[0].startswith("encoding: 2,000 of 4,000 (50%), about 0 min left")
     assert lines[1].endswith(", loss 0.5")
+    with progress.bar("indexing", 2) as bar:
+        bar.advance(3)  # the total was an estimate
+    assert out.getvalue().splitlines()[2:] == ["indexing: 3"]
+    lines.append("indexing: 3")
     monkeypatch.setattr(progress_module, "EVERY_SECONDS", 60.0)
     with progress.bar("encoding", 4) as bar:
         bar.advance()

@@ -34,6 +34,8 @@ class Bar:
         self.done = self.done if done is None else done
         self.total = self.total if total is None else total
         self.note = self.note if note is None else note
+        if self.total and self.done > self.total:
+            self.total = None  # it was an estimate, and too low
         if self._task is not None:
             count = self.count("/")
             self._progress.shown.update(self._task, completed=self.done, total=self.total, count=count, note=self.note)
