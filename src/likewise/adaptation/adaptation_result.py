@@ -5,10 +5,10 @@ Letters of the shapes: Q held-out queries, N passages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
@@ -18,7 +18,11 @@ from likewise.evaluation.task import number
 from likewise.evaluation.vector_measures import ranks_by_scores
 from likewise.inference.load_model import SavedModel
 from likewise.runs.pages import page_of
+from likewise.runs.whole_files import Values
 from likewise.training.training_result import model_card
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
 
@@ -133,7 +137,7 @@ _OFFERED = {
 _FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
 
 
-def adapted_card(facts: Mapping[str, Any], candidates: Sequence[Candidate], model: Any) -> str:
+def adapted_card(facts: Values, candidates: Sequence[Candidate], model: SentenceTransformer) -> str:
     """Return the text of README.md."""
     table = markdown_table(COLUMNS, [candidate.cells() for candidate in candidates])
     about = _ABOUT.format_map({**facts, "passages": facts["corpus"]["passages"], "table": table})
@@ -141,7 +145,7 @@ def adapted_card(facts: Mapping[str, Any], candidates: Sequence[Candidate], mode
 
 
 def adapted_page(
-    facts: Mapping[str, Any],
+    facts: Values,
     candidates: Sequence[Candidate],
     queries: Sequence[str],
     passages: Sequence[str],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ def baseline(
     check_target(out)
     source = base_name(method.default_base if base is None else base)
     method.check_base(source)
-    sentences: Any = ()
+    sentences: Sequence[str] = ()
     facts: Record = {}
     if corpus is not None:
         text = given_texts(corpus, corpus_options)

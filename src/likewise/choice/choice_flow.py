@@ -38,6 +38,7 @@ from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
 from likewise.searching.index_plan import WORDS, files_of
 from likewise.searching.index_update import index
 from likewise.searching.passages import Splitting
@@ -267,7 +268,7 @@ class _Run:
             pace = record["passages"] / max(record["seconds"], 1e-3)
             sizes = {"index_bytes": _bytes(path), "model_bytes": weight_bytes(encoder.name or "")}
             self.job.note(**{noted: {"passages_a_second": pace, **sizes}})
-        facts: dict[str, Any] = self.job.notes[noted]
+        facts: Record = self.job.notes[noted]
         ways = [(_BM25, Way("words", words_alone()), True)] if not self.systems else []
         ways += [
             (f"{shown}, alone", Way("vectors", vectors_alone()), free),
@@ -324,7 +325,7 @@ class _Run:
         }
         return Choice(systems, chosen, reason, said, facts)
 
-    def _disagreements(self) -> list[dict[str, Any]]:
+    def _disagreements(self) -> list[Record]:
         """Return the queries whose scores differ most between systems, and the first passage of each system."""
         scores = np.stack(self.each, axis=1)  # (Q, systems)
         order = np.lexsort((np.arange(len(scores)), -scores.std(axis=1)))[:_DISAGREEING]
@@ -371,7 +372,7 @@ class _Judged:
         return [each[name][0] for name in self.queries]
 
 
-def _name(base: Any) -> str:
+def _name(base: str | os.PathLike[str] | SentenceTransformer) -> str:
     from likewise.inference.load_model import base_name  # imports torch, which names do not need
 
     return base_name(base)

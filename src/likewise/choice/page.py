@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from likewise.choice.choice_result import interval_of
 from likewise.choice.held_out import CALLED
 from likewise.errors import counted
 from likewise.runs.pages import page_of
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     from likewise.choice.choice_result import Choice
@@ -31,7 +32,7 @@ def choice_page(choice: Choice) -> str:
     )
 
 
-def _dots(choice: Choice) -> dict[str, Any]:
+def _dots(choice: Choice) -> Record:
     """Return the gains over the best free system, placed for a drawing: the best first."""
     free = next(system for system in choice.table if system.name == choice.facts["free"])
     lows = [system.low for system in choice.table if system.low is not None]
@@ -66,7 +67,7 @@ def _dots(choice: Choice) -> dict[str, Any]:
     return {"rows": rows, "zero": place(0.0), "ticks": ticks, "width": _WIDTH, "height": len(rows) * _ROW + 30}
 
 
-def _times(choice: Choice) -> dict[str, Any]:
+def _times(choice: Choice) -> Record:
     """Return scores and milliseconds (on a scale of powers of ten), placed for a drawing."""
     shown = [system for system in choice.table if system.milliseconds]
     if not shown:

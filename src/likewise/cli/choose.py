@@ -1,7 +1,7 @@
 """`likewise choose`: which base and which search for your own text."""
 
 import json as plain_json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import WHOLE_TEXTS, flag, with_corpus
 from likewise.runs.whole_files import Record
+
+if TYPE_CHECKING:
+    from likewise.choice import Choice
 
 _WIDE = 110
 _SPEEDS_AND_SIZES = ("Passages/s", "Index MB", "Model MB")
@@ -36,7 +39,7 @@ def choose(arguments: Record, *, json: Annotated[bool, flag("--json", "Print all
         show_choice(choice)
 
 
-def show_choice(choice: Any) -> None:
+def show_choice(choice: "Choice") -> None:
     """Print the table, the verdict, and where the page is."""
     from rich.console import Console
 

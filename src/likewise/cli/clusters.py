@@ -1,6 +1,6 @@
 """`likewise duplicates` and `topics`: which texts say the same, and what texts are about."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from typer import echo
 
@@ -8,6 +8,15 @@ from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
 from likewise.cli.shared_options import WHOLE_TEXTS, ReplaceOption, end_partial, with_corpus
 from likewise.errors import counted, printable
+from likewise.runs.whole_files import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from likewise.clusters.duplicates import Duplicates, NearPair
+    from likewise.clusters.topics import Topics
 
 _REASONS = {
     "negation": "a negation",
@@ -35,7 +44,7 @@ _LARGEST = 15
     kinds={"overwrite": ReplaceOption},
     texts={"model": ENCODER},
 )
-def duplicates(arguments: dict[str, Any]) -> None:
+def duplicates(arguments: Record) -> None:
     """Find the texts that say what an earlier one says."""
     from likewise.clusters.duplicates import duplicates as find_duplicates
     from likewise.clusters.duplicates import left_out_path
@@ -49,14 +58,14 @@ def duplicates(arguments: dict[str, Any]) -> None:
     end_partial(result.is_partial)
 
 
-def _show_duplicates(result: Any) -> None:
+def _show_duplicates(result: "Duplicates") -> None:
     """Print counts, and pairs near the threshold to judge it by."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, emoji=False)
 
-    def show(heading: str, pairs: Any) -> None:
+    def show(heading: str, pairs: "Sequence[NearPair]") -> None:
         if not pairs:
             return
         console.print(Text(f"\n{heading}", "bold"))
@@ -100,7 +109,7 @@ def _show_duplicates(result: Any) -> None:
     defaults={"out": ...},
     texts={"model": ENCODER},
 )
-def topics(arguments: dict[str, Any]) -> None:
+def topics(arguments: Record) -> None:
     """Find what texts are about: topics with names, their most typical texts, and a map."""
     from likewise.clusters.topics import topics as find_topics
 
@@ -110,11 +119,12 @@ def topics(arguments: dict[str, Any]) -> None:
     end_partial(result.is_partial)
 
 
-def _show_topics(result: Any) -> None:
+def _show_topics(result: "Topics") -> None:
     """Print the largest topics with an example of each."""
     from rich.console import Console
     from rich.text import Text
 
+    assert result.path is not None  # --out is required
     console = Console(highlight=False, emoji=False)
     texts = int((result.of >= 0).sum())
     console.print(
@@ -133,7 +143,7 @@ def _show_topics(result: Any) -> None:
         )
 
 
-def _shortened(text: str, console: Any, taken: int = 0) -> str:
+def _shortened(text: str, console: "Console", taken: int = 0) -> str:
     """Return the beginning of a text that fits on a line of the terminal."""
     width = max(30, console.width - _INDENT - taken)
     return printable(text if len(text) <= width else f"{text[: width - 1]}…")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
@@ -17,6 +17,12 @@ from likewise.cli.training_commands import show_outcome, summary
 from likewise.context.stage_options import SURROGATE
 from likewise.errors import counted
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from likewise.context.origin import Deciding
 
 Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
@@ -183,7 +189,7 @@ def score(
         _show_deciding(origin.explain(*asked[0]))
 
 
-def _show_deciding(contexts: list[Any]) -> None:
+def _show_deciding(contexts: list[Deciding]) -> None:
     """Print the contexts that add most to a similarity, and those that take off most."""
     shown = contexts[:_SHOWN] + [context for context in contexts[_SHOWN:][-_SHOWN:] if context.part < 0]
     typer.echo("adds     first   second  fit this context, [...] is the gap")
@@ -240,7 +246,7 @@ def harvest(
         "base": 'A Hugging Face name, a folder, or bundled:NAME; with pooling "own" any saved encoder.',
     },
 )
-def _distill(arguments: dict[str, Any]) -> None:
+def _distill(arguments: Record) -> None:
     result = likewise.distill(**arguments)
     show_outcome(result, arguments["quiet"])
     if not arguments["quiet"] and (test := result.record.get("test")):
@@ -250,7 +256,7 @@ def _distill(arguments: dict[str, Any]) -> None:
 _distill.__doc__ = summary(SURROGATE)
 
 
-def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, str]], Any]:
+def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, str]], np.ndarray]:
     """Return the pairs of a task of rated pairs, and their ratings."""
     import numpy as np
 

@@ -1,7 +1,7 @@
 """`likewise negate`, `sections`, `data` and `cache`: text, evaluation data, and what is kept to save time."""
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 from typer import Argument, Option
@@ -10,6 +10,7 @@ from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.shared_options import ReplaceOption
 from likewise.errors import counted
+from likewise.runs.whole_files import Record
 
 
 @typed
@@ -25,7 +26,7 @@ from likewise.errors import counted
         "batch_size": "Sentences that a process parses, and that are written, at a time.",
     },
 )
-def negate(arguments: dict[str, Any]) -> None:
+def negate(arguments: Record) -> None:
     """Negate every sentence of a corpus, and write one row for each, in order."""
     from likewise.augment.negation import negate_corpus
 

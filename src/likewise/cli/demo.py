@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from likewise.context import Origin
+    from likewise.training.training_result import TrainingResult
 
 NEARER, NEAREST = "paraphrase nearer than opposite", "own paraphrase the nearest of all"
 MEASURES = {
@@ -51,7 +52,7 @@ class DemoSettings(NamedTuple):
 
     base: str = "bundled:minilm"
     words: str = "bundled:glove"
-    corpus: Any = "bundled:wiki-sample"
+    corpus: str | Path = "bundled:wiki-sample"
     arccse: Mapping[str, Any] = {
         "pooling": "cls",
         "learning_rate": 1e-4,
@@ -195,7 +196,7 @@ SYSTEMS: Mapping[str, Callable[[Path, DemoItems, DemoSettings], list[DemoRow]]] 
 }
 
 
-def _seconds(result: Any) -> float:
+def _seconds(result: TrainingResult) -> float:
     return float(result.record["seconds"])
 
 

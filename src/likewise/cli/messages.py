@@ -5,12 +5,15 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from likewise.errors import printable
 from likewise.runs.orderly_stop import EXIT_CODE as STOPPED
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 TRACEBACK_VARIABLE = "LIKEWISE_TRACEBACK"
 """Set it to see the traceback behind a clean message."""
@@ -90,7 +93,7 @@ def fail(message: str, code: int = EXIT_CODE) -> NoReturn:
     raise typer.Exit(code)
 
 
-def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], bold: int | None = None) -> Any:
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], bold: int | None = None) -> "Table":
     """Return a table for the terminal: the first column on the left, the others on the right, one row in bold."""
     from rich.table import Table
     from rich.text import Text

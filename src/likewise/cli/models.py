@@ -1,6 +1,6 @@
 """`likewise encode`, `similarity` and `export`: use a model."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -8,6 +8,7 @@ import likewise
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
 from likewise.cli.shared_options import ModelArgument
+from likewise.runs.whole_files import Record
 
 
 @typed
@@ -18,7 +19,7 @@ from likewise.cli.shared_options import ModelArgument
     defaults={"out": "vectors.npy", "engine": "auto", "precision": "auto"},
     texts={"batch_size": "Most sentences in a batch; by default only their tokens are limited."},
 )
-def encode(arguments: dict[str, Any]) -> None:
+def encode(arguments: Record) -> None:
     """Encode a text file with one sentence per line; row i of the output belongs to line i."""
     vectors = likewise.encode_file(**arguments)
     if not arguments["quiet"]:
@@ -53,7 +54,7 @@ def similarity(
         "overwrite": "Replace what is there.",
     },
 )
-def export(arguments: dict[str, Any]) -> None:
+def export(arguments: Record) -> None:
     """Export a model as a graph that an engine runs: for `load`, for a program of your own, or for model2vec."""
     for path in likewise.export(**arguments):
         typer.echo(path)

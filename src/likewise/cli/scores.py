@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 from typer import Option
@@ -16,6 +16,9 @@ from likewise.errors import counted, printable
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs.results import check_results, written_result
 from likewise.runs.whole_files import Record
+
+if TYPE_CHECKING:
+    from likewise.evaluation import EvaluationReport, EvaluationReports
 
 MeasuringPrecision = Annotated[Optional[str], Option(help="fp32, or bf16 for bfloat16 autocast.")]
 
@@ -65,7 +68,7 @@ def evaluate(
             typer.echo(f"Report: {path}")
 
 
-def _show_reports(reports: Any) -> None:
+def _show_reports(reports: "EvaluationReports") -> None:
     """Print the scores of several models, a row for each task, and their differences from the first."""
     from rich.console import Console
     from rich.text import Text
@@ -84,7 +87,7 @@ def _show_reports(reports: Any) -> None:
         console.print(Text(note, style="yellow"), soft_wrap=True)
 
 
-def _show_report(report: Any) -> None:
+def _show_report(report: "EvaluationReport") -> None:
     from rich.console import Console
     from rich.text import Text
 

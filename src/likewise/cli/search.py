@@ -3,7 +3,7 @@
 import json as plain_json
 import sys
 import unicodedata
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,10 @@ from likewise.cli.shared_options import (
 from likewise.errors import counted, printable
 from likewise.runs.whole_files import Record
 from likewise.serving.serve_options import ServeOptions
+
+if TYPE_CHECKING:
+    from likewise.searching.hit import Hits
+    from likewise.searching.index_update import Indexed
 
 _NAMED = 5  # copies of a hit that are named
 
@@ -53,7 +57,7 @@ def index(arguments: Record) -> None:
     end_partial(bool(indexed.unread))
 
 
-def _show_indexed(indexed: Any) -> None:
+def _show_indexed(indexed: "Indexed") -> None:
     """Print what was done."""
     there = f"{counted(indexed.passages, 'passage')} of {counted(indexed.files, 'file')}"
     if indexed.encoded or indexed.added or indexed.removed:
@@ -118,7 +122,7 @@ def print_json(value: object) -> None:
     typer.echo("".join(map(shown, plain_json.dumps(value, ensure_ascii=False, indent=2))))
 
 
-def print_hits(hits: Any, explain: bool = False, offset: int = 0) -> None:
+def print_hits(hits: "Hits", explain: bool = False, offset: int = 0) -> None:
     """Print hits with their places, their best sentences in bold, and with the parts of their scores if asked to."""
     from rich.console import Console
     from rich.padding import Padding

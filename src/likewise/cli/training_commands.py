@@ -2,20 +2,33 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 import likewise
 from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.cli.from_function import with_function
-from likewise.cli.groups import ClickContext, CommandSections, CommandTable, LazyGroup, command, group, typed
+from likewise.cli.groups import (
+    ClickContext,
+    CommandSections,
+    CommandTable,
+    LazyGroup,
+    PanelCommand,
+    command,
+    group,
+    typed,
+)
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import BASE, CORPUS, end_partial, keep_export, with_config, with_corpus, with_options
 from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import OptionError, read_toml
 from likewise.runs.plugins import COMPARED, not_installed
 from likewise.runs.whole_files import Record
+
+if TYPE_CHECKING:
+    from likewise.adaptation import AdaptResult
+    from likewise.training.training_result import TrainingResult
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -60,7 +73,7 @@ PAPERS = {
 """Name of each of the four systems to the authors, year and name of its paper."""
 
 
-def _of_contexts() -> Any:
+def _of_contexts() -> PanelCommand:
     """Return the command that leads from `train contexts`, whatever follows, to the stages of contexts."""
 
     def run() -> None:
@@ -102,7 +115,7 @@ def train() -> CommandSections:
     return sections
 
 
-def _train_by(name: str) -> Any:
+def _train_by(name: str) -> PanelCommand:
     """Return the command of a recipe."""
     from likewise.recipes import find_recipe
 
@@ -139,7 +152,7 @@ def finetune() -> CommandTable:
     return {name: (partial(_finetune_by, objective), objective.summary) for name, objective in OBJECTIVES.items()}
 
 
-def _finetune_by(objective: WithPresets) -> Any:
+def _finetune_by(objective: WithPresets) -> PanelCommand:
     """Return the command of an objective."""
 
     @with_config
@@ -170,7 +183,7 @@ def baseline() -> CommandTable:
     return {name: (partial(_baseline_by, name), find_baseline(name).summary) for name in baseline_names()}
 
 
-def _baseline_by(name: str) -> Any:
+def _baseline_by(name: str) -> PanelCommand:
     """Return the command of a baseline, which takes a corpus if the baseline is fitted to one."""
     from likewise.baselines import find_baseline
 
@@ -199,13 +212,13 @@ def summary(method: WithPresets) -> str:
     return f"{method.summary} ({method.source}.)"
 
 
-def with_presets(made: Any, method: WithPresets) -> Any:
+def with_presets(made: PanelCommand, method: WithPresets) -> PanelCommand:
     """Return a command whose help has a line for each preset of its recipe, objective or surrogate."""
     made.presets = {name: method.preset_notes.get(name, "") for name in method.presets}
     return made
 
 
-def show_adapted(result: Any) -> None:
+def show_adapted(result: "AdaptResult") -> None:
     """Print the scores of every candidate, the choice, and the model's folder."""
     from rich.console import Console
 
@@ -221,7 +234,7 @@ def show_adapted(result: Any) -> None:
     typer.echo(f"model: {result.path}")
 
 
-def show_outcome(result: Any, quiet: bool = False) -> None:
+def show_outcome(result: "TrainingResult", quiet: bool = False) -> None:
     """Print the scores of the base and of the model, the model's folder, and whether training paid."""
     from likewise.runs import processes
 

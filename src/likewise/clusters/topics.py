@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,9 @@ from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, Values, written_whole
 
 if TYPE_CHECKING:
+    from bertopic import BERTopic
     from sentence_transformers import SentenceTransformer
+    from sklearn.feature_extraction.text import CountVectorizer
 
 _FEWEST = 20
 """Texts below which UMAP has no neighbourhoods to lay out."""
@@ -273,7 +275,7 @@ def _sorted(kept: KeptTexts, settings: Record, stop: StopRequest) -> Topics:
     )
 
 
-def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: Record) -> Any:
+def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: Record) -> BERTopic:
     """Return an untrained BERTopic for P texts with their vectors (P, D): of few texts, with fewer parts."""
     import logging
 
@@ -284,7 +286,7 @@ def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: Record) -> An
     from umap import UMAP
 
     number, smallest = settings["number"], settings["smallest"]
-    groups: Any
+    groups: AgglomerativeClustering | HDBSCAN
     if len(texts) < FEW:
         count = number or _best_number(vectors)
         groups = AgglomerativeClustering(min(count, len(texts)), metric="cosine", linkage="average")
@@ -322,7 +324,7 @@ def _pieces(text: str) -> list[str]:
     return [run[i : i + size] for run in runs for size in (2, 3) for i in range(len(run) - size + 1)]
 
 
-def _vectorizer(texts: Sequence[str], settings: Record) -> Any:
+def _vectorizer(texts: Sequence[str], settings: Record) -> CountVectorizer:
     """Return the counter of the words that name topics, without the stop words of the language."""
     from sklearn.feature_extraction.text import CountVectorizer
     from stop_words import AVAILABLE_LANGUAGES, get_stop_words

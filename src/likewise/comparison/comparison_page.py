@@ -6,8 +6,9 @@ A page is one file that needs no network and follows the reader's light or dark 
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from likewise.errors import counted
 from likewise.evaluation.score_table import DIFFERENCES, markdown_table
@@ -105,7 +106,7 @@ def scores_table(comparison: Comparison) -> str:
     return "\n\n".join([*blocks, *([markdown_table(columns, rows), DIFFERENCES] if rows else [])])
 
 
-def _differences(comparison: Comparison) -> Any:
+def _differences(comparison: Comparison) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     return (
         comparison.scores.difference_texts(comparison.reference)
         if comparison.columns and len(comparison.rows) > 1

@@ -125,7 +125,7 @@ class RunMaker:
             return record
         settings = self.settings
         common = self._common(method, seed, out) | {"preset": method.preset or settings.preset, "data": settings.data}
-        recipe: Any = method.recipe or method.name
+        recipe = method.recipe or method.name
         return likewise.train(recipe, list(settings.corpus), **common, **{**settings.shared, **options}).record
 
     def _trained(self, method: Method, seed: int, out: Path) -> Record:

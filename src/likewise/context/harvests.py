@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import issparse
@@ -51,6 +51,7 @@ from likewise.runs.whole_files import Record, Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from scipy.sparse import csr_matrix
 
 SentencePair = tuple[str, str]
 
@@ -63,7 +64,7 @@ class PairSource:
         vectors: (S, any) of the sentences, unit length: of the frozen encoder, or `tfidf`.
     """
 
-    def __init__(self, sentences: Sequence[str], options: HarvestOptions, vectors: Any) -> None:
+    def __init__(self, sentences: Sequence[str], options: HarvestOptions, vectors: csr_matrix) -> None:
         self.options = options
         first: dict[str, int] = {}
         for row, sentence in enumerate(sentences):
@@ -140,7 +141,7 @@ class PairSource:
         return "dev" if share < self.options.held_out else "test" if share < 2 * self.options.held_out else "train"
 
 
-def tfidf(ids: np.ndarray, starts: np.ndarray, idf: np.ndarray) -> Any:
+def tfidf(ids: np.ndarray, starts: np.ndarray, idf: np.ndarray) -> csr_matrix:
     """Return sparse vectors of unit length of sentences, (1 + ln tf) idf of word pieces: (S, V).
 
     Args:

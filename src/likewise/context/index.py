@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from likewise.errors import counted
 from likewise.runs.finished_parts import checksum
 from likewise.runs.job import Resume, read_record
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer
@@ -330,7 +331,7 @@ def build_index(
 
 def _write_index(
     folder: Path, corpus: Spec, options: IndexOptions, reading: CorpusOptions, progress: Progress
-) -> dict[str, Any]:
+) -> Record:
     """Write the files of an index; return the facts for its record."""
     path = folder / _CHUNKS
     chunks = read_chunks(read_documents(corpus, reading), options.chunk_sentences, options.documents, options.words)

@@ -598,7 +598,7 @@ class Origin:
         self.weights = np.array(
             options.weights or ([float(name in options.terms) for name in FEATURES] if pmi else (0.25,) * 4)
         )
-        self._measure: Any = self.features if pmi else self.terms
+        self._measure = self.features if pmi else self.terms
         self._combine: Callable[..., np.ndarray] = weighted if pmi else similarities
         self._choose: Any = choose_signed if pmi else choose_even
 

@@ -25,7 +25,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -37,6 +37,8 @@ from likewise.runs.cache import cached
 from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:
+    from transformers import DynamicCache
+
     from likewise.context.states import States
 
 _BATCH_TOKENS = 2_048
@@ -161,7 +163,7 @@ class CausalScorer:
         marks = "<|endoftext|>", tokenizer.bos_token, tokenizer.eos_token
         return next((tokenizer.convert_tokens_to_ids(mark) for mark in marks if mark in tokenizer.get_vocab()), 0)
 
-    def _read(self, rows: list[list[int]]) -> tuple[Any, Tensor]:
+    def _read(self, rows: list[list[int]]) -> tuple[DynamicCache | None, Tensor]:
         """Return the keys and values of rows of tokens, and where there is a token; no cache if there is none."""
         if not max(map(len, rows)):
             return None, torch.ones(len(rows), 0, dtype=torch.int64, device=self.causal.model.device)
@@ -187,7 +189,7 @@ class CausalScorer:
         return cache, mask
 
     def _score(
-        self, cache: Any, mask: Tensor, at: np.ndarray, last: list[int], texts: list[list[int]]
+        self, cache: DynamicCache | None, mask: Tensor, at: np.ndarray, last: list[int], texts: list[list[int]]
     ) -> list[np.ndarray]:
         """Return the log probabilities of the tokens of each of N texts behind the kept rows `at`."""
         longest = max(map(len, texts))

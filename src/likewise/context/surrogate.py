@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from datasets import Dataset
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder.data_collator import CrossEncoderDataCollator
 from sentence_transformers.cross_encoder.losses import MSELoss
@@ -229,7 +230,7 @@ class _Asked:
         model, loss, collator, export = _build(self.base, options, train)
         scale = _scale(train, options.scale, model)
 
-        def at_end(model: Any) -> Record:
+        def at_end(model: SentenceTransformer) -> Record:
             return {"test": _evaluator(test, options, scale, "test")(model)} if len(test) > 1 else {}
 
         return {
@@ -246,8 +247,6 @@ class _Asked:
 
     def of_profiles(self, work: str | os.PathLike[str]) -> Record:
         """Learn the contexts of a workspace."""
-        from datasets import Dataset
-
         with self.progress.bar("opening the workspace"):
             profiles = Profiles(work, self.options, self.seed)
         self.progress.tell(profiles)
@@ -325,9 +324,8 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
     return model, MSELoss(model), collator, lambda trained: trained.eval()
 
 
-def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Any:
+def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Dataset:
     import pyarrow as pa
-    from datasets import Dataset
     from datasets.table import InMemoryTable
 
     targets = pa.array(scale.to_target(pairs.scores).astype(np.float32))

@@ -25,9 +25,17 @@ from contextlib import closing, suppress
 from functools import cache, partial
 from itertools import chain, repeat, zip_longest
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from likewise.errors import LikewiseError
+
+if TYPE_CHECKING:
+    from email.message import Message
+    from xml.etree.ElementTree import Element
+
+    from bs4 import BeautifulSoup, Tag
+    from markitdown import StreamInfo
+    from pypdfium2 import PdfDocument, PdfPage
 
 MEMORY = 2 << 30
 """Bytes that one file may take beyond what the libraries do."""
@@ -214,7 +222,7 @@ class Sheets(Converter):
         written = openpyxl.load_workbook(path, read_only=True).worksheets if _has_formulas(path) else [None]
         for sheet, formulas in zip_longest(book.worksheets, written):
             sheet.reset_dimensions()  # a file may say that it ends where it does not
-            rows_written: Any = repeat(())
+            rows_written: Iterable[Sequence[object]] = repeat(())
             if formulas is not None:
                 formulas.reset_dimensions()
                 rows_written = formulas.iter_rows(values_only=True)
@@ -348,7 +356,7 @@ def converters() -> dict[str, Converter]:
     return known
 
 
-def _info(suffix: str) -> Any:
+def _info(suffix: str) -> StreamInfo:
     from markitdown import StreamInfo
 
     return StreamInfo(extension=suffix, charset="utf-8")
@@ -390,7 +398,7 @@ def _of_html(content: bytes | str) -> Page:
     return Page(0, text, title, "markdown")
 
 
-def _end_where_implied(soup: Any) -> None:
+def _end_where_implied(soup: BeautifulSoup) -> None:
     """Take entries and cells out of those before them, whose end tags HTML lets one leave out."""
     for names in (("li",), ("dt", "dd"), ("option",), ("td", "th")):
         for tag in soup(names):
@@ -402,12 +410,12 @@ def _end_where_implied(soup: Any) -> None:
             outer.insert_after(row.extract())
 
 
-def _fill_spans(soup: Any) -> None:
+def _fill_spans(soup: BeautifulSoup) -> None:
     """Add an empty cell for each place of a table that a cell of a row above takes."""
     for spanning in soup(("td", "th"), rowspan=re.compile(r"^\s*(?:[2-9]|[1-9]\d)\s*$")):
         row = spanning.find_parent("tr")
         place = len(spanning.find_previous_siblings(("td", "th"))) if row else 0
-        below = row.find_next_siblings("tr", limit=int(spanning["rowspan"]) - 1) if row else []
+        below = row.find_next_siblings("tr", limit=int(str(spanning["rowspan"])) - 1) if row else []
         del spanning["rowspan"]
         for other in below:
             cells = other.find_all(("td", "th"), recursive=False)
@@ -449,7 +457,7 @@ def _without_open_comments(content: bytes | str) -> bytes | str:
     return content[:end] + content[end:].replace("<!--", "")
 
 
-def _markdown(soup: Any) -> str:
+def _markdown(soup: Tag) -> str:
     from markitdown.converters import HtmlConverter
 
     content = io.BytesIO(str(soup).encode("utf-8", "replace"))
@@ -457,7 +465,7 @@ def _markdown(soup: Any) -> str:
     return str(HtmlConverter().convert(content, _info(".html"), **how).markdown)
 
 
-def _laid_out(document: Any, number: int) -> str:
+def _laid_out(document: PdfDocument, number: int) -> str:
     """Return the text of a page of a PDF, with its tables."""
     import pypdfium2
     from markitdown.converters import PdfConverter
@@ -471,14 +479,14 @@ def _laid_out(document: Any, number: int) -> str:
     return str(PdfConverter().convert(content, _info(".pdf")).markdown)
 
 
-def _is_picture(page: Any) -> bool:
+def _is_picture(page: PdfPage) -> bool:
     """Return whether a picture stands on a page of a PDF."""
     from pypdfium2 import raw
 
     return next(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE]), None) is not None
 
 
-def _turned(page: Any) -> str:
+def _turned(page: PdfPage) -> str:
     """Return the text of a page of a PDF on which some stands upright, such as a wide table; "" for any other page.
 
     pdfminer gives such text letter by letter.
@@ -494,7 +502,7 @@ def _turned(page: Any) -> str:
     return ""
 
 
-def _typed(page: Any) -> Iterator[str]:
+def _typed(page: PdfPage) -> Iterator[str]:
     """Yield what was typed into the fields of a page of a PDF, and the notes that show on it."""
     from pypdfium2 import raw
 
@@ -568,7 +576,7 @@ def _has_formulas(path: Path) -> bool:
     return False
 
 
-def _called(name: str) -> Any:
+def _called(name: str) -> re.Pattern[str]:
     """Return what matches the tags of a name, with any prefix or none."""
     return re.compile(rf"^(?:.*:)?{name}$")
 
@@ -634,14 +642,14 @@ def _with_readable_headers(content: bytes) -> bytes:
     return content
 
 
-def _of_mail(message: Any, number: int) -> Page:
+def _of_mail(message: Message, number: int) -> Page:
     """Return a mail, with the texts and mails that are attached to it, and the names of all that is."""
     from email.utils import parsedate_to_datetime
 
     names: list[str] = []
     parts = [(text, form) for text, form in _parts_of(message, names) if text.strip()]
     parts += [(f"Attached: {', '.join(names)}", "plain")] if names else []
-    form: Any = "markdown" if any(form == "markdown" for _, form in parts) else "plain"
+    form: Literal["markdown", "plain"] = "markdown" if any(form == "markdown" for _, form in parts) else "plain"
     fields = {name: _header(message, name) for name in ("from", "to", "date") if message[name]}
     with suppress(ValueError, TypeError, IndexError):
         # So that mails can be filtered by it.
@@ -650,7 +658,7 @@ def _of_mail(message: Any, number: int) -> Page:
     return Page(number, "\n\n".join(texts), _header(message, "subject"), form, fields)
 
 
-def _header(message: Any, name: str) -> str:
+def _header(message: Message, name: str) -> str:
     from email.header import decode_header, make_header
 
     value = str(message[name] or "")
@@ -707,7 +715,7 @@ def _decoded(part: Any) -> str:
     return str(content.decode(_seen_encoding(content) or "latin-1", "replace"))
 
 
-def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
+def _of_open_document(element: Element, depth: int = 0) -> Iterator[str]:
     """Yield the blocks of an element of an OpenDocument text as Markdown."""
     for child in element:
         name = child.tag.rpartition("}")[2]
@@ -732,7 +740,7 @@ def _of_open_document(element: Any, depth: int = 0) -> Iterator[str]:
             yield from _of_open_document(child, depth)
 
 
-def _raise(content: Any) -> None:
+def _raise(content: Element) -> None:
     """Put a sign before each raised number of an OpenDocument text: 10^6 would be 106."""
     raised = set()
     for style in content.iter():
@@ -747,7 +755,7 @@ def _raise(content: Any) -> None:
             span.text = f"^{span.text}"
 
 
-def _cells_of(row: Any) -> list[Any]:
+def _cells_of(row: Element) -> list[Element]:
     """Return the cells of a row of an OpenDocument table; one that is repeated is there as often, but for the last."""
     cells = [cell for cell in row if "cell" in cell.tag]
     count = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}number-columns-repeated"
@@ -755,7 +763,7 @@ def _cells_of(row: Any) -> list[Any]:
     return [cell for cell, many in zip(cells, times, strict=False) for _ in range(min(many, 100))]
 
 
-def _nearest(element: Any, name: str) -> Iterator[Any]:
+def _nearest(element: Element, name: str) -> Iterator[Element]:
     """Yield the elements of a name within another one, without those that are within one of them."""
     for child in element:
         if child.tag.endswith(f"}}{name}"):
@@ -764,7 +772,7 @@ def _nearest(element: Any, name: str) -> Iterator[Any]:
             yield from _nearest(child, name)
 
 
-def _inline(element: Any) -> str:
+def _inline(element: Element) -> str:
     parts = [element.text or ""]
     for child in element:
         name = child.tag.rpartition("}")[2]
@@ -787,7 +795,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is no answer
 
-    def answer(**content: Any) -> None:
+    def answer(**content: object) -> None:
         print(json.dumps(content), file=answers, flush=True)
 
     with suppress(ImportError):  # formats of other packages may not need it

@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from likewise.errors import counted
+from likewise.runs.whole_files import Record
 
 Reason = Literal["empty", "too short", "too long", "undecodable", "markup", "bad row", "duplicate"]
 
@@ -139,6 +140,6 @@ class CorpusReport:
             rows.append(f"{reason:<12}{count:>10,}  {where}{more}")
         return "\n".join(rows)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain values for JSON."""
         return {"read": self.read, **asdict(self)}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.files import format_suffix, kernel_devices, read_head
@@ -14,6 +14,9 @@ from likewise.corpus.lines_and_rows import MARKED
 from likewise.corpus.paged_documents import document_suffixes, lacks_extra, uninstalled
 from likewise.errors import counted
 from likewise.runs.installation import RECORD
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 FOLDER_SUFFIXES = (".txt", *MARKED, ".text", ".rst", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
 """Formats that are read of a folder, beside documents; code is text too, but not prose."""
@@ -78,7 +81,7 @@ def list_folder(folder: Path, exclude: Sequence[str] = ()) -> Listing:
     return walk.listing
 
 
-IgnoreRule = tuple[Path, str, Any]
+IgnoreRule = tuple[Path, str, "GitIgnoreSpec"]
 """A folder, the name of what holds patterns for it, and the patterns."""
 
 
@@ -148,7 +151,7 @@ class _Walk:
         return ""
 
 
-def _patterns(lines: Sequence[str]) -> Any:
+def _patterns(lines: Sequence[str]) -> "GitIgnoreSpec":
     from pathspec import GitIgnoreSpec
 
     return GitIgnoreSpec.from_lines(lines)

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.inputs import plain_value
@@ -37,7 +36,7 @@ def hub_rows(entry: str) -> Path:
     import datasets
 
     try:
-        rows: Any = datasets.load_dataset(name, config or None, split=wanted, streaming=True)
+        rows = datasets.load_dataset(name, config or None, split=wanted, streaming=True)
         names = rows.column_names or list(next(iter(rows), {}))
     except Exception as error:  # the library raises its own, and those of every format and connection
         raise CorpusError(

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from unicodedata import normalize
 
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
@@ -20,6 +20,9 @@ from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_line
 from likewise.corpus.paged_documents import document_suffixes, rows_of_sheets
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import Record, parse_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _T = TypeVar("_T")
 SourceKind = Literal["text", "jsonl", "json", "csv", "parquet", "xlsx", "articles", "wiki", "document"]
@@ -366,9 +369,9 @@ class CsvForm(NamedTuple):
     quoted: bool
     is_named: bool = False
 
-    def rows(self, lines: Iterable[str], *, strict: bool = False) -> Any:
+    def rows(self, lines: Iterable[str], *, strict: bool = False) -> Iterator[list[str]]:
         """Return a reader of rows."""
-        quoting: Any = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
         csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be longer than the module's own 128 KiB
         return csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=strict)
 
@@ -549,7 +552,7 @@ def _parquet(source: Source) -> Iterator[NumberedRow]:
         ) from None
 
 
-def _plain_rows(batch: Any) -> list[Record]:
+def _plain_rows(batch: "pa.RecordBatch") -> list[Record]:
     """Return the rows of a batch; times that Python has none for, such as of the year 12000, as texts."""
     import pyarrow as pa
 

@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
 from likewise.runs.whole_files import Record
+
+if TYPE_CHECKING:
+    from markdown_it.rules_block import StateBlock
 
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~=]")
 _NUMBERED = re.compile(r"\d{1,9}[.)] ")
@@ -240,7 +243,7 @@ def _parser() -> Any:
     return parser.disable("reference")  # which would be taken out
 
 
-def _table(state: Any, begin: int, end: int, silent: bool) -> bool:
+def _table(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """Parse a table as markdown-it does, without its cells, which take most of the time."""
     from markdown_it.rules_block.table import table
 
@@ -441,7 +444,7 @@ def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
 
 
 @cache
-def _resolvers() -> Any:
+def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     """Return PyYAML's table of what a plain word is, by its first sign, with YAML 1.2's numbers, true and false.
 
     In YAML 1.1, which PyYAML reads, 01234 is 668, 10:30 is 630, and no is false.
@@ -449,7 +452,7 @@ def _resolvers() -> Any:
     import yaml
 
     own = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
-    table: Any = {
+    table = {
         sign: [kind for kind in kinds if kind[0] not in own]
         for sign, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
@@ -474,7 +477,7 @@ def _yaml(text: str) -> Record | None:
     class Loader(yaml.SafeLoader):
         yaml_implicit_resolvers = _resolvers()
 
-        def compose_node(self, parent: object, index: object) -> Any:
+        def compose_node(self, parent: object, index: object) -> object:
             if self.check_event(yaml.AliasEvent):  # a few lines of them may stand for gigabytes
                 raise yaml.YAMLError("an alias")
             return super().compose_node(parent, index)

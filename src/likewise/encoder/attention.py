@@ -22,6 +22,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer, WordWeights
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformers import PretrainedConfig
 from transformers.models.bert.modeling_bert import BertLayer, BertSelfAttention
 from transformers.models.roberta.modeling_roberta import RobertaLayer, RobertaSelfAttention
 from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaLayer, XLMRobertaSelfAttention
@@ -107,7 +108,7 @@ def _pooled(model: nn.Module) -> _OneToken | None:
     return _OneToken(transformer, layer, token)
 
 
-def _plain_layer(layer: Any, config: Any) -> bool:
+def _plain_layer(layer: BertLayer, config: PretrainedConfig) -> bool:
     """Return whether a layer is unmodified: not wrapped, sliced or recorded."""
     attention = layer.attention.self
     return (
@@ -156,7 +157,7 @@ def is_hooked(model: nn.Module) -> bool:
     return False
 
 
-def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | None) -> Tensor:
+def _one_token(layer: BertLayer, hidden: Tensor, mask: Tensor | None, at: Tensor | None) -> Tensor:
     """Return a BERT layer's vector (B, 1, D) of the token at `at` (B,), or of the first for None."""
     attention, output, last = layer.attention.self, layer.attention.output, layer.output
     heads, width = attention.num_attention_heads, attention.attention_head_size

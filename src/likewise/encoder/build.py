@@ -24,11 +24,12 @@ from likewise.encoder.poolings import MASK, TEMPLATE, OwnOrMode, split_template
 from likewise.encoder.saved_models import is_sentence_encoder, open_model, open_transformer, transformer_of
 from likewise.encoder.settings import ModelSettings, train_adapters
 from likewise.encoder.training_modules import TrainingHead, Truncation
+from likewise.runs.whole_files import Record
 
 FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
 """Layer 1 is the first above the embeddings: so BERT-whitening's and SimCSE's codes count."""
 
-FINAL_STOP: Any = {"type": "Replace", "pattern": {"Regex": r"""(?<=[^\s.?!"'])\s*\z"""}, "content": " ."}
+FINAL_STOP: Record = {"type": "Replace", "pattern": {"Regex": r"""(?<=[^\s.?!"'])\s*\z"""}, "content": " ."}
 """The normaliser, as it is saved, that ends a text without a final stop with ' .', as PromptBERT's code does."""
 
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")

@@ -6,7 +6,7 @@ names of SentenceTransformer, for which the minor version of sentence-transforme
 """
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -82,7 +82,7 @@ def open_transformer(place: ModelPlace) -> Transformer:
     return transformer_of([transformer], place.name)
 
 
-def transformer_of(modules: Any, name: str) -> Transformer:
+def transformer_of(modules: SentenceTransformer | Sequence[torch.nn.Module], name: str) -> Transformer:
     """Return the first of a model's modules, which must be a transformer that tells the size of its vectors."""
     if not isinstance(modules[0], Transformer):
         raise LoadError(f"--base {name}: its first module is {type(modules[0]).__name__}, not a Transformer")

@@ -22,6 +22,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Normalize, Transformer
 from torch import nn
+from transformers import PreTrainedTokenizerBase
 
 from likewise.encoder.location import CONFIG_OF_SETTINGS, LoadError, Role, check_loadable
 from likewise.errors import first_line, require_extra
@@ -54,7 +55,7 @@ def add_adapter(encoder: SentenceTransformer, rank: int) -> None:
         OptionError: the encoder has no transformer, or an adapter already.
         MissingExtraError: peft is not installed.
     """
-    transformer: Any = encoder[0]
+    transformer = encoder[0]
     if not isinstance(transformer, Transformer):
         raise OptionError(f"lora adapts a transformer, and this encoder begins with {type(transformer).__name__}")
     if there := adapters_of(encoder):
@@ -151,7 +152,7 @@ class ModelSettings:
     similarity: str = "cosine"
     max_length: int | None = None
     sides: tuple[str, str] = ("", "")
-    tokenizer: Any = field(default=None, compare=False, repr=False)
+    tokenizer: PreTrainedTokenizerBase | None = field(default=None, compare=False, repr=False)
     routes: tuple[str, ...] = ()
     default_route: str | None = None
     adapters: tuple[str, ...] = ()

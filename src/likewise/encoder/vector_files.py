@@ -20,6 +20,7 @@ from typing import IO, Any
 import numpy as np
 
 from likewise.errors import LikewiseError, counted, first_line, require_extra
+from likewise.runs.whole_files import Record
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
         table = KeyedVectors.load(str(path), mmap=None if path.suffix in _PACKED else "r")
         table = getattr(table, "wv", table)
     else:
-        how: dict[str, Any] = {"binary": kind == "binary", "unicode_errors": "replace"}
+        how: Record = {"binary": kind == "binary", "unicode_errors": "replace"}
         try:
             table = KeyedVectors.load_word2vec_format(str(path), no_header=kind == "lines", **how)
         except ValueError:

@@ -6,12 +6,12 @@ vocabulary, R rows of a table.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformers import PreTrainedTokenizerBase
 
 from likewise.encoder.modules import Features, SavedModule
 
@@ -85,7 +85,7 @@ class WordPart(SavedModule):
 
 def fit_word_part(
     ids: Sequence[np.ndarray],
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     embeddings: np.ndarray,
     dimension: int,
     width: int,

@@ -232,7 +232,10 @@ def word_tokenizer(words: Sequence[str], lower: bool, max_words: int = MAX_WORDS
     """
     vocabulary = {PAD: 0, UNKNOWN: UNKNOWN_ID} | {word: i + 2 for i, word in enumerate(words)}
     backend = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
-    steps: list[Any] = [normalizers.NFC(), normalizers.Replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")]
+    steps: list[normalizers.Normalizer] = [
+        normalizers.NFC(),
+        normalizers.Replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"),
+    ]
     backend.normalizer = normalizers.Sequence([*steps, normalizers.Lowercase()] if lower else steps)
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), behavior="removed", invert=True)
     return PreTrainedTokenizerFast(

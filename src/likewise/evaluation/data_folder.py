@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.downloads import data_folder
@@ -14,6 +14,7 @@ from likewise.corpus.encodings import AUTO
 from likewise.corpus.files import strict_lines
 from likewise.corpus.lines_and_rows import Source, read_rows
 from likewise.evaluation.task import DataError, Task, TaskMissing
+from likewise.runs.whole_files import Record
 
 # A folder that holds one of these is a data folder.
 _KNOWN = ("STS", "SICK", "MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC", "AFS", "wikipedia", "wikipedia-sections")
@@ -134,7 +135,7 @@ def _separated(path: Path, lines: list[str], separator: str) -> Iterator[tuple[i
         raise DataError(f"{path}, line {number}: this row is not valid CSV ({error}). Mend its quotes.") from None
 
 
-def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def json_rows(path: Path) -> Iterator[tuple[str, Record]]:
     """Yield the place ("file, line 3") and the object of each line that is not blank."""
     for number, row in read_rows(Source(path, kind="jsonl", strict=True)):
         yield f"{path}, line {number}", row

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from likewise.evaluation.task import EvaluationError
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
 
 FOLDS = 10
 SEED = 1111  # SentEval's
@@ -111,7 +114,7 @@ def _accuracies(vectors: np.ndarray, labels: np.ndarray, fold: Fold, strengths: 
     return [model.set_params(C=strength).fit(*train).score(*right) for strength in strengths]
 
 
-def _classifier(strength: float) -> Any:
+def _classifier(strength: float) -> LogisticRegression:
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=strength, tol=1e-4, max_iter=2000, warm_start=True)

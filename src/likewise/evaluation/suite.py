@@ -21,6 +21,7 @@ from likewise.runs.arguments import checked
 from likewise.runs.installation import job_of
 from likewise.runs.plugins import SCORERS_GROUP
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -116,7 +117,7 @@ def evaluate(
         LoadError: the model cannot be loaded.
     """
     if isinstance(model, list | tuple):
-        how: dict[str, Any] = {"data": data, "batch_size": batch_size, "precision": precision, "quiet": quiet}
+        how: Record = {"data": data, "batch_size": batch_size, "precision": precision, "quiet": quiet}
         chosen = tuple(tasks) if not isinstance(tasks, str | Task) else tasks
         reports = tuple(evaluate(one, chosen, without_overlap=without_overlap, **how) for one in model)
         return EvaluationReports(reports, GROUPS)
@@ -195,7 +196,7 @@ def _vectors_of(
         else:
             method = encoder.encode_query if role == "query" else encoder.encode_document
             with autocast(encoder, precision), progress.bar(f"encoding {role} texts"):
-                made: Any = method(texts, batch_size=batch_size, convert_to_tensor=True, show_progress_bar=False)
+                made = method(texts, batch_size=batch_size, convert_to_tensor=True, show_progress_bar=False)
             rows = all_finite(float32(made))
         parts.append(rows)
     table = np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)

@@ -17,6 +17,7 @@ import numpy as np
 
 from likewise.errors import LikewiseError, counted
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     from likewise.encoder.location import Role
@@ -76,7 +77,7 @@ class TaskResult:
         values = (getattr(self, name) for name in self.COLUMNS.values())
         return tuple(str(value) if isinstance(value, str | int) else number(value) for value in values)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Return plain values for JSON; an undefined score is None."""
         return plain({name: value for name, value in asdict(replace(self, items=None)).items() if name != "items"})
 

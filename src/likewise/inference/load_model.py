@@ -20,6 +20,7 @@ from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePr
 from likewise.inference.policy import DEFAULT
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cached
+from likewise.runs.whole_files import Record
 
 _TOLD = ("recipe", "base", "chosen", "reason", "steps", "best")
 """Facts of a record that `repr` says."""
@@ -141,7 +142,7 @@ class SavedModel:
     """A model that a job has saved."""
 
     path: Path
-    record: dict[str, Any]
+    record: Record
 
     def __repr__(self) -> str:
         told = "".join(f", {name}={self.record[name]!r}" for name in _TOLD if self.record.get(name))

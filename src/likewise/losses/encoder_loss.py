@@ -40,7 +40,9 @@ class EncoderLoss(nn.Module, Generic[_Options]):
 
     gathered, share = staticmethod(processes.gather_rows), staticmethod(processes.share)
 
-    def __init__(self, encoder: Any, options: _Options, equation: Callable[..., object] | None = None) -> None:
+    def __init__(
+        self, encoder: SentenceTransformer, options: _Options, equation: Callable[..., object] | None = None
+    ) -> None:
         super().__init__()
         self.model, self.options, self._equation = encoder, options, equation
         self.step, self.steps = 0, 1

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -16,6 +16,9 @@ from likewise.corpus.bundled import resolve_model
 from likewise.encoder.location import LoadError
 from likewise.errors import first_line
 from likewise.transformers_output import no_bar, only_errors
+
+if TYPE_CHECKING:
+    from transformers import DynamicCache, PreTrainedModel
 
 
 class CausalModel:
@@ -42,7 +45,7 @@ class CausalModel:
         return f"{self.folder} {stats}"
 
     @cached_property
-    def _opened(self) -> tuple[Any, Any]:
+    def _opened(self) -> tuple[PreTrainedModel, Any]:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         gpu = torch.cuda.is_available()
@@ -59,7 +62,7 @@ class CausalModel:
         return model.to("cuda" if gpu else "cpu").eval(), tokenizer
 
     @property
-    def model(self) -> Any:
+    def model(self) -> PreTrainedModel:
         """The model, in evaluation mode."""
         return self._opened[0]
 
@@ -87,7 +90,7 @@ class CausalModel:
         device = self.model.device
         return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
-    def forward(self, ids: Tensor, mask: Tensor, cache: Any, logits: int = 1) -> Tensor:
+    def forward(self, ids: Tensor, mask: Tensor, cache: DynamicCache | None, logits: int = 1) -> Tensor:
         """Return the scores of the tokens behind the last ones, (N, logits, V); what is masked is not seen.
 
         Args:

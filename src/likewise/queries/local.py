@@ -9,13 +9,16 @@ import copy
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from likewise.queries.causal import CausalModel
 from likewise.queries.prompts import HEADS, cleaned, continued, head, messages, shown
+
+if TYPE_CHECKING:
+    from transformers import DynamicCache
 
 _NEW_TOKENS = 24
 """Of a query at most."""
@@ -59,11 +62,11 @@ class LocalWriter:
         return before, after
 
     @cached_property
-    def _examples(self) -> tuple[Any, Any, int, int]:
+    def _examples(self) -> tuple[DynamicCache, DynamicCache, int, int]:
         """The cache of the examples, which stand before every passage, that of an empty passage, and their lengths."""
         from transformers import DynamicCache
 
-        caches: list[Any] = []
+        caches: list[tuple[DynamicCache, int]] = []
         for text in (self._frame[0], "".join(self._frame)):
             ids, mask = self._padded([text])
             cache = DynamicCache()
@@ -119,7 +122,7 @@ class LocalWriter:
                 of_passage.append((kind, query))
         return queries
 
-    def _forward(self, ids: Tensor, mask: Tensor, cache: Any) -> Tensor:
+    def _forward(self, ids: Tensor, mask: Tensor, cache: DynamicCache) -> Tensor:
         """Return the scores of the token behind the last one; padding stands between what is read, and is not seen."""
         return self.causal.forward(ids, mask, cache)[:, -1].float()
 

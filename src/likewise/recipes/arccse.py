@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, option
 from likewise.runs.whole_files import Record
@@ -142,7 +142,7 @@ def _with_slope(loss: EncoderLoss[ArcCSEOptions], triplets: Features) -> Feature
     return {k: v[chosen] if isinstance(v, torch.Tensor) else v for k, v in triplets.items()}
 
 
-def _no_dropout(loss: EncoderLoss[ArcCSEOptions]) -> Any:
+def _no_dropout(loss: EncoderLoss[ArcCSEOptions]) -> AbstractContextManager[None]:
     """Switch dropout off in a `with` block: its noise would hide the small difference between two versions."""
     from likewise.encoder.modules import dropout_off
 

@@ -7,14 +7,17 @@ speak. This step costs a third of SNCSE's, wants no negative, and is the first s
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.location import LoadError
 from likewise.encoder.poolings import OwnOrMode
 from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator, distillation_readings
 
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
-def _encoder(base: str, options: PairedPromptOptions) -> Any:
+
+def _encoder(base: str, options: PairedPromptOptions) -> SentenceTransformer:
     from likewise.encoder import FrozenCopy, build_encoder, build_mask_prompt_encoder, is_sentence_encoder
 
     encoder = build_mask_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
@@ -30,7 +33,7 @@ def _encoder(base: str, options: PairedPromptOptions) -> Any:
     return encoder
 
 
-def _collator(encoder: Any, options: PairedPromptOptions, seed: int) -> TextCollator:
+def _collator(encoder: SentenceTransformer, options: PairedPromptOptions, seed: int) -> TextCollator:
     from likewise.encoder import FrozenCopy, find_part
 
     copy: Any = find_part(encoder, FrozenCopy)

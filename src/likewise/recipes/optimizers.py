@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
+
+from likewise.runs.whole_files import Record
 
 
 class WarmupCosine(LambdaLR):
@@ -49,7 +50,7 @@ class RowAdam(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        params: Iterable[Tensor] | Iterable[Record],
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -57,7 +58,7 @@ class RowAdam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "rows": False})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update the parameters."""
         for group in self.param_groups:
             first, second = group["betas"]

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
     from torch import nn
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LRScheduler
     from transformers import PreTrainedTokenizerBase
 
     from likewise.corpus import PreparedCorpus
     from likewise.evaluation.checkpoint import CheckpointEvaluator
+
+    Optimizers = tuple[Optimizer | None, LRScheduler | None]
 
 TrainingPrecision = Literal["auto", "fp32", "bf16"]
 TRACKERS = ("tensorboard", "wandb", "mlflow")
@@ -180,7 +184,7 @@ class WithPresets:
     name: str
     summary: str
     source: str
-    presets: Mapping[str, Any]
+    presets: Values
     preset_notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -367,7 +371,7 @@ class Recipe(WithPresets):
     build_loss: Callable[[SentenceTransformer, Any], nn.Module] = None  # type: ignore[assignment]  # made of `loss`
     stages: tuple[Callable[[Run], Run], ...] = ()
     check_base: Callable[[str, Any], object] = lambda base, options: check_encoder(base)
-    build_optimizer: Callable[[SentenceTransformer, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
+    build_optimizer: Callable[[SentenceTransformer, Any, int], Optimizers] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
     modules: tuple[type | str, ...] = ()
 
@@ -383,19 +387,19 @@ class Recipe(WithPresets):
                 object.__setattr__(self, name, partial(usual, self))
 
 
-def _usual_encoder(base: str, options: Any) -> SentenceTransformer:
+def _usual_encoder(base: str, options: TrainingOptions) -> SentenceTransformer:
     from likewise.encoder.build import build_encoder
 
     pooling: Any = getattr(options, "pooling", "own")
     return build_encoder(base, pooling, getattr(options, "head", False), getattr(options, "dropout", None))
 
 
-def _usual_collator(recipe: Recipe, encoder: SentenceTransformer, options: Any, seed: int) -> Collator:
-    views: Any = recipe.views
-    return TextCollator(views, Reading.of(encoder, options.max_length))
+def _usual_collator(recipe: Recipe, encoder: SentenceTransformer, options: TrainingOptions, seed: int) -> Collator:
+    assert recipe.views is not None
+    return TextCollator(recipe.views, Reading.of(encoder, options.max_length))
 
 
-def _usual_loss(recipe: Recipe, encoder: SentenceTransformer, options: Any) -> nn.Module:
+def _usual_loss(recipe: Recipe, encoder: SentenceTransformer, options: TrainingOptions) -> nn.Module:
     from likewise.losses.encoder_loss import DistillationLoss, EncoderLoss
 
     equation = recipe.loss() if isinstance(recipe.loss, type) else recipe.loss
@@ -503,7 +507,9 @@ class TextCollator:
         return batch
 
 
-def distillation_readings(encoder: SentenceTransformer, teacher: Any, max_length: int) -> tuple[Reading, Reading]:
+def distillation_readings(
+    encoder: SentenceTransformer, teacher: SentenceTransformer, max_length: int
+) -> tuple[Reading, Reading]:
     """Return the readings of an encoder and of its teacher, which sees the tokens that the encoder's prompt leaves."""
     own, plain = Reading.prompted(encoder, max_length), Reading.of(teacher)
     return own, plain._replace(length=min(own.length - own.taken + plain.taken, plain.length))

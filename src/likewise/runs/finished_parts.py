@@ -6,9 +6,12 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import TYPE_CHECKING
 
 from likewise.runs.whole_files import Record, written_whole
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _INDEX = "parts.jsonl"
 _STATES = 2
@@ -127,14 +130,14 @@ class SavedStates:
         return None
 
 
-def chance() -> list[Any]:
+def chance() -> "list[Tensor]":
     """Return the random states of torch: of the processor, and of each GPU."""
     import torch
 
     return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
 
 
-def set_chance(states: list[Any]) -> None:
+def set_chance(states: "list[Tensor]") -> None:
     """Restore the random states that `chance` returned; those of GPUs only where there are some."""
     import torch
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from likewise.runs.cache import CacheError
 from likewise.runs.installation import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
@@ -272,7 +272,7 @@ def complete_installation(target: str | os.PathLike[str]) -> Record:
         return read_record(target)
 
 
-def _locked(work: Path, target: Path) -> Any:
+def _locked(work: Path, target: Path) -> BaseFileLock:
     """Return the lock of a working folder, acquired."""
     if work.is_symlink():  # somebody else's, who would have us write and remove files elsewhere
         raise JobError(f"{work} is a link, which likewise does not make: remove it, or choose another --out")

@@ -11,6 +11,7 @@ from likewise.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import TaskID
 
 EVERY_SECONDS = 60.0
 """The seconds between two lines of a bar if there is no terminal."""
@@ -23,7 +24,7 @@ class Bar:
         self._progress, self._what, self._unit = progress, what, unit
         self.done, self.total, self.note = done, total, ""
         self._begun_at, self._begun, self._told = done, time.monotonic(), time.monotonic()
-        self._task: Any = None
+        self._task: TaskID | None = None
 
     def advance(self, count: int = 1) -> None:
         """Advance the count."""

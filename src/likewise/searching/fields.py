@@ -201,7 +201,7 @@ def is_date(text: str) -> bool:
     return True
 
 
-def has_no_seconds(value: Any) -> bool:
+def has_no_seconds(value: object) -> bool:
     """Return whether a date has a time of hours and minutes alone, which LanceDB does not read.
 
     >>> has_no_seconds("2024-05-01 10:30"), has_no_seconds("2024-05-01")

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from importlib.util import find_spec, module_from_spec
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TypeVar
 
 from likewise.errors import LikewiseError, require_extra
 
@@ -22,7 +23,7 @@ _ADDRESSES = 3 << 30
 """Bytes of address space without which LanceDB ends the whole process, or waits for ever; it uses a tenth of them."""
 
 
-def lancedb_module() -> Any:
+def lancedb_module() -> ModuleType:
     """Return the module `lancedb`.
 
     Raises:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from likewise.errors import counted
 from likewise.retrieval.fusion import EQUAL, spread, token_gains
 from likewise.retrieval.pipeline import Pipeline
+from likewise.runs.whole_files import Record
 from likewise.searching.geometry import Geometry
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.table import SearchError, Table, WordScores
@@ -192,7 +193,7 @@ class Part:
         self.lookup, self.geometry, self.pipeline = lookup, lookup.geometry, pipeline
         self.weight = getattr(pipeline, self.name, self.weight)
 
-    def passages(self, candidates: Candidates) -> list[dict[str, Any]]:
+    def passages(self, candidates: Candidates) -> list[Record]:
         """Return the candidates: `id`, `file`, `line`, `title`, `text`, and in `metadata` the fields of their rows."""
         return self.lookup.table.passages(self.geometry.rows[candidates.positions])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
@@ -18,6 +18,9 @@ from likewise.corpus.paragraphs import Paragraph, read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, gap, word_count
 from likewise.corpus.sources import open_source
 from likewise.searching.fields import Kind, kept_values
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
 
 _SIGN = re.compile(r"\w")
 _SYMBOL = re.compile("[\u00a2-\u00b6\u2100-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]")
@@ -89,7 +92,7 @@ class TokenLimit:
         self._longest, self._open, self._prompt = longest, tokenizer, prompt
 
     @cached_property
-    def _tokenizer(self) -> Any:
+    def _tokenizer(self) -> Tokenizer:
         return self._open()
 
     @cached_property
@@ -132,7 +135,7 @@ class TokenLimit:
                 token += 1
         yield text[start:]
 
-    def _encoded(self, texts: list[str]) -> Any:
+    def _encoded(self, texts: list[str]) -> list[Encoding]:
         return self._tokenizer.encode_batch([without_surrogates(text) for text in texts], add_special_tokens=False)
 
 

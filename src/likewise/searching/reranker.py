@@ -6,11 +6,14 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from likewise.encoder.location import check_cross_encoder
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
 
 _AT_A_TIME = 16
 """Pairs between two looks at whether the work was given up."""
@@ -32,7 +35,7 @@ class Reranker:
         self._lock = threading.Lock()
 
     @cached_property
-    def model(self) -> Any:
+    def model(self) -> CrossEncoder:
         """The cross-encoder; raises LoadError if it cannot be loaded or has more than one output."""
         from likewise.evaluation.pair_scorers import CrossEncoderScorer
 

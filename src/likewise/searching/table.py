@@ -36,6 +36,7 @@ from likewise.searching.typed_query import has_blanks, standing
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from lancedb import AsyncTable
     from lancedb.query import AsyncFTSQuery, AsyncStandardQuery, AsyncVectorQuery
 
 SHOWN = ("file", "line", "title", "text")
@@ -407,7 +408,9 @@ class Table:
         ends = np.searchsorted(query[order], np.arange(1, len(vectors)))
         return list(zip(np.split(ids[order], ends), np.split(cosines[order], ends), strict=True))
 
-    def _nearest(self, vector: Any, count: int, exact: bool = False, refined: bool = True) -> AsyncVectorQuery:
+    def _nearest(
+        self, vector: np.ndarray | list[np.ndarray], count: int, exact: bool = False, refined: bool = True
+    ) -> AsyncVectorQuery:
         query = self._table.query().nearest_to(vector).distance_type("cosine").limit(count)
         query = query.select(["_distance"]).with_row_id()
         if exact:
@@ -485,7 +488,9 @@ class Table:
         """Return the rows of a query that meet a condition, which holds `where`, that of the user."""
         return self._filtered_soon(query, condition, where)()
 
-    def _filtered_soon(self, query: Any, condition: str | None, where: str | None = None) -> Callable[[], pa.Table]:
+    def _filtered_soon(
+        self, query: AsyncStandardQuery, condition: str | None, where: str | None = None
+    ) -> Callable[[], pa.Table]:
         """Begin what `_filtered` does, and return what waits for it."""
         rows = begun((query.where(condition) if condition else query).to_arrow())
 
@@ -506,7 +511,7 @@ class Table:
         return finished((query.where(where) if where else query).to_arrow())
 
 
-async def _opened(lancedb: ModuleType, folder: Path, name: str, version: int | None) -> Any:
+async def _opened(lancedb: ModuleType, folder: Path, name: str, version: int | None) -> AsyncTable:
     table = await (await lancedb.connect_async(folder.resolve())).open_table(name)  # 'notes:1' would be an address
     if version is not None:
         await table.checkout(version)

@@ -22,6 +22,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from likewise.errors import LikewiseError
 from likewise.inference.text_encoder import cut
+from likewise.runs.whole_files import Record
 from likewise.serving.guard import Guard, check_hosts, checked_origins
 from likewise.serving.requests import (
     EmbeddingsBody,
@@ -141,16 +142,16 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
     begun = int(time.time())
 
-    def listed(name: str) -> dict[str, Any]:
+    def listed(name: str) -> Record:
         return {"id": name, "object": "model", "created": begun, "owned_by": "likewise"}
 
     @app.get("/v1/models", tags=["OpenAI"], summary="The models")
-    async def models() -> Any:
-        return {"object": "list", "data": [listed(name) for name in service.models]}
+    async def models() -> Response:
+        return _json({"object": "list", "data": [listed(name) for name in service.models]})
 
     @app.get("/v1/models/{name:path}", tags=["OpenAI"], summary="A model")
-    async def model(name: str) -> Any:
-        return listed(service.model_name(name))
+    async def model(name: str) -> Response:
+        return _json(listed(service.model_name(name)))
 
     @app.post("/similarity", tags=["likewise"], summary="Cosines of texts")
     async def similarity(body: SimilarityBody, request: Request) -> Response:
@@ -179,12 +180,12 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         checked_texts(texts, "documents", limits)
         name, scores, tokens = await _unless_gone(request, service.rerank(body.model, query, texts), limits.timeout)
         best = np.argsort(-scores, kind="stable")[: body.top_n]
-        results: list[dict[str, Any]] = [{"index": int(i), "relevance_score": float(scores[i])} for i in best]
+        results: list[Record] = [{"index": int(i), "relevance_score": float(scores[i])} for i in best]
         if body.return_documents:
             for result in results:
                 result["document"] = {"text": texts[result["index"]]}
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        about: dict[str, Any] = {"id": str(uuid4()), "object": "list", "model": name, "usage": usage}
+        about: Record = {"id": str(uuid4()), "object": "list", "model": name, "usage": usage}
         # What Cohere's client wants to see.
         about["meta"] = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
         if unused := sorted(body.model_fields_set & {"max_tokens_per_doc", "max_chunks_per_doc", "truncation"}):
@@ -198,14 +199,14 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return await run_in_threadpool(service.about)
 
     @app.get("/health", tags=["running"], summary="The process is alive")
-    async def health() -> Any:
-        return {"status": "ok"}
+    async def health() -> Response:
+        return _json({"status": "ok"})
 
     @app.get("/ready", tags=["running"], summary="Requests are taken")
-    async def ready() -> Any:
+    async def ready() -> Response:
         if not service.ready:
             raise RequestError("too many texts are waiting", 503)
-        return {"status": "ready"}
+        return _json({"status": "ready"})
 
     @app.get("/metrics", tags=["running"], summary="Measurements for Prometheus")
     async def metrics() -> Response:
@@ -240,7 +241,7 @@ async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float
         leaving.cancel()
 
 
-async def _listed(items: Any, values: int) -> orjson.Fragment:
+async def _listed(items: Sequence[Record] | np.ndarray, values: int) -> orjson.Fragment:
     """Return items of so many values each as a JSON list, in slices between which other requests have their turn."""
     pieces, step = [], max(1, _SLICE // values)
     for start in range(0, len(items), step):
@@ -249,5 +250,5 @@ async def _listed(items: Any, values: int) -> orjson.Fragment:
     return orjson.Fragment(b"[%b]" % b",".join(pieces))
 
 
-def _json(content: Any) -> Response:
+def _json(content: Record) -> Response:
     return Response(orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -22,6 +22,11 @@ from likewise.runs.installation import job_of
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
 from likewise.serving.serve_options import ServeOptions, ServingError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from starlette.types import ASGIApp
 
 _NAMED = re.compile(r"([\w.-]+)=(.+)")
 
@@ -94,21 +99,21 @@ def serve(
         progress.tell("Stopped.")
 
 
-def server_of(app: Any, limits: ServeOptions, log_level: str = "warning") -> Any:
+def server_of(app: ASGIApp, limits: ServeOptions, log_level: str = "warning") -> Any:
     """Return the uvicorn server of an application."""
     import uvicorn
 
     from likewise.serving.connection import Connection
 
     seconds = int(limits.timeout) + 5
-    connection: Any = partial(Connection, limits, Counter[str]())
+    connection = partial(Connection, limits, Counter[str]())
     settings: Record = {"http": connection, "ws": "none", "timeout_graceful_shutdown": seconds}
     settings["log_config"] = None  # uvicorn's own would close the log files of the program that calls this
     return uvicorn.Server(uvicorn.Config(app, log_level=log_level, access_log=False, **settings))
 
 
 @contextmanager
-def _signals(stop: Any) -> Iterator[None]:
+def _signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Call `stop` on Ctrl-C and SIGTERM in a `with` block."""
     if threading.current_thread() is not threading.main_thread():
         yield

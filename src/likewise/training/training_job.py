@@ -9,14 +9,21 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from datasets import Dataset
-from sentence_transformers import CrossEncoder
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
-from transformers import PrinterCallback, ProgressCallback, TrainerCallback, TrainerControl, TrainerState
+from transformers import (
+    PrinterCallback,
+    ProgressCallback,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from likewise.encoder.location import model_fingerprint
 from likewise.encoder.modules import without_training_head
@@ -45,6 +52,9 @@ from likewise.training.trainer import (
 )
 from likewise.training.training_result import TrainingResult, base_fingerprint, made_by, no_gain, trained_card
 from likewise.transformers_output import no_bar, no_warning_of_times
+
+if TYPE_CHECKING:
+    from likewise.recipes.recipe import Optimizers
 
 _MEASURED = 3
 """Forward passes that tell how long a training will take, after the first, which is slower."""
@@ -116,7 +126,7 @@ class Course(TrainerCallback):
         self.loss = self.score = ""
         self._begun, self._passes, self._remarked = 0.0, 0, False
 
-    def _tell_duration(self, args: Any, state: TrainerState) -> None:
+    def _tell_duration(self, args: TrainingArguments, state: TrainerState) -> None:
         """Tell how long a long training will take, once a few forward passes have been timed."""
         self._passes += 1
         if self._passes == 1:
@@ -135,11 +145,11 @@ class Course(TrainerCallback):
                 "batches"
             )
 
-    def on_substep_end(self, args: Any, state: TrainerState, *_: object, **__: object) -> None:
+    def on_substep_end(self, args: TrainingArguments, state: TrainerState, *_: object, **__: object) -> None:
         """Time a pass whose gradient is accumulated."""
         self._tell_duration(args, state)
 
-    def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **_: object) -> None:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Show the step; save after the last one and before a stop."""
         self.bar.update(done=state.global_step)
         self._tell_duration(args, state)
@@ -151,13 +161,15 @@ class Course(TrainerCallback):
             control.should_save = control.should_training_stop = True
             control.should_evaluate = False
 
-    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: object) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Seal the checkpoint, so that later changes of its files are detected."""
         processes.any_of(False)  # wait: every process writes its random state
         if processes.is_first():
             seal(Path(args.output_dir or "") / f"checkpoint-{state.global_step}")
 
-    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Record | None = None, **_: object) -> None:
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, *_: object, logs: Record | None = None, **__: object
+    ) -> None:
         """Write and show losses and scores."""
         logs = logs or {}
         if logs and self.log:
@@ -250,11 +262,11 @@ class Training:
     dataset: Dataset
     corpus: Values
     selection: Selection
-    model: Any
+    model: SentenceTransformer | CrossEncoder
     loss: nn.Module
     collator: Callable[[list[Record]], Record]
     export: Callable[[Any], Any] = without_training_head
-    optimizers: Callable[[int], tuple[Any, Any]] = lambda steps: (None, None)
+    optimizers: "Callable[[int], Optimizers]" = lambda steps: (None, None)
     config: Values = field(default_factory=dict)
     at_end: Callable[[Any], Record] = lambda model: {}
     facts: Values = field(default_factory=dict)
@@ -347,7 +359,9 @@ class Training:
 
         job.finished = processes.by_first(install)
 
-    def _score_base(self, job: Job, trainer: Any, log: Log | None) -> tuple[dict[str, float], np.ndarray | None]:
+    def _score_base(
+        self, job: Job, trainer: LikewiseTrainer | PairTrainer, log: Log | None
+    ) -> tuple[dict[str, float], np.ndarray | None]:
         """Return the scores of the unchanged base, and their items; save it where it may be the result."""
         evaluator = self.selection.evaluator
         if not evaluator:
@@ -362,7 +376,9 @@ class Training:
             base.save_pretrained(str(job.work / _BASE), create_model_card=False)
         return before, evaluator.items
 
-    def _result(self, job: Job, trainer: Any, before: Mapping[str, float], items: np.ndarray | None) -> Record:
+    def _result(
+        self, job: Job, trainer: LikewiseTrainer | PairTrainer, before: Mapping[str, float], items: np.ndarray | None
+    ) -> Record:
         """Write the files of the result, and return the facts for its record."""
         most = trainer.args.max_steps
         facts = {
