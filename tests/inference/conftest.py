@@ -21,6 +21,7 @@ def encoders(tiny_model, tiny_base):
     return {
         "cls": tiny_model,
         "mean": SentenceTransformer(modules=[tiny_model[0], Pooling(32, "mean"), Normalize()], device="cpu"),
+        "last token": SentenceTransformer(modules=[tiny_model[0], Pooling(32, "lasttoken")], device="cpu"),
         "whitening": SentenceTransformer(modules=[tiny_model[0], Pooling(32, "mean"), whitening], device="cpu"),
         "mask prompt": build_mask_prompt_encoder(str(tiny_base), head=False).eval(),
         "text cnn": SentenceTransformer(

@@ -10,7 +10,8 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
-from likewise.inference.engines.engine import Engine, TorchEngine
+from likewise.errors import first_line
+from likewise.inference.engines.engine import CannotExport, Engine, TorchEngine
 from likewise.inference.engines.store import ENOUGH, Fidelity
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.text_encoder import TextEncoder, float32
@@ -38,8 +39,17 @@ class Sample:
         return self._vectors(TorchEngine(self.model))
 
     def fidelity(self, engine: Engine) -> Fidelity:
-        """Compare an engine's vectors with the reference."""
-        return compare(self._vectors(engine), self.reference)
+        """Compare an engine's vectors with the reference.
+
+        Raises:
+            CannotExport: torch runs the sample, and the engine does not.
+        """
+        reference = self.reference
+        try:
+            vectors = self._vectors(engine)
+        except Exception as error:  # of every kind, by a graph that holds for the lengths of its example alone
+            raise CannotExport(f"it does not run the model ({type(error).__name__}: {first_line(error)})") from error
+        return compare(vectors, reference)
 
     def operations(self, total: int) -> float:
         """Return the approximate number of operations for `total` such texts: 2 x weights x tokens."""

@@ -16,7 +16,7 @@ from likewise.inference.engines.engine import EngineChoice, QuantisationRefused
 from likewise.inference.engines.store import Store
 from likewise.inference.policy import candidates, policy_of
 
-KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
+KINDS = ["cls", "mean", "last token", "whitening", "mask prompt", "text cnn"]
 
 
 @pytest.fixture(params=["openvino", "onnx"])
@@ -192,6 +192,17 @@ def test_what_an_engine_cannot_take_runs_on_torch_and_is_said(an_engine, tiny_mo
     caplog.clear()
     model.encode(texts[:3])
     assert "weights are bfloat16" in caplog.text
+
+
+def test_a_graph_that_does_not_run_is_replaced_by_torch(an_engine, tiny_model, texts, tmp_path, monkeypatch, caplog):
+    def broken(*args, **settings):
+        raise RuntimeError("another length than that of the example")
+
+    monkeypatch.setattr(store.MAKERS[an_engine].ENGINE, "open", broken)
+    model = saved(tiny_model, tmp_path / "model", engine=an_engine)
+    assert model.encode(texts).shape == (60, 32)
+    assert model.last_engine == "torch fp32"
+    assert "cannot be used: it does not run the model (RuntimeError: another length" in caplog.text
 
 
 def test_int8_of_a_model_without_matrices(encoders, sentences, tmp_path, caplog):

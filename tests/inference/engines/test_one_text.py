@@ -12,9 +12,9 @@ from likewise.inference.text_encoder import TextEncoder
 WORDS = "the old cat sees a small dog near the river and the garden of the captain"
 
 
-@pytest.fixture
-def model(encoders):
-    return encoders["mean"].eval()
+@pytest.fixture(params=["mean", "last token"])
+def model(request, encoders):
+    return encoders[request.param].eval()
 
 
 @pytest.fixture

@@ -75,6 +75,10 @@ def export(model: SentenceTransformer, folder: Path) -> None:
         with keys_first(model):
             inputs = dict(zip(INPUTS, example(model), strict=True))
             converted = openvino.convert_model(graph, example_input=inputs, input=shapes)
+        for node in converted.get_ops():
+            if node.get_type_name() == "TopK":  # of equal values torch takes the first, and OpenVINO any: a wrong token
+                node.set_attribute("sort", "value")
+                node.set_attribute("stable", True)
         # No fp16 weights: the vectors are to be the same.
         openvino.save_model(converted, folder / (WHOLE if is_whole else FILE), compress_to_fp16=False)
 

@@ -38,7 +38,7 @@ MAKERS: dict[str, ModuleType] = {"openvino": openvino_engine, "onnx": onnx_engin
 """The modules that make and run exports, by engine."""
 PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime", "torch": "torch"}
 TOKENIZER = "tokenizer.json"
-_FORMAT = 4
+_FORMAT = 5
 """The format of the graphs: an export of another one is made again."""
 _KIND, _FACTS = "engines", "facts.json"
 
