@@ -130,6 +130,13 @@ def test_one_by_one_gives_the_same_as_a_batch(negations):
         ("Seen him lately?", "ellipsis"),
         ("Want some tea?", "ellipsis"),
         ("Nor is he rich.", "short answer"),
+        ("I gotta go.", "ellipsis"),
+        ("File not found.", "ellipsis"),
+        ("Password not accepted.", "ellipsis"),
+        ("The pump leaks, doesn't it?", "tag question"),
+        ("Nowhere is it safe.", "inverted negation"),
+        ("Almost nobody came.", "near-negative subject"),
+        ("Each valve leaks.", "no finite verb"),
     ],
 )
 def test_reason(sentence, reason):

@@ -214,7 +214,8 @@ def _without_subject(head: Token, sentence: Span) -> Clause | None:
     """Return the clause of an imperative, or of a statement whose subject the parser missed; None for a name."""
     tag = verbs.finite_tag(head.lower_, head.tag_, False) or "VBP"
     before = [token for token in head.doc[sentence.start : head.i] if not token.is_punct and not token.is_space]
-    if quoted_name(head, sentence) or (before and head.text.istitle()):
+    articled = any(child.dep_ == "det" for child in head.lefts)  # a noun, which the parser took for a verb
+    if quoted_name(head, sentence) or (before and head.text.istitle()) or articled:
         return None
     opens = not before or head.nbor(-1).text in (",", ":", ";") or all(t.tag_[:2] in ("RB", "UH", "CC") for t in before)
     imperative = opens and tag == "VBP"

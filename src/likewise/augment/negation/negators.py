@@ -54,7 +54,7 @@ def find_negator(clause: Clause) -> Negator | None:
     found = _beside_verb(clause) or _elsewhere(clause) or _paired(clause) or _in_subject(clause) or _in_object(clause)
     if not clause.asks and not (found is not None and found.fronted):
         before = clause.sentence[: clause.finite.i - clause.sentence.start]
-        inverted = clause.sentence[0].lower_ == "nor" or clause.question
+        inverted = clause.sentence[0].lower_ in ("nor", "nowhere") or clause.question
         if inverted and any(token.lower_ in _NEGATIVE_STARTS for token in before):
             raise Refused("inverted negation")
     if found is not None and any(_continues(token) for token in clause.sentence):

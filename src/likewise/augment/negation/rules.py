@@ -11,7 +11,7 @@ from likewise.augment.negation import parser
 from likewise.augment.negation.affirm import affirm
 from likewise.augment.negation.clause import Clause, Refused, main_clause
 from likewise.augment.negation.deny import deny
-from likewise.augment.negation.edits import Edits, like
+from likewise.augment.negation.edits import Edits, like, word_after
 from likewise.augment.negation.function_words import BE, NOT, OPERATORS, PRONOUNS, STUMPS, listed
 from likewise.augment.negation.negators import find_negator
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 #: Part of the cache's key: raise it with every change of a rule that changes an output.
-RULES_VERSION = 3
+RULES_VERSION = 4
 
 _OPERATOR, _PRONOUN = f"(?:{'|'.join(OPERATORS)})", f"(?:{'|'.join(PRONOUNS)})"
 _PATTERNS = tuple(
@@ -28,7 +28,7 @@ _PATTERNS = tuple(
         (r"long live\b", "subjunctive"),
         (rf"(?:so|nor) {_OPERATOR} (?:\w+ )?\w+\W*$|neither {_OPERATOR} {_PRONOUN}\W*$", "short answer"),
         (r"the (?:more|less|\w+er)\b[^,]*, the (?:more|less|\w+er)\b", "comparison"),
-        (r"(?:hardly|scarcely|barely) any", "near-negative subject"),
+        (r"(?:hardly|scarcely|barely) any|(?:almost|nearly|virtually) no(?:body|thing|ne)?\b", "near-negative subject"),
         (r"not only\b", "not only"),
         (rf"(?:what an? [^?]*$|how\b[^?]*!\W*$|what(?! {_PRONOUN}\b)[^?]*!\W*$)", "exclamation"),
         (r"thank (?:you|god|goodness|heavens?)\b|(?:excuse|pardon) me\b|welcome (?:to|back)\b", "set phrase"),
@@ -151,6 +151,12 @@ def _refuse_unclear(clause: Clause) -> None:
         if pattern.search(text):
             raise Refused(reason)
     finite, asks = clause.finite, clause.asks
+    if word_after(finite) == "ta" or (finite.i and finite.nbor(-1).lower_ == "not" and finite == clause.head):
+        # 'I gotta go', 'File not found'.
+        raise Refused("ellipsis")
+    before = clause.sentence[: finite.i - clause.sentence.start]
+    if asks and finite == clause.head and finite.lower_ in OPERATORS and word_after(finite) in NOT and len(before) > 2:
+        raise Refused("tag question")  # of a statement whose verb the parser missed
     if finite.lower_ == "may" and not asks and clause.sentence[0].lower_ in ("may", "long"):
         raise Refused("wish")
     if asks and clause.subject is None and "," not in text:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from likewise.augment.negation.edits import Edits
+from likewise.augment.negation.edits import Edits, word_after
 from likewise.augment.negation.function_words import (
     AUXILIARIES,
     BE,
@@ -143,6 +143,8 @@ def third_singular(subject: Token | None) -> bool:
 def is_operator(token: Token, head: Token, subject: Token | None) -> bool:
     """Return whether 'not' can follow this finite word: 'be' anywhere, 'have', 'do' and modals as auxiliaries."""
     word = token.lower_
+    if word in OPERATORS and word_after(token) in ("n't", "n’t"):
+        return True  # a short answer, 'He doesn't', has no other verb
     if word in BE and (word not in ("'s", "’s") or token.tag_ != "POS"):
         return True
     inverted = subject is not None and subject.i > token.i
@@ -194,6 +196,8 @@ def conjuncts(head: Token) -> Iterator[Token]:
         between = head.doc[current.i + 1 : verb.i]
         if (
             subjects(verb)
+            # 'the valve sticks', where the parser took the subject for a part of the verb.
+            or any(child.dep_ in ("det", "compound") for child in verb.lefts)
             # Another finite verb in between may be the one that this verb is joined to.
             or any(token.tag_ in ("VBD", "VBZ", "VBP") and token.dep_ not in _NO_VERB for token in between)
             or (joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)))
