@@ -86,6 +86,20 @@ def test_broken_listings(saved):
         load(saved)
 
 
+@pytest.mark.parametrize(
+    ("file", "setting", "value"),
+    [
+        ("sentence_bert_config.json", "max_seq_length", -1),
+        ("sentence_bert_config.json", "max_seq_length", 64.0),
+        ("config_sentence_transformers.json", "truncate_dim", 0),
+    ],
+)
+def test_numbers_that_no_model_can_have(saved, file, setting, value):
+    path = saved / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | {setting: value}))
+    refused(saved, f"{setting} {value}: set it to")
+
+
 def test_weights_that_are_cut_short(saved):
     weights = saved / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])

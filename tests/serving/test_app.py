@@ -1,4 +1,5 @@
 import base64
+import gzip
 import json
 import re
 import shutil
@@ -154,6 +155,20 @@ def test_a_bad_request_gets_a_4xx_in_the_error_format(client, body):
     assert len(answer.json()["error"]["message"]) < 400
     assert re.fullmatch(r"[a-z_.0-9]*", answer.json()["error"]["param"] or "")
     assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "told"),
+    [
+        (HOSTILE["a number among texts"], {}, 400, "input.1: "),
+        (HOSTILE["not UTF-8"], {}, 400, "not in UTF-8"),
+        (gzip.compress(b"{}"), {"content-encoding": "gzip"}, 415, "send it uncompressed"),
+    ],
+)
+def test_a_bad_request_is_told_what_is_wrong(client, body, headers, status, told):
+    answer = client.post("/v1/embeddings", content=body, headers={"content-type": "application/json", **headers})
+    assert answer.status_code == status
+    assert told in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,12 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
         )
         _check_whole(lacking, place.name)
         fit_to_weights(model[0], place.name)
+    numbers = {"max_seq_length": getattr(model[0], "max_seq_length", None), "truncate_dim": model.truncate_dim}
+    for setting, value in numbers.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise LoadError(
+                f"The model '{place.name}' has {setting} {value!r}: set it to a whole number from 1, or null."
+            )
     return model
 
 

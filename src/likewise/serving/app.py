@@ -91,7 +91,8 @@ def _answer_errors(app: FastAPI) -> None:
         if isinstance(error, RequestError):
             return error.response()
         if isinstance(error, RequestValidationError):
-            first = next((fault for fault in error.errors() if fault["type"] == "extra_forbidden"), error.errors()[0])
+            # Of a union, the fault of an item tells more than that the whole is of another kind.
+            first = max(error.errors(), key=lambda fault: (fault["type"] == "extra_forbidden", _in_a_list(fault)))
             if first["type"] == "extra_forbidden":
                 return _unknown(request, str(first["loc"][-1])).response()
             if first["type"] == "json_invalid":
@@ -101,6 +102,8 @@ def _answer_errors(app: FastAPI) -> None:
             return RequestError(f"{place or 'body'}: {first['msg']}", param=place or None).response()
         if isinstance(error, LikewiseError):
             return RequestError(str(error)).response()
+        if isinstance(error.__cause__, UnicodeDecodeError):
+            return RequestError("the body is not in UTF-8").response()
         if hasattr(error, "status_code"):  # of the framework: no such path, another method, a body it cannot read
             allow = {name: text for name, text in (error.headers or {}).items() if name.lower() == "allow"}
             return RequestError(f"{error.detail}: {request.scope['path']}", error.status_code, **allow).response()
@@ -108,6 +111,10 @@ def _answer_errors(app: FastAPI) -> None:
 
     for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):
         app.add_exception_handler(kind, answer)
+
+
+def _in_a_list(fault: dict[str, Any]) -> bool:
+    return any(isinstance(part, int) for part in fault["loc"])
 
 
 def _unknown(request: Request, name: str) -> RequestError:
@@ -188,10 +195,12 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         about: Record = {"id": str(uuid4()), "object": "list", "model": name, "usage": usage}
         # What Cohere's client wants to see.
         about["meta"] = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
-        if unused := sorted(body.model_fields_set & {"max_tokens_per_doc", "max_chunks_per_doc", "truncation"}):
-            about["meta"]["warnings"] = [
-                f"{field} changes nothing: a model reads as much as it can" for field in unused
-            ]
+        unused = sorted(body.model_fields_set & {"max_tokens_per_doc", "max_chunks_per_doc", "truncation"})
+        warnings = [f"{field} changes nothing: a model reads as much as it can" for field in unused]
+        if other := next((name for item in body.documents for name in getattr(item, "model_extra", None) or ()), None):
+            warnings.append(f"of a document its text alone is read, and no field such as {other[:100]!r}")
+        if warnings:
+            about["meta"]["warnings"] = warnings
         return _json({**about, "results": results})
 
     @app.get("/info", tags=["likewise"], summary="Models and indexes")

@@ -128,6 +128,8 @@ class Guard:
         kind = headers.get(b"content-type", b"").lower()
         if kind and b"json" not in kind:
             raise _not_json()
+        if (packed := headers.get(b"content-encoding", b"identity").lower()) not in (b"", b"identity"):
+            raise RequestError(f"a body in Content-Encoding {packed[:20]!r} is not read: send it uncompressed", 415)
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > _DIGITS:
             raise RequestError(f"Content-Length is not a number of up to {_DIGITS} digits: {declared[:100]!r}")

@@ -89,7 +89,9 @@ class SearchBody(Body):
 
 
 class TextObject(BaseModel):
-    """A text in an object, as Cohere and Jina also take it."""
+    """A text in an object, as Cohere and Jina also take it; that it has other fields is told."""
+
+    model_config = ConfigDict(extra="allow")
 
     text: Text
 
