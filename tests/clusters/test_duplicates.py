@@ -238,6 +238,8 @@ KEPT_APART = [
     ("Sort by row in the table", "Sort by column in the table"),
     ("The plaintiff appealed the judgment", "The defendant appealed the judgment"),
     ("Rates were raised by 5%", "Rates were raised to 5%"),
+    ("Rates rose by 5% in May", "Rates rose by 5 in May"),
+    ("It costs $50 a month", "It costs €50 a month"),
     ("I lent him money", "He lent me money"),
     ("They finished the report in May", "They unfinished the report in May"),
 ]
@@ -246,6 +248,8 @@ TOLD_TOGETHER = [
     ("The delivery was late again", "the delivery was lare again"),
     ("Where is my card? Thanks!", "Where is my card?"),
     ("The first of the two", "The 1st of the 2"),
+    ("It costs 1,250 dollars", "It costs $1250"),
+    ("Rates rose by 5% in May", "Rates rose by 5 percent in May"),
     ("The team showed the name for the club", "The team showed the name for club"),
     ("Look at https://a.org/alpha for the news", "Look at https://a.org/gamma for the news"),
     ("The pump in max_flow leaks.Call us", "The pump in max_flow leaks. Call us"),

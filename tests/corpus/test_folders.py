@@ -29,6 +29,7 @@ def names(listing):
         (["*.txt", "!keep.txt"], ["b.md", "logs/keep.txt"]),
         (["build"], ["a.txt", "b.md", "deep/er/d.txt", "logs/c.txt", "logs/keep.txt"]),
         (["/a.txt", "deep/**/d.txt"], ["b.md", "deep/build/e.txt", "logs/c.txt", "logs/keep.txt"]),
+        (["./logs", "!./deep"], ["a.txt", "b.md", "deep/build/e.txt", "deep/er/d.txt"]),
     ],
 )
 def test_patterns_leave_out(tree, patterns, kept):
@@ -46,6 +47,19 @@ def test_files_of_rules_hold_below_their_folder_and_the_nearest_decides(tree):
     (tree / ".git").mkdir()
     assert names(list_folder(tree / "deep")) == [], "the rules of its repository hold"
     assert names(list_folder(tree, ["b.*"])) == ["logs/keep.txt"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_file_of_rules_may_begin_with_a_byte_order_mark(tree, encoding):
+    (tree / ".gitignore").write_text("*.txt\n", encoding=encoding)
+    assert names(list_folder(tree)) == ["b.md"]
+
+
+def test_what_word_keeps_beside_an_open_file_is_hidden(tree):
+    (tree / "~$a.docx").write_bytes(b"\x05someone")
+    listing = list_folder(tree)
+    assert "~$a.docx" not in names(listing)
+    assert not listing.left_out
 
 
 def test_a_pattern_that_is_none_is_refused(tree):

@@ -170,6 +170,8 @@ def test_words_that_a_line_of_a_pdf_divides():
     assert without_edges([["The turbo\u00ad\ncharger is hot."]]) == ["The turbocharger is hot."]
     assert without_edges([["The con\u2010\ndenser. A condenser."]]) == ["The condenser. A condenser."]
     assert without_edges([["A well-\nknown pump."]]) == ["A well-known pump."]
+    assert without_edges([["Vor-\nund Nachteile"]]) == ["Vor- und Nachteile"]
+    assert without_edges([["An up-\nand-coming pump."]]) == ["An up-and-coming pump."]
 
 
 @pytest.mark.parametrize("below", ["---", "![](a.png)", "<hr>", "..."])

@@ -77,6 +77,15 @@ def test_a_data_frame_is_rows_and_its_column_is_texts(library, kind):
     assert [row["text"] for row in rows_of(given_texts(frame["text"]))] == ["It rains.", "It snows."]
 
 
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_columns_of_one_name_are_all_kept(library):
+    if library == "pandas":
+        frame = pytest.importorskip("pandas").DataFrame([["It rains.", 1, 2]], columns=["text", "a", "a"])
+    else:
+        frame = pytest.importorskip("pyarrow").table([["It rains."], [1], [2]], names=["text", "a", "a"])
+    assert rows_of(given_texts(frame)) == [{"_id": 0, "text": "It rains.", "a": 1, "a 3": 2}]
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

@@ -266,6 +266,51 @@ def test_rich_text_is_refused(tmp_path):
         open_source(path, CorpusOptions())
 
 
+@pytest.mark.parametrize(
+    "page",
+    ["further<b> </b>reference", "further<a href='x'><i> </i></a>reference", "further<a name='x'> reference</a>"],
+)
+def test_a_blank_that_is_marked_up_divides_words(read, page):
+    assert read("a.html", f"<p>{page}</p>").strip() == "further reference"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "<caption>Sold</caption><tr><th>a</th></tr><tr><td>b</td></tr><tr><td>c</td></tr>",
+        "<colgroup><col></colgroup><tr><th>a</th></tr><tr><td>b</td></tr><tr><td>c</td></tr>",
+        "<thead><tr><th>a</th></tr></thead><tbody><tr><td>b</td></tr></tbody><tfoot><tr><td>c</td></tr></tfoot>",
+        "<tbody><tr><th>a</th></tr></tbody><tbody><tr><td>b</td></tr></tbody><tbody><tr><td>c</td></tr></tbody>",
+    ],
+)
+def test_a_table_has_one_header_whatever_stands_before_it(read, table):
+    text = read("a.html", f"<table>{table}</table>").strip()
+    assert text.endswith("| a |\n| --- |\n| b |\n| c |")
+    assert ("Sold" in text) == ("Sold" in table)
+
+
+def test_a_text_with_an_equation_on_a_slide_is_read(read):
+    pptx = pytest.importorskip("pptx")
+    from pptx.oxml import parse_xml
+
+    slides, made = pptx.Presentation(), io.BytesIO()
+    box = slides.slides.add_slide(slides.slide_layouts[6]).shapes.add_textbox(0, 0, 9, 9)
+    box.text_frame.text = "We see"
+    power = "<m:sSup><m:e><m:r><m:t>c</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>"
+    spaces = f'xmlns:m="{OFFICE}/officeDocument/2006/math"'
+    equation = f"<x:m xmlns:x='x'><m:oMath {spaces}><m:r><m:t>E=m</m:t></m:r>{power}</m:oMath></x:m>"
+    box.text_frame.paragraphs[0]._p.append(parse_xml(equation))
+    box.text_frame.paragraphs[0].add_run().text = "here"
+    both = parse_xml(
+        f'<mc:AlternateContent xmlns:mc="{OFFICE}/markup-compatibility/2006"><mc:Choice Requires="a14"/>'
+        "<mc:Fallback/></mc:AlternateContent>"
+    )
+    box._element.addprevious(both)
+    both[0].append(box._element)
+    slides.save(made)
+    assert read("a.pptx", made.getvalue()).strip() == "We see E=mc^{2} here"
+
+
 def test_a_title_behind_a_chart_is_a_title(read):
     pptx = pytest.importorskip("pptx")
     from pptx.chart.data import CategoryChartData
@@ -402,6 +447,17 @@ def test_a_box_of_a_drawing_is_read(read, around):
     drawing = around.format(f"<w:drawing><a:graphic>{box}</a:graphic></w:drawing>")
     text = read("a.docx", docx(f"<w:p><w:r>{drawing}</w:r></w:p><w:p>{runs('Body.')}</w:p>"))
     assert text.split() == ["Ends", "in", "May.", "Body."]
+
+
+def test_a_button_of_word_is_read_and_a_file_within_a_file_is_told(tmp_path):
+    code = "<w:instrText> MACROBUTTON Fill Write your name </w:instrText>"
+    ends = [f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "end")]
+    inner = '<w:altChunk r:id="r9"/>'
+    (tmp_path / "a.docx").write_bytes(docx(f"<w:p>{ends[0]}<w:r>{code}</w:r>{ends[1]}</w:p>{inner}"))
+    source = open_source(tmp_path / "a.docx", CorpusOptions())
+    assert [paragraph.sentences[0][1] for paragraph in read_paragraphs(source)] == ["Write your name"]
+    assert source.report.told == [f"{source.path}: a file within it is not read: open it in Word, and save it"]
+    assert source.report.is_partial
 
 
 def test_an_equation_that_cannot_be_written_costs_no_other(read):

@@ -39,6 +39,9 @@ def texts(path, **options):
         ("a.tsv", 'id\ttext\n1\t"Stop\nit"\n2\tgo\n', "\t", "Stop\nit"),
         ("a.tsv", 'id\ttext\n1\t"He said ""no"""\n', "\t", 'He said "no"'),
         ("a.tsv", "id;text\n1;Oil\n", ";", "Oil"),
+        ("a.csv", 'id, "text"\n1, "Oil, ""hot"""\n', ",", 'Oil, "hot"'),
+        ("a.csv", '"id"; "text"\n"1"; "Oil"\n', ";", "Oil"),
+        ("a.csv", 'text\nHe said, "no"\n', ",", 'He said, "no"'),
     ],
 )
 def test_the_form_of_separated_values_is_seen(write, name, content, separator, first):
@@ -221,6 +224,28 @@ def test_times_that_python_has_none_for_are_texts(tmp_path, value, kind):
     rows = [row for _, row in read_rows(open_source(tmp_path / "a.parquet", CorpusOptions()))]
     assert [row["text"] for row in rows] == ["one", "two"]
     assert all(isinstance(row["at"], str) for row in rows)
+
+
+def test_columns_of_one_name_are_all_kept(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table([["One"], ["x"], ["y"]], names=["text", "a", "a"]), tmp_path / "a.parquet")
+    assert rows(tmp_path / "a.parquet")[0] == [(1, {"text": "One", "a": "x", "a 3": "y"})]
+
+
+def test_a_byte_order_mark_between_files_that_were_joined_is_no_text(write):
+    assert texts(write("a.jsonl", '{"text": "One"}\n\ufeff{"text": "Two"}\n')) == ["One", "Two"]
+
+
+def test_lines_left_out_are_told_with_a_cure(write):
+    path = write(
+        "a.txt", "Die Größe der Brücke übertrifft alles.\nDie Straße ist neu.\nEin Satz ohne Umlaut.\n".encode("cp437")
+    )
+    report = CorpusReport()
+    list(read_sentences(path, CorpusOptions(split="line"), report))
+    assert "1 of its lines left out" in report.notes[-1]
+    assert report.notes[-1].endswith("give --encoding")
 
 
 def test_an_encoding_that_is_not_known_by_its_bytes_is_asked_for(tmp_path):

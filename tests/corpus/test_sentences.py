@@ -100,12 +100,18 @@ def test_split_can_be_said(write):
     assert read(path, split="prose")[0] == PROSE_SENTENCES
 
 
+def test_colours_of_a_terminal_are_no_text(write):
+    path = write("a.log", "\x1b[1;31mERROR\x1b[0m the pump failed\x1b[K\n")
+    assert read(path)[0] == ["ERROR the pump failed"]
+
+
 def test_latin_1(write):
     lines = ["Où est le café ?", "Là-bas, près de la forêt.", "La fenêtre est fermée."]
     path = write("a.txt", "\n".join(lines).encode("latin-1"))
     with pytest.raises(CorpusError, match=r"a\.txt:1: unreadable encoding: 3 of 3 .*--encoding latin-1"):
         read(path, encoding="utf-8")
     assert read(path, encoding="latin-1")[0] == lines
+    assert read(write("b.txt", b"It is \x935 \x80\x94."), encoding="latin-1")[0] == ["It is “5 €”."]
     found, report = read(path)
     assert found == lines
     assert len(report.notes) == 1

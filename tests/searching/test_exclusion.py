@@ -32,6 +32,8 @@ TOPICS = (
         ("Describe rivers while avoiding any mention of dams.", "Describe rivers.", "dams"),
         ("pumps – excluding diesel – of steel", "pumps of steel", "diesel"),
         ("pumps - excluding diesel-driven ones - of steel", "pumps of steel", "diesel-driven ones"),
+        ("Rivers excluding 3.5 km long ones, in Europe", "Rivers in Europe", "3.5 km long ones"),
+        ("Servers excluding node.js and the U.S. ones, at noon", "Servers at noon", "node.js and the U.S. ones"),
         ("Excluding the Loire", "Excluding the Loire", ""),  # nothing else is asked
         ("assets other than cash", "assets other than cash", ""),
         ("a server without authentication", "a server without authentication", ""),

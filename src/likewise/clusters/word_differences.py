@@ -22,7 +22,7 @@ from likewise.retrieval.bm25 import MARKS
 REASONS = ("negation", "numbers", "opposites", "names", "order", "the rest", "other words")
 """The differences that tell near texts apart, as `Duplicates.reasons` names them."""
 
-_WORD = re.compile(rf"(?<![\w.,:/−-])[−-]?\d+(?:[.,:/]\d+)*(?!\w)|[\w{MARKS}]+(?:[.,:]\d+)*|[%‰€$£¥₽°]\w?")
+_WORD = re.compile(rf"(?<![\w.,:/−-])[−-]?\d+(?:[.,:/]\d+)*(?!\w)|[\w{MARKS}]+(?:[.,:]\d+)*|[%‰€$£¥₽]|°\w?")
 _HALF_DAY = re.compile(r"(?<=\d)[ \u00a0]?([ap])\.[ \u00a0]?m\b\.?", re.IGNORECASE)
 _MARKS_ALONE = frozenset("< > + - − ≤ ≥ <= >= = == !=".split())
 """Signs that say something only where they stand alone."""
@@ -32,7 +32,7 @@ _BETWEEN_NAMES = re.compile(r"[\s,;()<>\"]+")
 _FILE = re.compile(r"[^\W\d_][^\W_]{1,3}")
 """The ending of a file: more than one letter, as that of 'e.g.' is none."""
 _SHORT_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile(r"[\d%‰]")
 _THOUSANDS = re.compile(r"[−-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?")
 _NAME = re.compile(r"(?<=[\w,;:)] )[^\W\d_a-z]\w+")
 _SENTENCE = re.compile(r"(?<=[.!?…।؟])\s+|(?<=[。！？])")
@@ -44,6 +44,7 @@ _NUMBER_WORDS = {word: str(number) for number, word in enumerate([*_SMALL.split(
     word: str(10 * number) for number, word in enumerate("thirty forty fifty sixty seventy eighty ninety".split(), 3)
 }
 """'One' is left out, as it mostly is no number."""
+_NUMBER_WORDS["percent"] = "%"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
 _NUMBER_WORDS |= {
     f"{number}{'st' if number == 1 else 'nd' if number == 2 else 'rd' if number == 3 else 'th'}": word
@@ -78,7 +79,7 @@ class Wording(NamedTuple):
     Attributes:
         order: the words as they follow each other.
         words: their counts.
-        numbers: those with a digit, as they follow each other.
+        numbers: those with a digit, and signs of percent, as they follow each other.
         negations: the number of negations.
         names: words with a capital inside a sentence.
         addresses: those of mails, files, paths and names of programs, such as max_size.

@@ -27,6 +27,7 @@ from itertools import chain, repeat, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from likewise.corpus.sentence_splitter import JOINING
 from likewise.errors import LikewiseError
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ _BLOCKS = tuple(
     "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
 )
 _APART = ("button", "label")
+_INLINE = ("a", "b", "strong", "i", "em", "code", "kbd", "samp", "del", "s", "sub")
 _IN_CARDS = ("h1", "h2", "h3", "h4", "h5", "h6", "div", "p", "ul", "ol", "table")
 _CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
 
@@ -68,6 +70,7 @@ _UPRIGHT = 0.1
 """From this share of upright letters on, a page of a PDF is read by PDFium, which sees no tables."""
 _FORMULA = re.compile(rb"<f[ >/]")
 _NO_VALUE = "a formula in this row has no value: open the file in Excel or LibreOffice, and save it"
+_NO_INNER = "a file within it is not read: open it in Word, and save it"
 _GLYPH = re.compile(r"\(cid:\d+\)")
 _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
@@ -78,6 +81,8 @@ _RAISED = re.compile(
 )
 _BREAK = re.compile(rb"<w:(?:br|cr)(?:\s[^>]*)?/>")
 _TAB = re.compile(rb"<w:ptab(?:\s[^>]*)?/>")
+_BUTTON = re.compile(rb"<w:instrText(?:\s[^>]*)?>\s*MACROBUTTON\s+\S+\s([^<]*)</w:instrText>")
+"""A field that shows what stands in its own code, such as 'Click here to write a name'."""
 _ALTERNATIVE = re.compile(rb"<mc:AlternateContent(?:\s[^>]*)?>.*?</mc:AlternateContent>", re.DOTALL)
 _DRAWING = re.compile(rb"<w:drawing(?:\s[^>]*)?>.*?</w:drawing>", re.DOTALL)
 _BOX = re.compile(rb"<w:txbxContent(?:\s[^>]*)?>.*?</w:txbxContent>", re.DOTALL)
@@ -85,6 +90,7 @@ _EQUATION = re.compile(rb"<m:oMath(?:\s[^>]*)?>.*?</m:oMath>", re.DOTALL)
 _MATH_TEXT = re.compile(rb"<m:t(?:\s[^>]*)?>([^<]*)</m:t>")
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _HYPHEN = re.compile("(?<!\\w)(\\w+)([-\u2010\u00ad])\n(\\w+)")
+_JOINING = re.compile(rf"{JOINING}(?=\s)")
 _ROWS_TOLD = 1000  # rows after which an answer says that it goes on
 _EDGE = 2  # blocks at the top and the bottom of a page that may be its header and footer
 _LONGEST_EDGE = 100  # characters of one
@@ -154,7 +160,10 @@ class Word(Converter):
         import mammoth
         from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
-        yield _of_html(mammoth.convert_to_html(pre_process_docx(_rewritten(path, _readable))).value)
+        page = _of_html(mammoth.convert_to_html(pre_process_docx(_rewritten(path, _readable))).value)
+        with zipfile.ZipFile(path) as parts:
+            has_inner = any(b"<w:altChunk" in parts.read(name) for name in parts.namelist() if name.endswith(".xml"))
+        yield page._replace(left_out=_NO_INNER) if has_inner else page
 
 
 class Slides(Converter):
@@ -168,7 +177,7 @@ class Slides(Converter):
         from markitdown.converters import PptxConverter
 
         diagrams = _diagrams(path)
-        text = PptxConverter().convert(_rewritten(path, _with_powers), _info(".pptx")).markdown
+        text = PptxConverter().convert(_rewritten(path, _readable_slide), _info(".pptx")).markdown
         parts = _SLIDE.split(_BEHIND_ROW.sub(r"\1\n", text))
         for number, text in zip(parts[1::2], parts[2::2], strict=True):
             lines = text.strip().split("\n")
@@ -389,6 +398,12 @@ def _of_html(content: bytes | str) -> Page:
     for link in soup("a"):
         if link.find(_IN_CARDS):  # a card, whose marks would stand on other lines than its text
             link.name = "div"
+        elif not link.get("href"):  # a place, whose blanks markdownify would drop
+            link.unwrap()
+    for tag in soup(_INLINE):
+        if tag.get_text().isspace() and not tag.find(("br", "img")):  # a bold blank, which markdownify would drop
+            tag.unwrap()
+    _order_rows(soup)
     _fill_spans(soup)
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     around = [tag.extract() for tag in soup(_AROUND)]
@@ -408,6 +423,21 @@ def _end_where_implied(soup: BeautifulSoup) -> None:
         outer = row.find_parent(("tr", "table"))
         if outer is not None and outer.name == "tr":
             outer.insert_after(row.extract())
+
+
+def _order_rows(soup: BeautifulSoup) -> None:
+    """Leave nothing before the header of a table, and none but one group of rows below: each would begin anew."""
+    for column in soup(("col", "colgroup")):
+        column.unwrap()
+    for caption in soup("caption"):
+        if table := caption.find_parent("table"):
+            table.insert_before(caption.extract())
+        caption.name = "div"
+    for rows in soup(("tbody", "tfoot")):
+        rows.name = "tbody"
+        if before := rows.find_previous_sibling("tbody"):
+            before.extend(list(rows.contents))
+            rows.decompose()
 
 
 def _fill_spans(soup: BeautifulSoup) -> None:
@@ -537,9 +567,29 @@ def _rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> io.BytesIO:
     return made
 
 
-def _with_powers(name: str, content: bytes) -> bytes:
-    """Return a part of a PowerPoint file in which a sign stands before each raised number: 10^6 would be 106."""
-    return _RAISED.sub(rb"\1^", content) if name.startswith("ppt/slides/slide") else content
+def _readable_slide(name: str, content: bytes) -> bytes:
+    """Return a part of a PowerPoint file of which MarkItDown passes over less.
+
+    A sign stands before each raised number, as 10^6 would be 106. What stands beside another form for older programs,
+    such as a text with an equation, takes the place of both, and an equation becomes LaTeX.
+    """
+    if not name.startswith("ppt/slides/slide"):
+        return content
+    content = _RAISED.sub(rb"\1^", content)
+    if b":AlternateContent" not in content and b":oMath" not in content:
+        return content
+    from pptx.opc.oxml import serialize_part_xml
+    from pptx.oxml import parse_xml
+
+    slide: Any = parse_xml(content)
+    for choice in slide.xpath("//*[local-name()='AlternateContent']/*[local-name()='Choice'][1]"):
+        both = choice.getparent()
+        both.getparent()[:] = chain.from_iterable(choice if other is both else [other] for other in both.getparent())
+    for equation in slide.xpath("//*[local-name()='oMath']"):
+        line = next(equation.iterancestors("{*}p"))
+        run = line.add_r(f" {_latex(equation) or ''.join(equation.itertext())} ")
+        line.replace(next(above for above in equation.iterancestors() if above.getparent() is line), run)
+    return bytes(serialize_part_xml(slide))
 
 
 def _diagrams(path: Path) -> dict[int, list[str]]:
@@ -591,6 +641,7 @@ def _readable(name: str, content: bytes) -> bytes:
         return content
     content = _AROUND_RUNS.sub(b"", content)
     content = _BREAK.sub(b"<w:br/>", _TAB.sub(b"<w:tab/>", content))
+    content = _BUTTON.sub(rb'<w:t xml:space="preserve">\1</w:t>', content)
     content = _DRAWING.sub(_boxed, _ALTERNATIVE.sub(_boxed, content))
     return _EQUATION.sub(_letters_or_equation, content)
 
@@ -608,16 +659,24 @@ def _letters_or_equation(equation: re.Match[bytes]) -> bytes:
     """Return an equation of Word, or its letters if MarkItDown would not write all of them, or end the whole file."""
     from xml.etree.ElementTree import fromstring
 
-    from markitdown.converter_utils.docx.math.omml import OMML_NS, oMath2Latex
     from markitdown.converter_utils.docx.pre_process import MATH_ROOT_TEMPLATE
 
-    texts = [text.decode("utf-8", "replace") for text in _MATH_TEXT.findall(equation[0])]
-    with suppress(Exception):  # it raises of every kind
-        root = fromstring(MATH_ROOT_TEMPLATE.format(equation[0].decode("utf-8")))
-        written = str(oMath2Latex(root.find(OMML_NS + "oMath")).latex)
-        if all(word in written for text in texts for word in re.findall(r"[A-Za-z0-9]+", text)):
+    with suppress(Exception):  # what is no XML by itself
+        if _latex(fromstring(MATH_ROOT_TEMPLATE.format(equation[0].decode("utf-8")))[0]):
             return equation[0]
+    texts = [text.decode("utf-8", "replace") for text in _MATH_TEXT.findall(equation[0])]
     return f'<w:r><w:t xml:space="preserve"> {" ".join(texts)} </w:t></w:r>'.encode()
+
+
+def _latex(equation: Any) -> str:
+    """Return an equation as MarkItDown writes it; "" if that has not all of its letters."""
+    from markitdown.converter_utils.docx.math.omml import OMML_NS, oMath2Latex
+
+    words = [word for text in equation.iter(f"{OMML_NS}t") for word in re.findall(r"[A-Za-z0-9]+", text.text or "")]
+    with suppress(Exception):  # it raises of every kind
+        written = str(oMath2Latex(equation).latex)
+        return written if all(word in written for word in words) else ""
+    return ""
 
 
 def _mail(content: bytes, number: int) -> Page:
@@ -783,7 +842,7 @@ def _inline(element: Element) -> str:
             parts.append(f" ({' '.join(chain.from_iterable(texts))})")
         elif name in ("frame", "text-box"):
             parts.append(" ")
-        elif name != "annotation":
+        elif name not in ("annotation", "ruby-text"):
             parts.append(_inline(child))
         parts.append(child.tail or "")
     return "".join(parts)
@@ -919,6 +978,8 @@ def without_edges(pages: list[list[str]]) -> list[str]:
     words = set(re.findall(r"\w+", " ".join(block for page in kept for block in page)))
 
     def joined(match: re.Match[str]) -> str:
+        if match[2] != "\u00ad" and _JOINING.match(match.string, match.start(3)):
+            return f"{match[1]}{match[2]} {match[3]}"
         is_one = match[2] == "\u00ad" or match[1] + match[3] in words
         return match[1] + ("" if is_one else match[2]) + match[3]
 

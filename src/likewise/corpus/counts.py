@@ -88,7 +88,7 @@ class CorpusReport:
 
     def tell(self, file: object, line: int, reason: str) -> None:
         """Keep what is the matter with a row, for the first rows of a file, and count them all."""
-        name, sentence = str(file), f"{file}:{line}: {reason}"
+        name, sentence = str(file), f"{file}:{line}: {reason}" if line else f"{file}: {reason}"
         count, unnamed = self.odd_rows.get(name, 0), self.unnamed_rows.get(name, 0)
         self.odd_rows[name] = count + 1
         if count - unnamed < EXAMPLES and sentence not in self.notes:

@@ -62,7 +62,10 @@ def named_encoding(name: str, sample: bytes, complete: bool = True) -> str:
     """
     marked = next((encoding for mark, encoding in _MARKS if sample.startswith(mark)), None)
     if name != AUTO:
-        return "utf-8" if marked == "utf-8" else codecs.lookup(name).name
+        named = codecs.lookup(name).name
+        if named == "iso8859-1" and _is_in("cp1252", sample, complete):
+            return "cp1252"  # as browsers do: Latin 1 has no letters where Windows has € and “
+        return "utf-8" if marked == "utf-8" else named
     if marked:
         return marked
     if sample.startswith(_OTHERS):

@@ -1,6 +1,7 @@
 """The files of a folder: those that are read, those that are not, and those that cannot be read now."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.corpus.corpus_options import CorpusError
+from likewise.corpus.encodings import AUTO, named_encoding
 from likewise.corpus.files import format_suffix, kernel_devices, read_head
 from likewise.corpus.lines_and_rows import MARKED
 from likewise.corpus.paged_documents import document_suffixes, lacks_extra, uninstalled
@@ -95,7 +97,8 @@ class _Walk:
         self._first: list[IgnoreRule] = []
         if exclude:
             try:
-                self._first = [(folder, "--exclude", _patterns(exclude))]
+                own = [re.sub(r"^(!?)\./", r"\1/", pattern) for pattern in exclude]
+                self._first = [(folder, "--exclude", _patterns(own))]
             except ValueError as error:
                 raise CorpusError(f"exclude: {error}: give patterns as in a .gitignore") from None
 
@@ -121,7 +124,7 @@ class _Walk:
             rules = [*rules, *_rules_in(here)]
             for entry in entries:
                 path = here / entry.name
-                if entry.name.startswith("."):
+                if entry.name.startswith((".", "~$")):  # '~$' is what Word keeps beside an open file
                     continue
                 try:
                     state, is_folder = entry.stat(), entry.is_dir()
@@ -162,8 +165,9 @@ def _rules_in(folder: Path) -> list[IgnoreRule]:
     rules = []
     for name in IGNORE_FILES:
         with suppress(OSError, ValueError):
-            lines = (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
-            rules.append((folder, name, _patterns(lines)))
+            content = (folder / name).read_bytes()
+            text = content.decode(named_encoding(AUTO, content) or "utf-8", "replace").removeprefix("\ufeff")
+            rules.append((folder, name, _patterns(text.splitlines())))
     return rules
 
 

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import chain, islice
@@ -141,7 +141,9 @@ def _items(texts: object) -> Iterator[Any]:
     """Yield the texts, rows or names of an iterable; of a DataFrame or an Arrow table its rows."""
     frame: Any = texts
     if hasattr(frame, "to_batches"):  # an Arrow table
-        return (row for batch in frame.to_batches() for row in batch.to_pylist())
+        from likewise.corpus.lines_and_rows import plain_rows
+
+        return (row for batch in frame.to_batches() for row in plain_rows(batch))
     if hasattr(frame, "to_pylist"):  # an Arrow column
         return iter(frame.to_pylist())
     if isinstance(texts, Mapping | bytes) or not isinstance(texts, Iterable):
@@ -152,9 +154,11 @@ def _items(texts: object) -> Iterator[Any]:
     if hasattr(frame, "iter_rows"):  # polars
         return iter(frame.iter_rows(named=True))
     if hasattr(frame, "itertuples"):  # pandas
+        from likewise.corpus.lines_and_rows import distinct_names
+
         if frame.index.name in (ID, "id") and frame.index.name not in frame.columns:
             frame = frame.reset_index()
-        names = [str(name) for name in frame.columns]
+        names = distinct_names([str(name) for name in frame.columns])
         return (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
     if getattr(frame, "ndim", 1) != 1:
         raise CorpusError(f"an array of {frame.ndim} dimensions is no list of texts: give one of its columns")
@@ -254,8 +258,10 @@ def plain_value(value: object) -> Any:
             return None
         aware = value.tzinfo is not None
         return (value.astimezone(UTC).replace(tzinfo=None) if aware else value).isoformat()
-    if isinstance(value, date):
+    if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
     if isinstance(value, np.ndarray | set | frozenset | tuple | list):  # such as pandas has of a list in Parquet
         members = sorted(value, key=str) if isinstance(value, set | frozenset) else value
         return [plain_value(member) for member in members]

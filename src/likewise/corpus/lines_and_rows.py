@@ -5,7 +5,7 @@ import json
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -105,6 +105,7 @@ _JSON_TYPES = {
 
 _INVISIBLE = re.compile(
     "\u00ad[ \t\r]*\n[ \t]*"  # a word that is divided at the end of a line
+    "|\u001b\\[[0-9;?]*[A-Za-z]"  # a colour of a terminal, as logs have
     "|[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u200f\u2060\ufeff\ud800-\udfff]"
 )
 
@@ -213,7 +214,8 @@ def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str]]:
     if odd:
         source.report.note(f"{path}:{odd[0]}: {len(odd)} of its lines not UTF-8, and read as {decode.encoding}")
     if bad:
-        source.report.note(f"{path}:{first_bad}: {bad} of its lines left out: they are not {options.encoding}")
+        known = decode.encoding or options.encoding
+        source.report.note(f"{path}:{first_bad}: {bad} of its lines left out: they are not {known}: give --encoding")
 
 
 def json_object(text: str, where: str, fault: type[LikewiseError] = CorpusError) -> Record:
@@ -286,7 +288,7 @@ def _jsonl(source: Source) -> Iterator[NumberedRow]:
     for number, text in _decoded(source, JSON_LIMIT):
         if text.strip():
             try:
-                row = json_object(text, "")
+                row = json_object(text.lstrip("\ufeff"), "")  # of a file that was put behind another one
             except CorpusError as error:
                 source.drop_row(number, str(error).removeprefix(": "))
             else:
@@ -363,17 +365,19 @@ class CsvForm(NamedTuple):
         separator: between cells.
         quoted: a quotation mark protects what is in a cell; otherwise it is a sign as any other.
         is_named: a line above the header names the separator, such as Excel's 'sep=;'.
+        spaced: blanks before a cell are none of it, so that a quotation mark behind them protects.
     """
 
     separator: str
     quoted: bool
     is_named: bool = False
+    spaced: bool = False
 
     def rows(self, lines: Iterable[str], *, strict: bool = False) -> Iterator[list[str]]:
         """Return a reader of rows."""
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
         csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be longer than the module's own 128 KiB
-        return csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=strict)
+        return csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=strict, skipinitialspace=self.spaced)
 
 
 # No thousands: other than three digits follow, or none but a zero or more than three come before.
@@ -423,21 +427,24 @@ def csv_form(source: Source) -> CsvForm:
         candidates = ["\t"] if "\t" in others or not others else candidates  # one column has no tab
     quoted = {"\t": (False, True), "|": (False, True)}
     forms = [
-        CsvForm(separator, quotes, bool(first)) for separator in candidates for quotes in quoted.get(separator, (True,))
+        CsvForm(separator, quotes, bool(first), spaced)
+        for separator in candidates
+        for quotes in quoted.get(separator, (True,))
+        for spaced in ((False, True) if quotes and f'{separator} "' in head else (False,))
     ]
     return max(forms, key=lambda form: _fit(form, sample)) if sample else forms[0]
 
 
-def _fit(form: CsvForm, lines: list[str]) -> tuple[float, int]:
-    """Return the share of rows with as many cells as the header, and how many these are."""
+def _fit(form: CsvForm, lines: list[str]) -> tuple[float, int, bool]:
+    """Return the share of rows with as many cells as the header, how many these are, and whether blanks are none."""
     try:
-        rows = [row for row, _ in zip(form.rows(lines), range(_TRIED), strict=False) if row]
+        rows = [row for row, _ in zip(form.rows(lines, strict=form.spaced), range(_TRIED), strict=False) if row]
     except csv.Error:
-        return 0, 0
+        return 0, 0, False
     width = len(rows[0])
     if width == 1:
-        return 0, 0
-    return sum(len(row) == width for row in rows) / len(rows), width
+        return 0, 0, False
+    return sum(len(row) == width for row in rows) / len(rows), width, form.spaced
 
 
 class _RowLines:
@@ -543,7 +550,7 @@ def _parquet(source: Source) -> Iterator[NumberedRow]:
     try:
         with parquet.ParquetFile(source.path) as file:
             for batch in file.iter_batches(1024):
-                for row in _plain_rows(batch):
+                for row in plain_rows(batch):
                     number += 1
                     yield number, row
     except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
@@ -552,10 +559,16 @@ def _parquet(source: Source) -> Iterator[NumberedRow]:
         ) from None
 
 
-def _plain_rows(batch: "pa.RecordBatch") -> list[Record]:
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Return the names of columns as they are, unless two are alike: one of them would take the place of the other."""
+    return list(names) if len({*names}) == len(names) else field_names(names)
+
+
+def plain_rows(batch: "pa.RecordBatch") -> list[Record]:
     """Return the rows of a batch; times that Python has none for, such as of the year 12000, as texts."""
     import pyarrow as pa
 
+    batch = batch.rename_columns(distinct_names(batch.schema.names))
     try:
         return batch.to_pylist()
     except (OverflowError, ValueError):

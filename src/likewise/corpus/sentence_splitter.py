@@ -23,6 +23,8 @@ from itertools import accumulate, chain, pairwise
 Placed = tuple[int, str]
 """A text after the number of the line where it begins."""
 
+JOINING = r"(?:and|or|und|oder|bzw\.|sowie|et|ou|y|o|e|en|of|og|och)"
+"""Words between the halves of two compounds, of which the first one ends in a hyphen: pre- and post-war."""
 PARAGRAPH_LIMIT = 1 << 16
 """Characters of a paragraph that are held before its sentences are given out, all but the last."""
 

@@ -16,7 +16,8 @@ _CUE = re.compile(
     rf"|excluding|not {_MENTIONING}|leaving out|without {_MENTIONING}|avoiding(?: {_MENTIONING})?)(?= )",
     re.IGNORECASE,
 )
-_END = re.compile(r"[,.;:?!()\[\]—]|(?<= )[-–](?= )")
+_END = re.compile(r"[;()\[\]—]|[,:?!](?!\w)|(?<!\.\w)\.(?!\w)|(?<= )[-–](?= )")
+"""A stop within a word, a number or an abbreviation, such as node.js, 3.5 and U.S., ends nothing."""
 _TOPICAL = frozenset(
     "about above across after against along among around as at because before behind below beside between beyond by "
     "concerning despite during for from how in inside into like near of off on onto out over regarding since than "

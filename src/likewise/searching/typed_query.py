@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from likewise.corpus.sentence_splitter import JOINING
 from likewise.errors import LikewiseError
 from likewise.retrieval.bm25 import MARKS, folded
 from likewise.searching.exclusion import divided
@@ -24,7 +25,7 @@ _PART = re.compile(
 )
 """Phrases and -words; a dash or a minus before a word means the hyphen, which some programs put it for."""
 _NEAR = 20
-_COMPOUND = re.compile(r"\w[-\u2010\u2011](?:\s+(?:and|or|und|oder|bzw\.|sowie|et|ou|y|o|e|en|of|og|och)|\s*[/&])\s+$")
+_COMPOUND = re.compile(rf"\w[-\u2010\u2011](?:\s+{JOINING}|\s*[/&])\s+$")
 """The first half of a compound, behind which a hyphen begins the second: Ein- und -ausgang."""
 _WORD = re.compile(rf"[\w{MARKS}]+")
 _NAME = re.compile(rf"(?:(?<!\S)\.(?=[^\W\d_]))?[\w{MARKS}]+(?:[+#]+(?![\w{MARKS}]))?")
