@@ -1,6 +1,6 @@
-import json
-
 """Requests to rerank, as the clients of Cohere and Jina send them."""
+
+import json
 
 import httpx
 import numpy as np

@@ -23,12 +23,12 @@ _MARKS = (
 _OTHERS = (b"\xd0\xcf\x11\xe0", b"\xfd7zXZ", b"7z\xbc\xaf")  # an old Office file, archives
 _CANDIDATES = (
     "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 iso8859-2 iso8859-5 iso8859-6 iso8859-7 koi8-r "
-    "koi8-u cp866 cp855 cp932 euc_jis_2004 gb18030 big5hkscs cp949 johab cp874"
+    "koi8-u cp866 cp932 euc_jis_2004 gb18030 big5hkscs cp949 johab cp874"
 ).split()
 _SEVEN_BITS = {"iso2022_jp": (b"\x1b$B", b"\x1b$@", b"\x1b(J"), "iso2022_kr": (b"\x1b$)C",)}
 _FEW = 3  # bytes beyond ASCII that tell nothing: a sign of a degree, one name
 _EAST_ASIAN = ("cp932", "euc_jis_2004", "gb18030", "big5hkscs", "cp949", "johab")
-_OTHER_SCRIPTS = ("cp1251 koi8-r koi8-u cp866 cp855 iso8859-5 cp1253 iso8859-7 cp1255 cp1256 iso8859-6 cp874").split()
+_OTHER_SCRIPTS = ("cp1251 koi8-r koi8-u cp866 iso8859-5 cp1253 iso8859-7 cp1255 cp1256 iso8859-6 cp874").split()
 _WORDS_OF_WEST = frozenset(
     b"le la les des est et dans pour que qui une un il elle pas sur au du ce en di che per non del della sono los las "
     b"de por con para una es der die das und ist nicht mit ein eine os as da em het een".split()

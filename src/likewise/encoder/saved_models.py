@@ -5,6 +5,7 @@ baselines that installed packages register; weights are read as tensors only. Th
 names of SentenceTransformer, for which the minor version of sentence-transformers is pinned.
 """
 
+import math
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -62,7 +63,8 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
         fit_to_weights(model[0], place.name)
     numbers = {"max_seq_length": getattr(model[0], "max_seq_length", None), "truncate_dim": model.truncate_dim}
     for setting, value in numbers.items():
-        if value is not None and (not isinstance(value, int) or value < 1):
+        # A model of word vectors reads texts of any length: infinity.
+        if value not in (None, math.inf) and (not isinstance(value, int) or value < 1):
             raise LoadError(
                 f"The model '{place.name}' has {setting} {value!r}: set it to a whole number from 1, or null."
             )
