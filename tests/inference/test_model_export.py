@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from likewise.inference import export
+from likewise.encoder.location import LoadError
+from likewise.inference import export, load
 from likewise.inference.engines import openvino_engine
 from likewise.inference.engines.engine import CannotExport, EngineError
 from likewise.runs.job import JobError
@@ -28,6 +29,8 @@ def test_onnx_graph_and_what_to_feed_it(tiny_model, sentences, tmp_path):
     assert set(export(tiny_model, "onnx", tmp_path / "out")) == set(files)  # is there already
     with pytest.raises(JobError, match="made with format 'onnx', not 'openvino'"):
         export(tiny_model, "openvino", tmp_path / "out")
+    with pytest.raises(LoadError, match="an export for other programs"):
+        load(tmp_path / "out")
     (tmp_path / "mine.txt").write_text("")
     with pytest.raises(JobError, match="holds other files"):
         export(tiny_model, "onnx", tmp_path)

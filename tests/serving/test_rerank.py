@@ -171,8 +171,6 @@ def test_what_changes_nothing_is_told(client):
     (warning,) = client.post("/v2/rerank", json=asked).json()["meta"]["warnings"]
     assert "max_tokens_per_doc" in warning
     assert "warnings" not in client.post("/v2/rerank", json={**asked, "max_tokens_per_doc": None}).json()["meta"]
-    asked = {"query": "a", "documents": ["b", {"text": "b", "title\ud800": "c"}]}
-    headers = {"content-type": "application/json"}
-    answer = client.post("/v2/rerank", content=json.dumps(asked), headers=headers)
-    (warning,) = answer.json()["meta"]["warnings"]
+    asked = {"query": "a", "documents": ["b", {"text": "b", "title": "c"}]}
+    (warning,) = client.post("/v2/rerank", json=asked).json()["meta"]["warnings"]
     assert "no field such as 'title" in warning

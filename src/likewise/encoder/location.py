@@ -20,6 +20,7 @@ from likewise.runs.whole_files import Record, read_json
 
 # The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
 MODULES, CONFIG, CONFIG_OF_SETTINGS = "modules.json", "config.json", "config_sentence_transformers.json"
+ABOUT_EXPORT = "likewise_export.json"
 Role = Literal["query", "document"]
 """What a text is for, which some models put before it by a prompt, or by modules of its own."""
 _TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", ".gz", ".bz2", ".zst", ".zip")
@@ -210,6 +211,8 @@ def _check_folder(folder: Path) -> None:
         raise LoadError(
             f"'{folder}' is not a model itself (it has no {MODULES}), but it holds some. Give one of: {names}."
         )
+    if (folder / ABOUT_EXPORT).is_file():
+        raise LoadError(f"'{folder}' is an export for other programs: give the model that it was made of.")
     raise LoadError(
         f"'{folder}' holds no model: it has neither {MODULES} nor {CONFIG}. If it is the folder of a "
         "run, the run has saved nothing yet; if it is a copy, files are missing from it."

@@ -19,6 +19,9 @@ from likewise.inference.text_encoder import TextEncoder, float32
 SIZE = 128
 """Sentences of a sample: 8,128 pairs for the rank correlation, a second or two of float32 for a small model."""
 
+_SHORT = 24
+"""Characters to which the last text of a sample is cut."""
+
 
 def sample_of(texts: Sequence[str], size: int = SIZE) -> list[str]:
     """Return up to `size` evenly spaced ones of the different texts."""
@@ -62,7 +65,11 @@ class Sample:
         return [self.tokens.batch([ids], at_least) for ids in self.tokens(self.texts)]
 
     def _vectors(self, engine: Engine) -> np.ndarray:
-        return float32(TextEncoder(self.tokens, engine).rows(self.texts))
+        encoder = TextEncoder(self.tokens, engine)
+        rows = float32(encoder.rows(self.texts))
+        # Short and alone, as a query is: an engine may fill it up to a length of its own.
+        rows[-1:] = float32(encoder.rows([self.texts[-1][:_SHORT]]))
+        return rows
 
 
 def compare(vectors: np.ndarray, reference: np.ndarray) -> Fidelity:

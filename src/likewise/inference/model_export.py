@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
-from likewise.encoder.location import weight_bytes
+from likewise.encoder.location import ABOUT_EXPORT, weight_bytes
 from likewise.encoder.settings import ModelSettings
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName, EngineVariant
@@ -134,7 +134,7 @@ def _write_graph(encoder: SentenceTransformer, format: EngineName, job: Job) -> 
         "padding_side": "left" if tokens.left else "right",
         **_settings(encoder),
     }
-    write_json(job.result / "likewise_export.json", about)
+    write_json(job.result / ABOUT_EXPORT, about)
 
 
 def _settings(model: SentenceTransformer) -> dict[str, object]:

@@ -98,6 +98,11 @@ def test_too_few_training_texts(tmp_path):
         task(write(tmp_path, train=TRAIN[:9], test=TRAIN[:1])).prepare(None)
 
 
+def test_training_texts_of_one_label(tmp_path):
+    with pytest.raises(DataError, match="all training texts have the label 'sea'"):
+        task(write(tmp_path, train=[("sea", text) for _, text in TRAIN], test=TRAIN[:1])).load()
+
+
 def test_labels_that_no_training_text_has_are_told(tmp_path):
     with pytest.raises(DataError, match="no label of the part test"):
         task(write(tmp_path, train=TRAIN, test=[(f"{label}.0", text) for label, text in TRAIN])).load()

@@ -63,6 +63,8 @@ class ClassesTask(OwnTask):
                 f"{self.path}: {len(training)} training texts, and {NEIGHBOURS} neighbours are looked for. Add more."
             )
         known = {label for label, _ in training}
+        if len(known) == 1:
+            raise DataError(f"{self.path}: all training texts have the label {training[0][0]!r}. Add those of another.")
         if not known & {label for label, _ in part}:
             other, one = part[0][0], training[0][0]
             raise DataError(
