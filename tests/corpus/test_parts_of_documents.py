@@ -494,7 +494,12 @@ def test_a_card_is_a_heading_with_its_text(read):
     text = read("a.html", "<a href='/x'><h2>Pump recall</h2><p>All pumps.</p></a> See <a href='/y'>the list</a>.")
     assert "## Pump recall" in text
     assert "(/x)" not in text
-    assert "[the list](/y)" in text
+    assert "See the list." in text
+
+
+def test_links_beside_each_other_are_words(read):
+    page = "<a href='x'>One</a><a href='y'>Two</a>, note<a href='#n'>[1]</a> and Donau<a href='z'>dampf</a>er"
+    assert read("a.html", f"<p>{page}</p>").strip() == "One Two, note[1] and Donaudampfer"
 
 
 def test_lines_of_pages_whose_numbers_are_their_own_are_no_edges():

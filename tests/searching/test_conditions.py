@@ -39,6 +39,8 @@ OTHERS = {
         ("line between -1 and 2.5", "(`line` >= -1 AND CAST(`line` AS DOUBLE) <= 2.5)"),
         ("\"file\" not like '%(%'", "NOT lower(`file`) LIKE '%(%'"),
         ("`year` = file", "lower(`text_year`) = lower(`file`)"),
+        ("file = 'A.txt'", "(lower(`file`) = 'a.txt' OR ends_with(lower(`file`), '/a.txt'))"),
+        ("file <> 'a'", "NOT (lower(`file`) = 'a' OR ends_with(lower(`file`), '/a'))"),
     ],
 )
 def test_what_is_part_of_the_grammar_is_written_anew(given, wanted):

@@ -51,8 +51,7 @@ _BLOCKS = tuple(
     "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
 )
 _APART = ("button", "label")
-_INLINE = ("a", "b", "strong", "i", "em", "code", "kbd", "samp", "del", "s", "sub")
-_IN_CARDS = ("h1", "h2", "h3", "h4", "h5", "h6", "div", "p", "ul", "ol", "table")
+_INLINE = ("b", "strong", "i", "em", "code", "kbd", "samp", "del", "s", "sub")
 _CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
 
 _FROM = re.compile(
@@ -395,11 +394,10 @@ def _of_html(content: bytes | str) -> Page:
         elif tag.name.startswith("m") and len(parts := tag.find_all(recursive=False)) == 2:
             parts[1].insert_before("^" if tag.name == "msup" else "/")
         tag.unwrap()
-    for link in soup("a"):
-        if link.find(_IN_CARDS):  # a card, whose marks would stand on other lines than its text
-            link.name = "div"
-        elif not link.get("href"):  # a place, whose blanks markdownify would drop
-            link.unwrap()
+    for link in soup("a"):  # of which the words alone are read
+        if getattr(link.next_sibling, "name", "") == "a":  # as tags and menus have them
+            link.insert_after(" ")
+        link.unwrap()
     for tag in soup(_INLINE):
         if tag.get_text().isspace() and not tag.find(("br", "img")):  # a bold blank, which markdownify would drop
             tag.unwrap()

@@ -46,17 +46,17 @@ _UNSPACED = re.compile(
 
 _JOINED = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")  # and their signs
 _JOINED_STOPS = "。！？、，；：」』）"
+_QUOTES = "“”‘’"  # of Chinese, too
 
 
 def gap(before: str, after: str) -> str:
     """Return what stands between two lines or sentences of a paragraph: a blank, or nothing in Chinese or Japanese.
 
-    >>> gap("The pump leaks.", "It is old."), gap("水泵坏了。", "请修理。")
-    (' ', '')
+    >>> gap("The pump leaks.", "It is old."), gap("水泵坏了。", "请修理。"), gap("“坏了。”", "他说")
+    (' ', '', '')
     """
-    if not before or not after or not _JOINED.match(before[-1]):
-        return " "
-    return "" if _JOINED.match(after[0]) or before[-1] in _JOINED_STOPS else " "
+    last, first = before.rstrip(_QUOTES)[-1:], after.lstrip(_QUOTES)[:1]
+    return "" if _JOINED.match(last) and (_JOINED.match(first) or last in _JOINED_STOPS) else " "
 
 
 def joined(texts: Sequence[str]) -> str:

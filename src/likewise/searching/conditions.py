@@ -10,7 +10,7 @@ repeats a text can ask for more memory than there is, which ends the process. So
                 | field "IS" ["NOT"] "NULL"
     value       field | literal     literal: 'text' | number | TRUE | FALSE
 
-Texts are compared without regard to case, but for ids; a list meets a comparison if one of its members does; a date
+Texts are compared without regard to case, but for ids; a file also by the end of its path; a list meets a comparison if one of its members does; a date
 without a time is the whole day, and '2024-05' the whole month; dates are not compared with texts that are none.
 """
 
@@ -261,6 +261,9 @@ class _Parser:
             member = _quoted(f"{BETWEEN}{text.lower()}{BETWEEN}")
             # A list without members, or none at all, has no such member.
             return f"{'NOT ' * (sign != '=')}coalesce(strpos(lower(`{field.name}`), {member}) > 0, FALSE)"
+        if field.name == "file" and text and sign not in _ORDER:  # as hits show it, without the folders above
+            names = (_quoted(text.lower()), _quoted(f"/{text.lower()}"))
+            return f"{'NOT ' * (sign != '=')}({_compared(field)} = {names[0]} OR ends_with(lower(`file`), {names[1]}))"
         return f"{_compared(field)} {sign} {_quoted(text if field.exact else text.lower())}"
 
     def _number(self, field: FieldColumn, sign: str, literal: str) -> str:

@@ -177,8 +177,8 @@ class Splitting:
             metadata, misfits = kept_values(fields, self.metadata, decimal)
             for misfit in misfits:
                 if self.strict:
-                    raise CorpusError(f"{path}:{line}: {misfit}")
-                report.left_out(path, line, misfit)
+                    raise CorpusError(f"row {line}: {misfit}")
+                report.left_out(path, line, f"left out: {misfit}")
             packed = self._passages if paragraph.kind in ("prose", "heading") else self._lines
             prose, some = paragraph.kind == "prose", False
             above = self.limit.shortened(title) if self.limit else title
