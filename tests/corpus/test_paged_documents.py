@@ -173,6 +173,7 @@ def bomb(path: Path) -> Path:
         (lambda folder: folder / "e.pdf", r"cannot be read as \.pdf"),
         (lambda folder: folder / "f.ipynb", "not a whole notebook"),
         (lambda folder: folder / "g.pptx", r"cannot be read as \.pptx"),
+        (lambda folder: folder / "h.mbox", "no text in this file"),
     ],
 )
 def test_what_cannot_be_read_ends_in_one_sentence(make, words, tmp_path):
@@ -180,6 +181,7 @@ def test_what_cannot_be_read_ends_in_one_sentence(make, words, tmp_path):
     (tmp_path / "e.pdf").write_bytes(b"%PDF-1.7\n" + bytes(range(256)) * 9)
     (tmp_path / "f.ipynb").write_text('{"cells": [{}]}')
     word_file(tmp_path / "g.pptx", ("Normal", PUMP))
+    (tmp_path / "h.mbox").touch()
     path = make(tmp_path)
     with pytest.raises(CorpusError, match=words) as fault:
         blocks(path)

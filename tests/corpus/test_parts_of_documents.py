@@ -439,6 +439,19 @@ def test_breaks_of_word_divide_words(read, mark):
     assert "One.Two" not in text
 
 
+def test_nothing_is_added_to_a_note_of_word(read):
+    """Mammoth links a note back to its place by an arrow."""
+    reference = '<w:r><w:footnoteReference w:id="2"/></w:r>'
+    with zipfile.ZipFile(io.BytesIO(docx(f"<w:p>{runs('Text')}{reference}</w:p>"))) as archive:
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    target = '<Relationship Id="rF" Type="{}/officeDocument/2006/relationships/footnotes" Target="footnotes.xml"/>'
+    spaces = f'xmlns="{OFFICE}/package/2006/relationships"'
+    parts["word/_rels/document.xml.rels"] = f"<Relationships {spaces}>{target.format(OFFICE)}</Relationships>"
+    note = f'<w:footnote w:id="2"><w:p>{runs("A note.")}</w:p></w:footnote>'
+    parts["word/footnotes.xml"] = f"<w:footnotes {WORD}>{note}</w:footnotes>"
+    assert read("a.docx", zipped(**parts)).split() == ["Text^[1]", "1.", "A", "note."]
+
+
 @pytest.mark.parametrize(
     "around", ["{}", '<mc:AlternateContent><mc:Choice Requires="wps">{}</mc:Choice></mc:AlternateContent>']
 )

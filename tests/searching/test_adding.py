@@ -136,9 +136,7 @@ def test_a_new_field_is_a_field_from_then_on(made, sentences):
     made.add([{"id": "x", "text": sentences[60], "author": "Ada", "year": 1850}])
     assert made.fields["author"] == "texts"
     assert [hit.id for hit in made.search("the", where="author = 'Ada'")] == ["x"]
-    with pytest.raises(
-        CorpusError, match="^row 1: year is 'soon', and the index holds whole numbers in this field: change"
-    ):
+    with pytest.raises(CorpusError, match=r"^row 1: year is 'soon', and the index holds whole numbers"):
         made.add([{"id": "y", "text": sentences[61], "year": "soon"}])
     assert len(made) == 41
 

@@ -92,7 +92,7 @@ def shop(saved_model, tmp_path_factory):
         {"id": f"r{i}", "text": f"the cat {i}", "price": price, "Created At": day, "tags": tags, "maker": maker}
         for i, (price, day, tags, maker) in enumerate(
             zip(
-                [Decimal("9.50"), 100, "N/A", 1e-05, None],
+                [Decimal("9.50"), 100, "N/A", 1e-05, "\\N"],
                 days,
                 [["Pump", "oil"], [], ["pump house"], ["oil"], None],
                 ["Ada", "ADA", "Bo", None, "ada l."],

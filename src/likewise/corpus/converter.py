@@ -70,6 +70,7 @@ _UPRIGHT = 0.1
 _FORMULA = re.compile(rb"<f[ >/]")
 _NO_VALUE = "a formula in this row has no value: open the file in Excel or LibreOffice, and save it"
 _NO_INNER = "a file within it is not read: open it in Word, and save it"
+_WAY_BACK = re.compile(r'<a href="#(?:foot|end)note-ref-[^"]*">\u2191</a>')
 _GLYPH = re.compile(r"\(cid:\d+\)")
 _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
@@ -159,7 +160,8 @@ class Word(Converter):
         import mammoth
         from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
-        page = _of_html(mammoth.convert_to_html(pre_process_docx(_rewritten(path, _readable))).value)
+        html = mammoth.convert_to_html(pre_process_docx(_rewritten(path, _readable))).value
+        page = _of_html(_WAY_BACK.sub("", html))
         with zipfile.ZipFile(path) as parts:
             has_inner = any(b"<w:altChunk" in parts.read(name) for name in parts.namelist() if name.endswith(".xml"))
         yield page._replace(left_out=_NO_INNER) if has_inner else page
@@ -321,7 +323,8 @@ class Mailbox(Converter):
             box.seek(0)
             if ends and box.read(ends[0]).strip():
                 yield Page(0, "", left_out="what stands before the first line 'From ADDRESS DATE' is no mail")
-            for number, (begin, end) in enumerate(zip(begins, [*ends[1:], at], strict=True), 1):
+            # A box without mails, as mail programs keep for an empty folder, has no begin.
+            for number, (begin, end) in enumerate(zip(begins, [*ends[1:], at], strict=bool(at)), 1):
                 yield len(begins)
                 box.seek(begin)
                 yield _mail(_QUOTED_FROM.sub(rb"\1", box.read(end - begin)), number)

@@ -10,8 +10,9 @@ repeats a text can ask for more memory than there is, which ends the process. So
                 | field "IS" ["NOT"] "NULL"
     value       field | literal     literal: 'text' | number | TRUE | FALSE
 
-Texts are compared without regard to case, but for ids; a file also by the end of its path; a list meets a comparison if one of its members does; a date
-without a time is the whole day, and '2024-05' the whole month; dates are not compared with texts that are none.
+Texts are compared without regard to case, but for ids; a file also by the end of its path; a list meets a comparison
+if one of its members does; a date without a time is the whole day, and '2024-05' the whole month; dates are not
+compared with texts that are none.
 """
 
 from __future__ import annotations

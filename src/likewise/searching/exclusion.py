@@ -18,6 +18,9 @@ _CUE = re.compile(
 )
 _END = re.compile(r"[;()\[\]—]|[,:?!](?!\w)|(?<!\.\w)\.(?!\w)|(?<= )[-–](?= )")
 """A stop within a word, a number or an abbreviation, such as node.js, 3.5 and U.S., ends nothing."""
+_ITEM = r"(?: [^\s,;:?!()\[\]]*[^\s,;:?!()\[\].]){1,3}?"
+_LIST = re.compile(rf"(?:,(?! (?:and|or) ){_ITEM}){{1,20}},? (?:and|or){_ITEM}(?=$|[,.;:?!)\]])")
+"""The rest of a list behind its first comma: ', B and C', of up to three words each."""
 _TOPICAL = frozenset(
     "about above across after against along among around as at because before behind below beside between beyond by "
     "concerning despite during for from how in inside into like near of off on onto out over regarding since than "
@@ -28,6 +31,8 @@ _TOPICAL = frozenset(
 _RELATIVE = frozenset("that which who whose what why where".split())
 """Words behind which 'do not include' tells of something, and is no order."""
 _JOINING = frozenset("and but or while whilst yet though please also".split())
+_NO_ITEM = _TOPICAL | _RELATIVE | {"please", "also", "but"}
+"""Words that no entry of a list has: behind a comma they go on with the question."""
 _EMPTY = frozenset(
     "a an the this that these those and but or while please all any some something anything everything things thing "
     "me us i we you it is are be to of for in on give show tell find list search get want need about".split()
@@ -38,7 +43,7 @@ _EMPTY = frozenset(
 def divided(query: str) -> tuple[str, str]:
     """Divide a query into what it asks for and what it excludes; the second is "" if it excludes nothing.
 
-    An excluded phrase ends at the next punctuation mark.
+    An excluded phrase ends at the next punctuation mark, a list of short ones at its end.
 
     >>> divided("What did Nietzsche write (excluding Zarathustra) and when?")
     ('What did Nietzsche write and when?', 'Zarathustra')
@@ -56,15 +61,17 @@ def divided(query: str) -> tuple[str, str]:
         if not _is_order(cue, f"{asked[-1]}{before}"):
             continue
         end = match.start() if (match := _END.search(text, cue.end())) else len(text)
+        if (rest := _LIST.match(text, end)) and not _NO_ITEM & {*rest[0].replace(",", "").lower().split()}:
+            end = rest.end()
         if phrase := text[cue.end() : end].strip():
             excluded.append(phrase)
             asked.append(_without_joint(before))
             at = end + (text[end : end + 1] in {",", ")", "]", "-", "–", "—"})
     asked.append(text[at:])
-    rest = re.sub(r" ([.?!])", r"\1", " ".join(" ".join(asked).split()))
-    if not excluded or not any(word not in _EMPTY for word in re.findall(r"\w+", rest.lower())):
+    left = re.sub(r" ([.?!])", r"\1", " ".join(" ".join(asked).split()))
+    if not excluded or not any(word not in _EMPTY for word in re.findall(r"\w+", left.lower())):
         return query, ""
-    return rest, " ".join(excluded)
+    return left, " ".join(excluded)
 
 
 def _is_order(cue: re.Match[str], before: str) -> bool:

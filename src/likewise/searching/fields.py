@@ -38,7 +38,9 @@ _FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)?\.\d+(?:[eE][+-]?\d+)?|[+-]?(?:0|[1-9]
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _BOOL = {"true": True, "false": False}
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?P<seconds>:\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
-_MISSING = frozenset(["", "-", "--", "?", "n/a", "#n/a", "na", "<na>", "nan", "null", "none", "nil", "missing"])
+_MISSING = frozenset(
+    ["", "-", "--", "?", ".", "\\n", "n/a", "#n/a", "na", "<na>", "nan", "null", "none", "nil", "missing"]
+)
 """Texts, in small letters, that stand for a missing value in a field of numbers, dates, or true and false."""
 
 
