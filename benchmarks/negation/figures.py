@@ -26,7 +26,7 @@ import likewise
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
-from likewise.inference.vectors import undisturbed
+from likewise.encoder.modules import undisturbed
 
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 VIEWED = 1000

@@ -6,10 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.runs.installation import JobError
 from likewise.runs.job import check_target, open_job
 from likewise.runs.plan import Plan
-from likewise.runs.results import check_results, note_results, written_result
+from likewise.runs.results import JobError, check_results, note_results, written_result
 
 
 @pytest.fixture(autouse=True)

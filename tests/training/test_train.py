@@ -323,7 +323,7 @@ def undisturbed(request, corpus_file, tiny_base, tmp_path_factory):
 def test_a_killed_training_goes_on_to_the_same_weights(
     moment, undisturbed, corpus_file, tiny_base, tmp_path, monkeypatch
 ):
-    from likewise.runs import installation
+    from likewise.runs import results
     from likewise.training import training_job
     from likewise.training.training_job import Course
 
@@ -340,9 +340,9 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         elif moment == "after the last step":
             patched.setattr(training_job, "trained_card", killed)
         else:
-            write = installation.write_json
+            write = results.write_json
             at = {"likewise.json": killed}
-            patched.setattr(installation, "write_json", lambda path, content: at.get(path.name, write)(path, content))
+            patched.setattr(results, "write_json", lambda path, content: at.get(path.name, write)(path, content))
         train(corpus_file, tiny_base, tmp_path / "cut", **settings)
     torch.manual_seed(999)
     cut = train(corpus_file, tiny_base, tmp_path / "cut", **settings)

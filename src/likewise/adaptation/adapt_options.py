@@ -42,11 +42,6 @@ class AdaptOptions(Options):
         if self.language and self.language not in languages():
             raise OptionError(f"language is {self.language!r}: give one of {', '.join(languages())}, or '' for none")
 
-    @property
-    def word_dimensions(self) -> int:
-        """The dimensions that words may add."""
-        return 0 if self.plain else self.width
-
 
 def languages() -> list[str]:
     """Return the languages that have a stemmer."""

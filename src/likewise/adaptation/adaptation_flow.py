@@ -153,7 +153,7 @@ def _adapted(
 
 def _words(base: BaseTexts, passages: Sequence[Passage], options: AdaptOptions) -> WordPart | None:
     """Return the part of words of all passages, also of those that did not fit the time; None for none."""
-    if not (width := options.word_dimensions):
+    if not (width := 0 if options.plain else options.width):
         return None
     size = base.encoder.get_embedding_dimension()
     assert size is not None

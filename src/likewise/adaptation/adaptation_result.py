@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
@@ -20,9 +19,6 @@ from likewise.inference.load_model import SavedModel
 from likewise.runs.pages import page_of
 from likewise.runs.whole_files import Values
 from likewise.training.training_result import model_card
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
 

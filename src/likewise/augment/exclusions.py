@@ -23,7 +23,8 @@ def some_words(sentence: str, rng: random.Random) -> str | None:
     'king is very old'
     """
     words = sentence.split()
-    says = [_is_content(word.strip(_SIGNS)) for word in words]
+    bare = [word.strip(_SIGNS) for word in words]
+    says = [len(word) > 2 and word[0].isalpha() and word.lower() not in _SMALL for word in bare]
     starts = [i for i, one in enumerate(says) if one]
     if not starts:
         return None
@@ -31,11 +32,7 @@ def some_words(sentence: str, rng: random.Random) -> str | None:
     end = rng.choice([i for i in range(start, min(start + _LONGEST, len(words))) if says[i]])
     found = " ".join(words[start : end + 1]).strip(_SIGNS)
     # A sign inside would end the phrase.
-    return words[start].strip(_SIGNS) if any(sign in found for sign in ",;:()") else found
-
-
-def _is_content(word: str) -> bool:
-    return len(word) > 2 and word[0].isalpha() and word.lower() not in _SMALL
+    return bare[start] if any(sign in found for sign in ",;:()") else found
 
 
 def excluding(sentence: str, what: str, rng: random.Random) -> str:

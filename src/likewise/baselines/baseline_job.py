@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
 
 from likewise.baselines.methods import BaselineError, find_baseline
 from likewise.corpus import CorpusOptions, prepare
@@ -20,9 +22,6 @@ from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, write_text
 from likewise.training.training_result import base_fingerprint, model_card
 from likewise.transformers_output import no_bar
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 
 @checked

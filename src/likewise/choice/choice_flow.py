@@ -11,9 +11,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sentence_transformers import SentenceTransformer
 
 from likewise.adaptation import adapt as adapt_encoder
 from likewise.choice.choice_result import Choice, System, best_free, compared, decided, judgement
@@ -29,6 +30,7 @@ from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data_folder import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
 from likewise.inference.handle import ModelHandle
+from likewise.inference.load_model import base_name
 from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
 from likewise.runs.arguments import checked
@@ -46,9 +48,6 @@ from likewise.searching.search_index import Index
 from likewise.searching.typed_query import known_language
 from likewise.training.training_result import base_fingerprint
 from likewise.transformers_output import no_bar
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 _BM25 = "BM25"
 _PROBE = 32  # passages by which the time is foretold
@@ -124,7 +123,7 @@ def choose(
         Stopped: it was interrupted; the same call resumes it.
     """
     progress = Progress(quiet)
-    names = [os.fspath(base) if isinstance(base, str | os.PathLike) else _name(base) for base in bases]
+    names = [base_name(base) for base in bases]
     if not names or len(set(names)) < len(names):
         raise ChoiceError("give one base or more, and each of them once, for example --base bundled:minilm")
     if minutes <= 0:
@@ -287,7 +286,8 @@ class _Run:
             known = {} if name == _BM25 else facts
             named = "" if name == _BM25 else model
             steps = way.pipeline or Pipeline()
-            of_written = [each for each, query in zip(kept["each"], self.held.queries, strict=True) if query.is_written]
+            queries = zip(kept["each"], self.held.queries, strict=True)
+            of_written = [each for each, query in queries if query.kind == "written"]
             known = known | {"milliseconds": kept["milliseconds"]}
             known |= {"written": float(np.mean(of_written))} if of_written else {}
             system = System(name, named, way.mode, steps, is_free, score, learnt=learnt and name != _BM25, **known)
@@ -370,12 +370,6 @@ class _Judged:
         search = partial(opened.documents, mode=way.mode, pipeline=way.pipeline)
         each = measures_of_each(self.grades, ranked_by(search, self.queries, self.grades))
         return [each[name][0] for name in self.queries]
-
-
-def _name(base: str | os.PathLike[str] | SentenceTransformer) -> str:
-    from likewise.inference.load_model import base_name  # imports torch, which names do not need
-
-    return base_name(base)
 
 
 def _judged(judgements: Any, queries_file: Any) -> _Judged | None:

@@ -16,7 +16,7 @@ from likewise.choice.trial import Way, gain_interval
 from likewise.errors import counted
 from likewise.evaluation.task import number
 from likewise.retrieval.pipeline import Pipeline
-from likewise.runs.whole_files import Record, Values
+from likewise.runs.whole_files import Record, Values, write_json, write_text
 from likewise.searching.search_index import Mode
 
 COLUMNS = ("System", "Found again", "Gain", "ms a query", "Passages/s", "Index MB", "Model MB")
@@ -166,7 +166,6 @@ class Choice:
     def save(self, folder: str | Path) -> Path:
         """Write the page, and all figures as JSON, to a folder; return the page."""
         from likewise.choice.page import choice_page
-        from likewise.runs.whole_files import write_json, write_text
 
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)

@@ -73,11 +73,6 @@ class Query:
     own: frozenset[str]
     kind: str
 
-    @property
-    def is_written(self) -> bool:
-        """True if somebody, or a language model, wrote it."""
-        return self.kind == "written"
-
 
 @dataclass(frozen=True)
 class HeldOut:

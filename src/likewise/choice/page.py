@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from likewise.choice.choice_result import interval_of
+from likewise.choice.choice_result import Choice, interval_of
 from likewise.choice.held_out import CALLED
 from likewise.errors import counted
 from likewise.runs.pages import page_of
 from likewise.runs.whole_files import Record
-
-if TYPE_CHECKING:
-    from likewise.choice.choice_result import Choice
 
 _WIDTH, _ROW = 640.0, 52.0
 _TALL = 300.0

@@ -30,7 +30,7 @@ _SECTIONS: CommandSections = {
         "encode": ("models:encode", "Encode a text file into a file of vectors."),
         "similarity": ("models:similarity", "Print the cosine of two sentences, from -1 to 1."),
         "index": ("search:index", "Index files for search, or update an index."),
-        "choose": ("choose:choose", "Find out which base and which search are best for your text."),
+        "choose": ("search:choose", "Find out which base and which search are best for your text."),
         "search": ("search:search", "Search an index by meaning and by words."),
         "duplicates": ("clusters:duplicates", "Find texts that say the same, and keep one of each."),
         "topics": ("clusters:topics", "Find what texts are about: topics with names, examples and a map."),

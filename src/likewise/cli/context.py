@@ -15,6 +15,7 @@ from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.shared_options import ReplaceOption, with_config, with_options
 from likewise.cli.training_commands import show_outcome, summary
 from likewise.context.stage_options import SURROGATE
+from likewise.corpus.encodings import AUTO
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
@@ -271,7 +272,6 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of a file."""
-    from likewise.corpus.encodings import AUTO
     from likewise.evaluation.data_folder import read_lines
 
     if not path.is_file():

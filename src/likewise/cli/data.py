@@ -10,6 +10,8 @@ from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.shared_options import ReplaceOption
 from likewise.errors import counted
+from likewise.runs.cache import KINDS, cache_folder, clear_cache, kept_in_cache
+from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
 
 
@@ -94,7 +96,6 @@ def get(
 ) -> None:
     """Fetch a data set at its pinned revision, check it, and put it into SentEval's layout."""
     from likewise.corpus.downloads import data_folder, get_data
-    from likewise.runs.progress import Progress
 
     folder = out or data_folder()
     copies = {path.name: path for path in files or []}
@@ -119,8 +120,6 @@ def cache() -> CommandTable:
 @typed
 def show() -> None:
     """Print where the cache is, and what it holds."""
-    from likewise.runs.cache import KINDS, cache_folder, kept_in_cache
-
     typer.echo(cache_folder())
     for kept in kept_in_cache():
         size, files = f"{kept.bytes / 1e6:,.1f}", counted(kept.files, "file")
@@ -134,8 +133,6 @@ def clear(
     ] = None,
 ) -> None:
     """Remove files from the cache: all, or the kinds that are named."""
-    from likewise.runs.cache import clear_cache, kept_in_cache
-
     removed = clear_cache(*kinds or ())
     left = [kept.kind for kept in kept_in_cache() if kept.files and (not kinds or kept.kind in kinds)]
     for kept in removed:

@@ -17,6 +17,7 @@ import typer
 import likewise
 from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
+from likewise.errors import counted, require_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -246,7 +247,6 @@ def show(out: Path, settings: DemoSettings) -> None:
     """Run the whole demonstration, print its table and its hits, and write its page."""
     from rich.console import Console
 
-    from likewise.errors import counted, require_extra
     from likewise.runs.duration import spoken
     from likewise.runs.job import JobError
     from likewise.runs.pages import page_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from likewise.errors import printable
+from likewise.errors import LikewiseError, printable
 from likewise.runs.orderly_stop import EXIT_CODE as STOPPED
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ def clean_errors() -> Iterator[None]:
     The user can mend every LikewiseError, and what the operating system refuses: a missing file, a full disk, a folder
     that cannot be written. Anything else is a bug and keeps its traceback.
     """
-    from likewise.errors import LikewiseError
-
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -87,8 +85,6 @@ def fail(message: str, code: int = EXIT_CODE) -> NoReturn:
     console = Console(stderr=True, highlight=False, emoji=False)
     if code == EXIT_CODE:
         console.print("[bold red]Error:[/]", end=" ")
-    from likewise.errors import printable
-
     console.print(printable(message), markup=False, soft_wrap=True)
     raise typer.Exit(code)
 

@@ -19,6 +19,7 @@ from likewise.cli.groups import JOBS, METHOD, TRAINING
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.recipes.recipe import AdamWOptions, TrainingOptions
 from likewise.runs.options import OptionError, Options, read_toml, unknown_option
+from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
 
 
@@ -92,7 +93,6 @@ def keep_export(model: str, quiet: bool) -> None:
         return
     from likewise.inference import model_export
     from likewise.inference.tokens import SENTENCES
-    from likewise.runs.progress import Progress
 
     model_export.keep_export(model, SENTENCES, Progress(quiet))
 

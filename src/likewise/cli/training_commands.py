@@ -9,16 +9,7 @@ import typer
 import likewise
 from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.cli.from_function import with_function
-from likewise.cli.groups import (
-    ClickContext,
-    CommandSections,
-    CommandTable,
-    LazyGroup,
-    PanelCommand,
-    command,
-    group,
-    typed,
-)
+from likewise.cli.groups import ClickContext, CommandSections, CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import BASE, CORPUS, end_partial, keep_export, with_config, with_corpus, with_options
 from likewise.recipes.recipe import WithPresets
@@ -28,6 +19,7 @@ from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     from likewise.adaptation import AdaptResult
+    from likewise.cli.groups import PanelCommand
     from likewise.training.training_result import TrainingResult
 
 _OBJECTIVE_ROWS = {
@@ -73,7 +65,7 @@ PAPERS = {
 """Name of each of the four systems to the authors, year and name of its paper."""
 
 
-def _of_contexts() -> PanelCommand:
+def _of_contexts() -> "PanelCommand":
     """Return the command that leads from `train contexts`, whatever follows, to the stages of contexts."""
 
     def run() -> None:
@@ -115,7 +107,7 @@ def train() -> CommandSections:
     return sections
 
 
-def _train_by(name: str) -> PanelCommand:
+def _train_by(name: str) -> "PanelCommand":
     """Return the command of a recipe."""
     from likewise.recipes import find_recipe
 
@@ -152,7 +144,7 @@ def finetune() -> CommandTable:
     return {name: (partial(_finetune_by, objective), objective.summary) for name, objective in OBJECTIVES.items()}
 
 
-def _finetune_by(objective: WithPresets) -> PanelCommand:
+def _finetune_by(objective: WithPresets) -> "PanelCommand":
     """Return the command of an objective."""
 
     @with_config
@@ -183,7 +175,7 @@ def baseline() -> CommandTable:
     return {name: (partial(_baseline_by, name), find_baseline(name).summary) for name in baseline_names()}
 
 
-def _baseline_by(name: str) -> PanelCommand:
+def _baseline_by(name: str) -> "PanelCommand":
     """Return the command of a baseline, which takes a corpus if the baseline is fitted to one."""
     from likewise.baselines import find_baseline
 
@@ -212,7 +204,7 @@ def summary(method: WithPresets) -> str:
     return f"{method.summary} ({method.source}.)"
 
 
-def with_presets(made: PanelCommand, method: WithPresets) -> PanelCommand:
+def with_presets(made: "PanelCommand", method: WithPresets) -> "PanelCommand":
     """Return a command whose help has a line for each preset of its recipe, objective or surrogate."""
     made.presets = {name: method.preset_notes.get(name, "") for name in method.presets}
     return made

@@ -6,12 +6,13 @@ Letters of the shapes: N texts, S different texts, P texts that are grouped or d
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,9 +34,7 @@ from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, Values, written_whole
 
 if TYPE_CHECKING:
-    from bertopic import BERTopic
     from sentence_transformers import SentenceTransformer
-    from sklearn.feature_extraction.text import CountVectorizer
 
 _FEWEST = 20
 """Texts below which UMAP has no neighbourhoods to lay out."""
@@ -275,10 +274,8 @@ def _sorted(kept: KeptTexts, settings: Record, stop: StopRequest) -> Topics:
     )
 
 
-def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: Record) -> BERTopic:
+def _bertopic(texts: Sequence[str], vectors: np.ndarray, settings: Record) -> Any:
     """Return an untrained BERTopic for P texts with their vectors (P, D): of few texts, with fewer parts."""
-    import logging
-
     from bertopic import BERTopic
     from bertopic.dimensionality import BaseDimensionalityReduction
     from hdbscan import HDBSCAN
@@ -324,7 +321,7 @@ def _pieces(text: str) -> list[str]:
     return [run[i : i + size] for run in runs for size in (2, 3) for i in range(len(run) - size + 1)]
 
 
-def _vectorizer(texts: Sequence[str], settings: Record) -> CountVectorizer:
+def _vectorizer(texts: Sequence[str], settings: Record) -> Any:
     """Return the counter of the words that name topics, without the stop words of the language."""
     from sklearn.feature_extraction.text import CountVectorizer
     from stop_words import AVAILABLE_LANGUAGES, get_stop_words

@@ -366,13 +366,9 @@ def _one_letter_off(word: str, other: str) -> bool:
     start = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
     rest, others = word[start:], other[start:]
     if len(word) == len(other):
-        return _swapped(rest, others)
+        return rest[:2] == others[:2][::-1] and rest[2:] == others[2:]
     longer, more, less = (word, rest, others) if len(word) > len(other) else (other, others, rest)
     return more[1:] == less and longer[start] in longer[max(0, start - 1) : start]
-
-
-def _swapped(rest: str, others: str) -> bool:
-    return rest[:2] == others[:2][::-1] and rest[2:] == others[2:]
 
 
 @lru_cache(maxsize=1 << 12)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas
 
 from likewise.comparison.compared_methods import Method
 from likewise.comparison.one_run import FINISHED, kept_items
@@ -15,9 +16,6 @@ from likewise.evaluation.registry import GROUPS
 from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, TableTexts
 from likewise.evaluation.task import Items
 from likewise.runs.whole_files import Record
-
-if TYPE_CHECKING:
-    import pandas
 
 DEV = "dev"
 

@@ -14,11 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from likewise.baselines import baseline, find_baseline
 from likewise.comparison.compared_methods import Method, Settings
 from likewise.corpus import PreparedCorpus
+from likewise.evaluation import evaluate
 from likewise.evaluation.task import Items, TaskResult, plain
+from likewise.inference import load
 from likewise.recipes.recipe import TrainingOptions
+from likewise.runs.job import read_record
+from likewise.runs.plan import machine, versions
 from likewise.runs.whole_files import Record, written_whole
+from likewise.training.selection import choose_selection
 
 FINISHED, FAILED = "finished", "failed"
 _NOT_LOSSES = {"step", "seconds", "cpu_seconds", "loss", "grad_norm", "learning_rate", "epoch"}
@@ -71,10 +77,6 @@ class RunMaker:
         return self.models / f"{method.key}-seed{seed}"
 
     def _done(self, method: Method, seed: int, items: Path | None) -> Record:
-        from likewise.evaluation import evaluate
-        from likewise.inference import load
-        from likewise.runs.plan import machine, versions
-
         settings, base, out = self.settings, self.settings.base_of(method), self.folder_of(method, seed)
         facts: Record = {}
         model: Any = f"{method.kind}:{base}"  # of bertscore and origin
@@ -108,8 +110,6 @@ class RunMaker:
         return {"base": base, "out": out, "seed": seed, "corpus_options": options, "quiet": True}
 
     def _fitted(self, method: Method, seed: int, out: Path) -> Record:
-        from likewise.baselines import baseline, find_baseline
-
         corpus = None if find_baseline(method.name).corpus == "none" else list(self.settings.corpus) or None
         record = baseline(
             method.name, corpus, overwrite=True, **self._common(method, seed, out), **method.options
@@ -119,7 +119,6 @@ class RunMaker:
     def _train(self, method: Method, seed: int, out: Path, options: Record) -> Record:
         """Train, or resume a stopped training; return the record."""
         import likewise
-        from likewise.runs.job import read_record
 
         if record := read_record(out):
             return record
@@ -143,8 +142,6 @@ class RunMaker:
 
     def _selection_score(self, model: Any, seed: int) -> Record:
         """Score an untrained model by the metric that selects the checkpoints of trained ones."""
-        from likewise.training.selection import choose_selection
-
         if self.corpus is None:
             return {}
         options = TrainingOptions(**self.settings.shared)

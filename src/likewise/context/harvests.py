@@ -34,10 +34,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import issparse
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from scipy.sparse import csr_matrix, issparse
 
 from likewise.context.stage_options import HarvestOptions, Rule, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
@@ -48,10 +50,6 @@ from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, Values
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from scipy.sparse import csr_matrix
 
 SentencePair = tuple[str, str]
 
@@ -113,8 +111,6 @@ class PairSource:
 
     def shard(self, number: int) -> pa.Table:
         """Return the pairs of a shard, none twice: sentence1, sentence2, kind ("random", or as "rank 8") and split."""
-        import pyarrow as pa
-
         begin = number * self.options.anchors
         anchors = self.order[begin : begin + self.options.anchors]
         kinds: dict[tuple[int, int], str] = {}
@@ -148,7 +144,6 @@ def tfidf(ids: np.ndarray, starts: np.ndarray, idf: np.ndarray) -> csr_matrix:
         ids, starts: the word pieces of sentence i are ids[starts[i] : starts[i + 1]].
         idf: (V,), by id.
     """
-    from scipy.sparse import csr_matrix
     from sklearn.preprocessing import normalize
 
     counts = csr_matrix((np.ones(len(ids), np.float32), ids, starts), (len(starts) - 1, len(idf)))
@@ -322,9 +317,6 @@ def _check_parts(out: Path, plan: Plan) -> None:
 
 def _summary(folders: Sequence[Path]) -> Record:
     """Count the pairs of finished parts by split, and describe the scores of each kind."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     paths = sorted((path for folder in folders for path in folder.glob("shard-*.parquet")), key=lambda path: path.name)
     table = pa.concat_tables(pq.read_table(path, columns=["score", "kind", "split"]) for path in paths)
     kinds, scores, splits = (table[name].to_numpy() for name in ("kind", "score", "split"))
@@ -338,9 +330,6 @@ def _summary(folders: Sequence[Path]) -> Record:
 
 
 def _write(path: Path, pairs: pa.Table, scores: np.ndarray) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
         raise ContextError(f"{path.name}: the scorer gave {scores.shape} scores, or some that are not finite")
@@ -406,9 +395,6 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
     The folder holds *.parquet, itself or in its folders, with the columns sentence1 and sentence2 (strings), score (a
     number) and split ("train", "dev" or "test"). Hidden files and names that begin with an underscore are ignored.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     path = Path(folder).expanduser()
     parquet_files = (file.relative_to(path) for file in path.rglob("*.parquet"))
     names = sorted(
@@ -434,10 +420,6 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
 
 def _shard(file: Path) -> pa.Table:
     """Read and check one shard."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     again = "make the harvest again with `likewise context harvest --overwrite`"
     kinds = {"sentence1": pa.string(), "sentence2": pa.string(), "score": pa.float64(), "split": pa.string()}
     try:

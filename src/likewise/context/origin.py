@@ -55,6 +55,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 
 from likewise.context.discriminator import CachedRanker
 from likewise.context.generators import Generators, load_generators
@@ -458,7 +459,6 @@ def choose_weights(
     Returns:
         The weights, and Spearman's correlation times 100.
     """
-    from scipy.stats import spearmanr
 
     def spearman(weights: np.ndarray) -> float:
         value = float(spearmanr(similarities(weights), gold).statistic)

@@ -17,17 +17,20 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 from torch.nn.functional import normalize
 
 from likewise.context.index import open_store
 from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.corpus.lines_and_rows import without_surrogates
+from likewise.encoder.modules import undisturbed
 from likewise.inference.engines.engine import EngineChoice
 from likewise.inference.load_model import load
 from likewise.inference.policy import text_encoder
 from likewise.inference.text_encoder import TextEncoder
-from likewise.inference.vectors import Precision, autocast, undisturbed
+from likewise.inference.vectors import Precision, autocast
 from likewise.runs.finished_parts import Parts, checksum
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import orderly_stop
@@ -155,9 +158,6 @@ class States:
     """
 
     def __init__(self, workspace: Workspace) -> None:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-
         stage = workspace.require("states")
         options = StatesOptions(**stage.record["plan"]["options"])
         try:
@@ -256,8 +256,6 @@ def read_states(
 
 
 def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progress: Progress) -> None:
-    from safetensors.numpy import load_file, save_file
-
     # Equal lengths share a part, so that little is padded.
     order = np.argsort([len(text) for text in texts], kind="stable")
     begins = range(0, len(texts), _AT_ONCE)

@@ -20,8 +20,10 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from datasets import Dataset
+from datasets.table import InMemoryTable
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder.data_collator import CrossEncoderDataCollator
 from sentence_transformers.cross_encoder.losses import MSELoss
@@ -325,9 +327,6 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
 
 
 def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Dataset:
-    import pyarrow as pa
-    from datasets.table import InMemoryTable
-
     targets = pa.array(scale.to_target(pairs.scores).astype(np.float32))
     return Dataset(InMemoryTable(pairs.table.drop_columns("score").append_column(LABEL, targets)))
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import get_scheduler
 
@@ -191,8 +193,6 @@ class Loop:
 
 def save_weights(model: nn.Module, folder: Path) -> str:
     """Write the weights of a model into a folder, and return the checksum of the file."""
-    from safetensors.torch import save_file
-
     save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / WEIGHTS)
     return checksum(folder / WEIGHTS)
 
@@ -203,9 +203,6 @@ def load_weights(stage: Stage) -> dict[str, Tensor]:
     Raises:
         ContextError: they are damaged.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     try:
         return load_file(stage.folder / WEIGHTS)
     except (OSError, SafetensorError) as error:

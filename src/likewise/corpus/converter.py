@@ -26,13 +26,15 @@ from functools import cache, partial
 from itertools import chain, repeat, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element, fromstring
 
+from likewise.corpus.encodings import AUTO, decoded_as, named_encoding
 from likewise.corpus.sentence_splitter import JOINING
 from likewise.errors import LikewiseError
 
 if TYPE_CHECKING:
     from email.message import Message
-    from xml.etree.ElementTree import Element
 
     from bs4 import BeautifulSoup, Tag
     from markitdown import StreamInfo
@@ -256,8 +258,6 @@ class Book(Converter):
 
     def convert(self, path: Path) -> Iterator[Page | int]:
         """Yield the chapters in the order in which they are read."""
-        from urllib.parse import unquote
-
         from bs4 import BeautifulSoup
 
         with zipfile.ZipFile(path) as archive:
@@ -284,8 +284,6 @@ class OpenDocument(Converter):
 
     def convert(self, path: Path) -> Iterator[Page | int]:
         """Yield the one page."""
-        from xml.etree.ElementTree import fromstring
-
         with zipfile.ZipFile(path) as archive:
             content = fromstring(archive.read("content.xml"))
         _raise(content)
@@ -459,8 +457,6 @@ def _fill_spans(soup: BeautifulSoup) -> None:
 
 def _text_of_page(content: bytes) -> bytes | str:
     """Return the text of a page in the encoding that it names, if it is in that, or that its bytes look like."""
-    from likewise.corpus.encodings import decoded_as
-
     if content.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         return content
     if named := _CHARSET.search(content[:4096]):
@@ -474,8 +470,6 @@ def _text_of_page(content: bytes) -> bytes | str:
 
 def _seen_encoding(content: bytes) -> str:
     """Return the encoding that bytes look like; "" if they are no text."""
-    from likewise.corpus.encodings import AUTO, named_encoding
-
     return named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16)
 
 
@@ -598,8 +592,6 @@ def _diagrams(path: Path) -> dict[int, list[str]]:
     with zipfile.ZipFile(path) as archive:
         if not any(name.startswith("ppt/diagrams/data") for name in archive.namelist()):
             return {}
-    from xml.etree.ElementTree import fromstring
-
     from pptx import Presentation
 
     texts: dict[int, list[str]] = {}
@@ -658,8 +650,6 @@ def _boxed(drawing: re.Match[bytes]) -> bytes:
 
 def _letters_or_equation(equation: re.Match[bytes]) -> bytes:
     """Return an equation of Word, or its letters if MarkItDown would not write all of them, or end the whole file."""
-    from xml.etree.ElementTree import fromstring
-
     from markitdown.converter_utils.docx.pre_process import MATH_ROOT_TEMPLATE
 
     with suppress(Exception):  # what is no XML by itself
@@ -766,8 +756,6 @@ def _alternative(forms: Sequence[list[tuple[str, str]]]) -> list[tuple[str, str]
 
 def _decoded(part: Any) -> str:
     """Return the text of a part of a mail, in the encoding that it names, or that it is in."""
-    from likewise.corpus.encodings import decoded_as
-
     content = part.get_payload(decode=True) or b""
     for name in (part.get_content_charset("utf-8"), "utf-8"):
         with suppress(LookupError, UnicodeDecodeError):

@@ -4,8 +4,6 @@ import codecs
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import cache
-from typing import Any
 
 AUTO = "auto"
 """UTF-8, or what the bytes look like if they are not."""
@@ -88,7 +86,9 @@ def legacy_encoding(lines: Iterable[bytes]) -> str:
     evidence = b"\n".join(lines)[: 16 * _EVIDENCE]
     if sum(byte > 127 for byte in evidence) < _FEW and _is_in("cp1252", evidence):
         return "cp1252"
-    encoding = _detector()(evidence, include_encodings=_CANDIDATES, compat_names=False)["encoding"] or "cp1252"
+    from chardet import detect  # a tenth of a second to load
+
+    encoding = detect(evidence, include_encodings=_CANDIDATES, compat_names=False)["encoding"] or "cp1252"
     if encoding in _EAST_ASIAN and _is_western(evidence):
         return "cp1252"  # two letters such as 'öß' are one sign of Korea's
     if encoding in _OTHER_SCRIPTS and _is_western(evidence) and _stands_alone(evidence):
@@ -98,13 +98,6 @@ def legacy_encoding(lines: Iterable[bytes]) -> str:
             return "cp1252"
         return max(("cp1250", "iso8859-2"), key=lambda name: _letters(evidence, name))
     return str(encoding)
-
-
-@cache
-def _detector() -> Any:
-    from chardet import detect  # a tenth of a second to load
-
-    return detect
 
 
 def _is_western(raw: bytes) -> bool:

@@ -13,15 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.encodings import AUTO, BINARY, LineDecoder, named_encoding
-
-if TYPE_CHECKING:
-    import pyarrow
-
-    _Stream = io.BufferedIOBase | pyarrow.CompressedInputStream
 
 Tick = Callable[[int], None]
 """Called with the bytes of the file on disk that are done."""
@@ -73,7 +68,7 @@ class _Pieces(io.RawIOBase):
         return n
 
 
-def _decompressed(raw: io.BufferedReader, compression: str | None) -> "_Stream":
+def _decompressed(raw: io.BufferedReader, compression: str | None) -> Any:
     if compression == "zstd":
         import pyarrow  # slow to import and needed for this only
 
@@ -83,12 +78,7 @@ def _decompressed(raw: io.BufferedReader, compression: str | None) -> "_Stream":
     return bz2.BZ2File(raw) if compression == "bzip2" else raw
 
 
-def _pieces(
-    stream: "_Stream",
-    path: Path,
-    compression: str | None,
-    options: CorpusOptions,
-) -> Iterator[bytes]:
+def _pieces(stream: Any, path: Path, compression: str | None, options: CorpusOptions) -> Iterator[bytes]:
     """Yield the decompressed bytes of a stream.
 
     Raises:

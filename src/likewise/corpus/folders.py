@@ -15,7 +15,7 @@ from likewise.corpus.files import format_suffix, kernel_devices, read_head
 from likewise.corpus.lines_and_rows import MARKED
 from likewise.corpus.paged_documents import document_suffixes, lacks_extra, uninstalled
 from likewise.errors import counted
-from likewise.runs.installation import RECORD
+from likewise.runs.results import RECORD
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -212,7 +212,8 @@ class _Outline:
             elif block.kind == "prose" and not any(line.strip() for _, line in block.lines):
                 continue
             else:
-                if any(_says_something(line) for _, line in block.lines):
+                texts = (_TAGS.sub("", without_links(line)) for _, line in block.lines)
+                if any(text.strip(" \t-*_=#|:.`~>+") for text in texts):  # more than rules, tags and bare pictures
                     self._alone = []
                 yield Block(block.kind, block.lines, tuple(text for _, text in self._above))
 
@@ -364,7 +365,10 @@ class _Builder:
         return self._unescaped(inside) if self._escaped else inside
 
     def _unescaped(self, lines: list[Placed]) -> list[Placed]:
-        return [(number, _ESCAPED.sub(_sign, without_links(line))) for number, line in lines]
+        return [
+            (number, _ESCAPED.sub(lambda match: match[0] if match["code"] else match["sign"], without_links(line)))
+            for number, line in lines
+        ]
 
     def _flush(self) -> None:
         if not self._escaped and any("<!--" in line for _, line in self._held):
@@ -387,10 +391,6 @@ class _Builder:
             size += len(line[1]) + 1
         if part:
             self._blocks.append(Block(kind, part))
-
-
-def _sign(match: re.Match[str]) -> str:
-    return match[0] if match["code"] else match["sign"]
 
 
 def without_comments(lines: Sequence[Placed]) -> list[Placed]:
@@ -495,11 +495,6 @@ def _value(value: object) -> object:
     if isinstance(value, list):
         return [item if isinstance(item, int | float) else str(item) for item in value]
     return str(value) if isinstance(value, Mapping) else value
-
-
-def _says_something(line: str) -> bool:
-    """Return whether a line is more than a rule, a picture without words, or tags."""
-    return bool(_TAGS.sub("", without_links(line)).strip(" \t-*_=#|:.`~>+"))
 
 
 def is_delimiter(line: str) -> bool:

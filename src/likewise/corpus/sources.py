@@ -1,8 +1,10 @@
-"""The files of a corpus, and the format of each."""
+"""The files of a corpus, and the format of each; and data sets of the Hugging Face hub as files."""
 
 import glob
 import hashlib
+import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -18,16 +20,20 @@ from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, shortened
 from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, read_head
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
-from likewise.corpus.hub_rows import PREFIX, field_of, hub_rows
+from likewise.corpus.inputs import plain_value
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_type, read_rows
 from likewise.corpus.paged_documents import converted, document_suffixes
-from likewise.errors import is_utf8
+from likewise.errors import first_line, is_utf8
 from likewise.runs.cache import cache_folder, cached, made_in_cache
 from likewise.runs.progress import Progress
 
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, `hf:NAME[:CONFIG][:SPLIT][:COLUMN]`, or a list of these."""
 
+_HUB = "hf:"
+_TEXT_COLUMNS = ("text", "sentence", "content", "document", "body")
+"""Columns that are taken where none is named, the likeliest first."""
+_SLICE = re.compile(r"(\w[\w.-]*)\[:(\d+)\]")
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _NAMES = 30
 """Fields that a message names."""
@@ -76,7 +82,7 @@ def _expand(entry: str, exclude: Sequence[str], listings: list[Listing]) -> list
         if entry != "bundled:wiki-sample":
             raise CorpusError(f"unknown corpus {entry!r}: the one that is bundled is bundled:wiki-sample")
         return [wiki_sample_path()]
-    if entry.startswith(PREFIX):
+    if entry.startswith(_HUB):
         return [hub_rows(entry)]
     path = Path(entry).expanduser()
     if is_folder(path):
@@ -196,8 +202,8 @@ def open_source(
         report: that of the source.
     """
     check_name(path)
-    if options.field is None and (field := field_of(path)):
-        options = options.updated(field=field)
+    if options.field is None and path.suffix == ".jsonl" and path.parent.parent.name == "hub":  # made by `hub_rows`
+        options = options.updated(field=path.stem)
     kind = _kind(Source(path, options))
     if kind in READERS and options.field is None:  # `_kind_of_rows` saw that it is there
         options = options.updated(field=TEXT)
@@ -291,3 +297,61 @@ def _listed(names: Iterable[str]) -> str:
     """Return names for a message, the first of many."""
     every = list(names)
     return ", ".join(every[:_NAMES] + [f"{len(every) - _NAMES:,} more"] * (len(every) > _NAMES))
+
+
+def hub_rows(entry: str) -> Path:
+    """Return a file of the cache that holds the rows of a data set, called by the column of its text.
+
+    The rows are streamed by the library `datasets`, once: another call finds the file, unless the data set has changed.
+
+    Args:
+        entry: as "hf:wikitext:wikitext-2-raw-v1:test:text". CONFIG may be empty, SPLIT is 'train' by default, and as
+            'train[:1000]' its first thousand rows; COLUMN is by default one called text or sentence.
+
+    Raises:
+        CorpusError: there is no such data set, split or column.
+    """
+    parts = re.split(r":(?![^\[]*\])", entry.removeprefix(_HUB))
+    name, config, split, column = [*parts, "", "", ""][:4]
+    if not name or len(parts) > 4:
+        raise CorpusError(f"{entry}: give hf:NAME, hf:NAME:CONFIG, hf:NAME:CONFIG:SPLIT or hf:NAME:CONFIG:SPLIT:COLUMN")
+    sliced = _SLICE.fullmatch(split)
+    wanted, most = (sliced[1], int(sliced[2])) if sliced else (split or "train", None)
+    import datasets
+
+    try:
+        rows = datasets.load_dataset(name, config or None, split=wanted, streaming=True)
+        names = rows.column_names or list(next(iter(rows), {}))
+    except Exception as error:  # the library raises its own, and those of every format and connection
+        raise CorpusError(
+            f"{entry}: this data set cannot be read ({type(error).__name__}: {first_line(error)}): check the name, the "
+            "config and the split"
+        ) from None
+    column = column or next((usual for usual in _TEXT_COLUMNS if usual in names), "")
+    if column not in names:
+        raise CorpusError(f"{entry}: there is no column {column or 'text'!r}: name one of {', '.join(names)}")
+
+    def make(folder: Path) -> None:
+        with (folder / f"{column}.jsonl").open("w", encoding="utf-8") as file:
+            for row in rows if most is None else rows.take(most):
+                kept = {name: plain_value(value) for name, value in row.items() if _is_plain(value)}
+                file.write(json.dumps(kept, ensure_ascii=False, default=str) + "\n")
+
+    return cached("hub", [name, config, wanted, most, column, _version(name)], make) / f"{column}.jsonl"
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool) or hasattr(value, "isoformat")
+
+
+def _version(name: str) -> object:
+    """Return what changes with a data set: the times of a folder's files, or the commit of the hub."""
+    if Path(name).exists():
+        files = [path for path in sorted(Path(name).rglob("*")) if path.is_file()] or [Path(name)]
+        return [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
+    from huggingface_hub import HfApi
+
+    try:
+        return HfApi().dataset_info(name).sha
+    except Exception:  # no connection: what the library itself has kept
+        return ""

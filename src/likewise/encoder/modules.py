@@ -1,11 +1,13 @@
 """The base classes of likewise's modules, and operations on the modules of an encoder."""
 
 import inspect
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from typing import Self, TypeVar
 
+import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Module
@@ -107,6 +109,25 @@ def modes_restored(model: nn.Module) -> Iterator[None]:
     finally:
         for module, mode in modes.items():
             module.training = mode
+
+
+@contextmanager
+def undisturbed(model: nn.Module) -> Iterator[None]:
+    """Put the model in evaluation mode in a `with` block, and restore its modes and the random state.
+
+    Each module gets its own train or eval flag back (a run may keep some parts frozen in eval mode), and the
+    random states of torch, its devices, numpy and Python are restored: an evaluation in the middle of a run
+    must not change the run.
+    """
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+    devices = sorted({tensor.device.index or 0 for tensor in model.parameters() if tensor.device.type == "cuda"})
+    try:
+        with modes_restored(model), torch.random.fork_rng(devices=devices):
+            model.eval()
+            yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
 
 
 @contextmanager

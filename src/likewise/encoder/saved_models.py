@@ -15,6 +15,7 @@ from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 import torch
+from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Module, Transformer
 from sentence_transformers.util import get_device_name, import_from_string
@@ -55,7 +56,7 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
         classes = _own_classes(place)
         # The public way, trust_remote_code=True, would also run any code that is in the model's folder.
         # Language models are often saved in 16 bits, which most processors are slow at.
-        whole = {"dtype": torch.float32} if device_of(device) == "cpu" else None
+        whole = {"dtype": torch.float32} if torch.device(device or get_device_name()).type == "cpu" else None
         model = kind._load_with_module_classes(
             place.path, classes, device=device, local_files_only=place.local_only, model_kwargs=whole
         )
@@ -69,11 +70,6 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
                 f"The model '{place.name}' has {setting} {value!r}: set it to a whole number from 1, or null."
             )
     return model
-
-
-def device_of(device: str | torch.device | None = None) -> str:
-    """Return the type of a device, 'cpu' or 'cuda'; of the best device there is for None."""
-    return torch.device(device or get_device_name()).type
 
 
 def open_transformer(place: ModelPlace) -> Transformer:
@@ -104,8 +100,6 @@ def transformer_of(modules: SentenceTransformer | Sequence[torch.nn.Module], nam
 @contextmanager
 def _no_hub(place: ModelPlace) -> Iterator[None]:
     """Ask no hub over a model that is here: libraries would, for what its vectors do not need."""
-    from huggingface_hub import constants
-
     before = constants.HF_HUB_OFFLINE
     constants.HF_HUB_OFFLINE = before or place.local_only or place.folder is not None
     try:

@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Transformer
 from torch import Tensor
 from torch.nn import functional as F
 
 from likewise.encoder.location import LoadError, check_cross_encoder
+from likewise.encoder.modules import undisturbed
 from likewise.encoder.saved_models import fit_to_weights
 from likewise.errors import first_line
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import EvaluationError
 from likewise.evaluation.token_cache import BATCH, TokenCache
 from likewise.inference.load_model import opened
-from likewise.inference.vectors import Precision, autocast, undisturbed
+from likewise.inference.vectors import Precision, autocast
 from likewise.runs.progress import Progress
 from likewise.transformers_output import no_bar
 
@@ -118,8 +120,6 @@ class BertScore(_Scorer):
         batch_size: int = 64,
         precision: Precision | None = None,
     ) -> None:
-        from sentence_transformers.sentence_transformer.modules import Transformer
-
         encoder, name = opened(model)
         self.transformer: Any = encoder[0]
         if not isinstance(self.transformer, Transformer):

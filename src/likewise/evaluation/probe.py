@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from likewise.evaluation.task import EvaluationError
-
-if TYPE_CHECKING:
-    from sklearn.linear_model import LogisticRegression
 
 FOLDS = 10
 SEED = 1111  # SentEval's
@@ -114,7 +111,7 @@ def _accuracies(vectors: np.ndarray, labels: np.ndarray, fold: Fold, strengths: 
     return [model.set_params(C=strength).fit(*train).score(*right) for strength in strengths]
 
 
-def _classifier(strength: float) -> LogisticRegression:
+def _classifier(strength: float) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=strength, tol=1e-4, max_iter=2000, warm_start=True)

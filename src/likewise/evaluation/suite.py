@@ -18,9 +18,9 @@ from likewise.evaluation.report import EvaluationReport, EvaluationReports, Miss
 from likewise.evaluation.task import DocumentSearch, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks import sts
 from likewise.runs.arguments import checked
-from likewise.runs.installation import job_of
 from likewise.runs.plugins import SCORERS_GROUP
 from likewise.runs.progress import Progress
+from likewise.runs.results import job_of
 from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:

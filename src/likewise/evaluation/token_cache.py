@@ -13,9 +13,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 
 from likewise.encoder.location import Role
-from likewise.encoder.modules import Features
+from likewise.encoder.modules import Features, undisturbed
 from likewise.encoder.settings import ModelSettings
-from likewise.inference.vectors import undisturbed
 
 BATCH = 32
 """Sentences in a batch; another size changes the last bits of a score."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 
 from likewise.corpus import CorpusOptions
+from likewise.encoder.modules import undisturbed
 from likewise.errors import LikewiseError, counted
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
@@ -22,7 +23,7 @@ from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.text_pieces import STREAM, Piece, check_source, list_pieces, state_of, stream_pieces
 from likewise.inference.tokens import TextSide
 from likewise.inference.vector_parts import EncodedFile, PartWriter, VectorParts, check_folder
-from likewise.inference.vectors import dimension, undisturbed
+from likewise.inference.vectors import dimension
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
 from likewise.runs.on_ray import begun_on_ray, check_workers, cluster

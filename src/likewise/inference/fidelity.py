@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
@@ -78,8 +79,6 @@ def compare(vectors: np.ndarray, reference: np.ndarray) -> Fidelity:
     Args:
         vectors, reference: (S, D) each, S of 1 or more; a row that is zero in both counts as equal.
     """
-    from scipy.stats import spearmanr
-
     vectors, reference = vectors.astype(np.float64), reference.astype(np.float64)
     lengths = np.linalg.norm(reference, axis=1)  # (S,)
     difference = float((np.abs(vectors - reference).max(axis=1) / np.maximum(lengths, 1e-12)).max())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from likewise.corpus.counts import CorpusReport
 from likewise.encoder.location import LoadError, check_loadable
@@ -160,6 +160,4 @@ class SavedModel:
         """The saved model, loaded on first access."""
         if self.record.get("kind") != "cross-encoder":
             return load(self.path)
-        from sentence_transformers import CrossEncoder
-
         return CrossEncoder(str(self.path))

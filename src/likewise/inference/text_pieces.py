@@ -25,7 +25,7 @@ from likewise.corpus.files import HEAD, STANDARD_INPUT, check_ends, decoded, for
 from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
 from likewise.corpus.paged_documents import document_suffixes
 from likewise.errors import LikewiseError, counted, first_line
-from likewise.runs.installation import RECORD
+from likewise.runs.results import RECORD
 
 if TYPE_CHECKING:
     from pyarrow import fs, parquet

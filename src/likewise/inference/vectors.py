@@ -6,16 +6,15 @@ Letters of the shapes: S sentences, D embedding.
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, overload
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from likewise.encoder.modules import modes_restored
+from likewise.encoder.modules import undisturbed
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import TorchEngine
 from likewise.inference.load_model import default_prompt, load
@@ -156,22 +155,3 @@ def autocast(model: SentenceTransformer, precision: Precision | None) -> Abstrac
     if precision == "bf16":
         return torch.autocast(model.device.type, dtype=torch.bfloat16)
     return nullcontext()
-
-
-@contextmanager
-def undisturbed(model: torch.nn.Module) -> Iterator[None]:
-    """Put the model in evaluation mode in a `with` block, and restore its modes and the random state.
-
-    Each module gets its own train or eval flag back (a run may keep some parts frozen in eval mode), and the
-    random states of torch, its devices, numpy and Python are restored: an evaluation in the middle of a run
-    must not change the run.
-    """
-    python_state, numpy_state = random.getstate(), np.random.get_state()
-    devices = sorted({tensor.device.index or 0 for tensor in model.parameters() if tensor.device.type == "cuda"})
-    try:
-        with modes_restored(model), torch.random.fork_rng(devices=devices):
-            model.eval()
-            yield
-    finally:
-        random.setstate(python_state)
-        np.random.set_state(numpy_state)

@@ -48,14 +48,8 @@ class RowAdam(Optimizer):
         params: parameters or groups, each with its own 'lr' or the given one; {'rows': True} marks a group of tables.
     """
 
-    def __init__(
-        self,
-        params: Iterable[Tensor] | Iterable[Record],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "rows": False})
+    def __init__(self, params: Iterable[Tensor] | Iterable[Record], lr: float = 1e-3) -> None:
+        super().__init__(params, {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "rows": False})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]

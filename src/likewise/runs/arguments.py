@@ -74,9 +74,7 @@ def checked(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
     return called
 
 
-@cache
-def _signature(function: Callable[..., object]) -> inspect.Signature:
-    return inspect.signature(function)
+_signature = cache(inspect.signature)
 
 
 def _check_names(called: str, signature: inspect.Signature, named: Mapping[str, object]) -> None:

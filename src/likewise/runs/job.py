@@ -23,9 +23,19 @@ from typing import Any, Literal
 from filelock import BaseFileLock, FileLock, Timeout
 
 from likewise.runs.cache import CacheError
-from likewise.runs.installation import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
 from likewise.runs.plan import Plan, machine
-from likewise.runs.results import check_is_utf8, check_results, note_results
+from likewise.runs.results import (
+    INSTALLING,
+    OLD,
+    RESULT,
+    JobError,
+    check_is_utf8,
+    check_results,
+    install,
+    note_results,
+    read_record,
+    read_working_file,
+)
 from likewise.runs.whole_files import UNFINISHED_FILE, Record, give_usual_mode, is_full_disk, write_json
 
 _UNFINISHED, _NOTES, _HOLDER = ".unfinished", "notes.json", "holder.json"

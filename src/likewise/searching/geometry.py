@@ -10,17 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 
 from likewise.retrieval import cells
+from likewise.runs.orderly_stop import StopRequest
 from likewise.runs.whole_files import written_whole
 from likewise.searching.table import SearchError, Table
-
-if TYPE_CHECKING:
-    from likewise.runs.orderly_stop import StopRequest
 
 _ROWS, _COLUMNS = 2048, 8192
 """Passages that are compared at a time: 64 MB of cosines."""
@@ -107,11 +104,6 @@ class Geometry:
             vector: (D,) of length 1.
         """
         return _moments_along(vector, self.mean, self.covariance)
-
-    @property
-    def has_documents(self) -> bool:
-        """True if there are several documents, and one of them has more than one passage."""
-        return len(self.document_vectors) > 0 and len(self.document_sizes) > 1
 
     def document_cosines(
         self, vector: np.ndarray, numbers: np.ndarray, own: np.ndarray

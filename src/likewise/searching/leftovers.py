@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from likewise.runs.installation import JobError, read_working_file
 from likewise.runs.job import read_record, work_of
+from likewise.runs.results import JobError, read_working_file
 
 GRACE = 15 * 60.0
 """Seconds for which they are kept."""

@@ -309,8 +309,9 @@ class Documents(Part):
 
     @property
     def is_used(self) -> bool:
-        """True if a document has more than one passage."""
-        return bool(self.weight) and self.geometry.has_documents
+        """True if there are several documents, and one of them has more than one passage."""
+        several = len(self.geometry.document_vectors) > 0 and len(self.geometry.document_sizes) > 1
+        return bool(self.weight) and several
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the weight times the scores of the documents."""

@@ -13,19 +13,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
-from likewise.runs.installation import job_of
 from likewise.runs.progress import Progress
+from likewise.runs.results import job_of
 from likewise.runs.whole_files import Record
 from likewise.serving.serve_options import ServeOptions, ServingError
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from starlette.types import ASGIApp
 
 _NAMED = re.compile(r"([\w.-]+)=(.+)")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,19 +21,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from likewise.corpus.encodings import AUTO
 from likewise.corpus.files import strict_lines
 from likewise.corpus.tables import LabelledDataError, TableRow, read_table
+from likewise.encoder.location import Role
 from likewise.recipes.recipe import SharpOptions, WithPresets
 from likewise.runs.options import OptionError, option
 from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
     from torch import nn
 
-    from likewise.encoder.location import Role
     from likewise.evaluation.checkpoint import CheckpointEvaluator
 
 LABEL = "label"

@@ -56,6 +56,7 @@ from likewise.transformers_output import no_bar, no_warning_of_times
 if TYPE_CHECKING:
     from likewise.recipes.recipe import Optimizers
 
+_Trainer = LikewiseTrainer | PairTrainer
 _MEASURED = 3
 """Forward passes that tell how long a training will take, after the first, which is slower."""
 
@@ -167,9 +168,7 @@ class Course(TrainerCallback):
         if processes.is_first():
             seal(Path(args.output_dir or "") / f"checkpoint-{state.global_step}")
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, *_: object, logs: Record | None = None, **__: object
-    ) -> None:
+    def on_log(self, args: object, state: TrainerState, *_: object, logs: Record | None = None, **__: object) -> None:
         """Write and show losses and scores."""
         logs = logs or {}
         if logs and self.log:
@@ -359,9 +358,7 @@ class Training:
 
         job.finished = processes.by_first(install)
 
-    def _score_base(
-        self, job: Job, trainer: LikewiseTrainer | PairTrainer, log: Log | None
-    ) -> tuple[dict[str, float], np.ndarray | None]:
+    def _score_base(self, job: Job, trainer: _Trainer, log: Log | None) -> tuple[dict[str, float], np.ndarray | None]:
         """Return the scores of the unchanged base, and their items; save it where it may be the result."""
         evaluator = self.selection.evaluator
         if not evaluator:
@@ -376,9 +373,7 @@ class Training:
             base.save_pretrained(str(job.work / _BASE), create_model_card=False)
         return before, evaluator.items
 
-    def _result(
-        self, job: Job, trainer: LikewiseTrainer | PairTrainer, before: Mapping[str, float], items: np.ndarray | None
-    ) -> Record:
+    def _result(self, job: Job, trainer: _Trainer, before: Mapping[str, float], items: np.ndarray | None) -> Record:
         """Write the files of the result, and return the facts for its record."""
         most = trainer.args.max_steps
         facts = {
@@ -412,7 +407,7 @@ class Training:
             write_text(job.result / "run.toml", write_toml(self.config))
         return facts
 
-    def _trainer(self, checkpoints: Path) -> LikewiseTrainer | PairTrainer:
+    def _trainer(self, checkpoints: Path) -> _Trainer:
         kind = PairTrainer if isinstance(self.model, CrossEncoder) else LikewiseTrainer
         args = trainer_arguments(self.options, checkpoints, self.seed, self.selection, len(self.dataset), kind)
         return kind(

@@ -7,6 +7,7 @@ below 5.6, and its graph ends before the pooling.
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 import threading
@@ -89,8 +90,6 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
     """Write an int8 copy of an export, calibrated on batches of the corpus."""
     openvino = _openvino()
     require_extra("openvino", "int8 under openvino", "nncf")
-    import logging
-
     import nncf
     from nncf.quantization.advanced_parameters import AdvancedQuantizationParameters, OverflowFix
 
