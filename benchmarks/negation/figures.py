@@ -24,9 +24,9 @@ from scipy.stats import rankdata
 
 import likewise
 from likewise.corpus.downloads import data_folder
+from likewise.encoder.modules import undisturbed
 from likewise.evaluation.pairs import correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
-from likewise.encoder.modules import undisturbed
 
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 VIEWED = 1000
