@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from unicodedata import normalize
 
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
@@ -20,6 +20,9 @@ from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_line
 from likewise.corpus.paged_documents import document_suffixes, rows_of_sheets
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import Record, parse_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _T = TypeVar("_T")
 SourceKind = Literal["text", "jsonl", "json", "csv", "parquet", "xlsx", "articles", "wiki", "document"]
