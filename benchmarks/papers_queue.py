@@ -153,7 +153,11 @@ TABLES: dict[str, dict[str, Arm]] = {
         for steps, rate, seeds in ((120, 3e-5, (1, 2, 3)), (300, 1e-5, (1,)), (300, 1e-4, (1,)), (1000, 3e-5, (1,)))
     },
     "sncse-margin": _sncse("mask"),
-    "sncse-neighbours": {name: replace(arm, neighbours=True, seeds=(1,)) for name, arm in _sncse("mask").items()},
+    # Batches of sentences that follow each other, at the length of the default.
+    "sncse-neighbours": {
+        name: replace(arm, neighbours=True, seeds=(1,))
+        for name, arm in _sncse("mask", max_steps=120, eval_steps=30).items()
+    },
     "sncse-margin-raw": _sncse("raw", learning_rate=1e-4, head=True),
     "arccse-length": {
         f"{steps} updates at {rate:g}": Arm(
