@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from likewise.inference.engines import openvino_engine
-from likewise.inference.engines.engine import TorchEngine
+from likewise.inference.engines.engine import CannotExport, TorchEngine
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.text_encoder import TextEncoder
 
@@ -43,6 +43,21 @@ def test_vectors_of_any_length_are_the_models(engine, model):
 def test_single_texts_alone_are_filled_up(engine):
     assert [engine.filled_to(1, length) for length in (2, 16, 17, 33, 64, 65)] == [16, 16, 32, 64, 64, 65]
     assert [engine.filled_to(2, length) for length in (1, 17, 65)] == [2, 17, 65]
+
+
+class Gate(torch.nn.Module):
+    def forward(self, ids):
+        values = ids.float() @ torch.ones(5, 5)
+        return torch.nn.functional.silu(values) * (ids.float() @ torch.full((5, 5), 2.0))
+
+
+def test_gates_are_not_run_in_bfloat16(tmp_path):
+    """OpenVINO's kernel of them ends the process, which no test can see and live."""
+    openvino = pytest.importorskip("openvino")
+    openvino.save_model(openvino.convert_model(Gate(), example_input=torch.ones(1, 5)), tmp_path / "model.xml")
+    openvino_engine.OpenVINOEngine(tmp_path, "fp32", 2)
+    with pytest.raises(CannotExport, match="gates of its layers in bfloat16"):
+        openvino_engine.OpenVINOEngine(tmp_path, "bf16", 2)
 
 
 def test_a_model_that_reads_less_is_not_filled_beyond_it(tiny_model, tmp_path):

@@ -23,7 +23,7 @@ import numpy as np
 from likewise import processor
 from likewise.errors import require_extra
 from likewise.inference.cores import cores
-from likewise.inference.engines.engine import INPUTS, TOKENS, Call, Engine, EnginePrecision
+from likewise.inference.engines.engine import INPUTS, TOKENS, Call, CannotExport, Engine, EnginePrecision
 
 if TYPE_CHECKING:
     import openvino
@@ -117,6 +117,8 @@ class OpenVINOEngine(Engine):
         self.precision = precision
         self.at_least = at_least
         self._graphs = {file: _core().read_model(folder / file) for file in (FILE, WHOLE) if (folder / file).exists()}
+        if precision == "bf16" and _is_gated(self._graphs[FILE]):
+            raise CannotExport("OpenVINO would end the process over the gates of its layers in bfloat16")
         self._models: dict[tuple[str, int], openvino.Model | None] = {}
         self._compiled: dict[tuple[str, int, int, int, int], openvino.CompiledModel] = {}
         self._own = threading.local()  # a request serves one thread at a time
@@ -187,6 +189,16 @@ class OpenVINOEngine(Engine):
                     self._compiled[key] = _core().compile_model(self._of_length(file, length), "CPU", settings)
             requests[key] = self._compiled[key].create_infer_request()
         return requests[key]
+
+
+def _is_gated(graph: openvino.Model) -> bool:
+    """Return whether a product of a layer with another one's activation is in a graph, as in Llama, Qwen and Gemma.
+
+    On a processor with AMX, OpenVINO makes one kernel of these, which divides by zero where a batch has one core.
+    """
+    products = (node for node in graph.get_ops() if node.get_type_name() == "Multiply")
+    kinds = ({port.get_source_output().get_node().get_type_name() for port in node.inputs()} for node in products)
+    return any("MatMul" in factors and factors & {"Swish", "Gelu", "Multiply"} for factors in kinds)
 
 
 ENGINE = OpenVINOEngine
