@@ -12,9 +12,9 @@ from likewise.inference.text_encoder import TextEncoder
 WORDS = "the old cat sees a small dog near the river and the garden of the captain"
 
 
-@pytest.fixture(params=["mean", "last token"])
+@pytest.fixture
 def model(request, encoders):
-    return encoders[request.param].eval()
+    return encoders[getattr(request, "param", "mean")].eval()
 
 
 @pytest.fixture
@@ -28,6 +28,7 @@ def text_of(words):
     return " ".join((WORDS.split() * 10)[:words])
 
 
+@pytest.mark.parametrize("model", ["mean", "last token"], indirect=True)
 def test_vectors_of_any_length_are_the_models(engine, model):
     encoder = TextEncoder(tokens_of(model), engine)
     for words in (1, 13, 14, 15, 16, 30, 31, 62, 63, 70):
