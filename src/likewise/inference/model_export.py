@@ -216,7 +216,13 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
     elif not policy.is_there(pair):
         progress.tell(f"exporting the model for {pair[0]}, so that later commands start sooner: 10 to 40 seconds")
     prompt = default_prompt(model)
-    fidelity = policy.make(pair, Sample(model, [prompt + text for text in texts]))
+    try:
+        fidelity = policy.make(pair, Sample(model, [prompt + text for text in texts]))
+    except CannotExport as reason:
+        if format:
+            raise
+        progress.tell(f"{' '.join(pair)}: {reason}")
+        return _in_cache(model, None, texts, progress)  # the next one: it is known by now that this one fails
     if not fidelity.close:
         raise CannotExport(f"{' '.join(pair)} does not keep the vectors: {fidelity}; `likewise.load` runs torch")
     progress.tell(f"{' '.join(pair)}: {fidelity}")

@@ -332,6 +332,7 @@ class Policy:
                 fidelity = self._judged(pair, sample)
                 self.store.keep(pair, fidelity)
         except CannotExport as reason:
+            self._failed[pair] = str(reason)
             self.store.keep(pair, str(reason))
             raise
         return fidelity

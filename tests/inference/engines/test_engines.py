@@ -10,9 +10,9 @@ import torch
 from sentence_transformers.sentence_transformer.modules import Dense
 
 from likewise.errors import MissingExtraError
-from likewise.inference import fidelity, load, policy
+from likewise.inference import export, fidelity, load, policy
 from likewise.inference.engines import onnx_engine, openvino_engine, store
-from likewise.inference.engines.engine import EngineChoice, QuantisationRefused
+from likewise.inference.engines.engine import CannotExport, EngineChoice, QuantisationRefused
 from likewise.inference.engines.store import Store
 from likewise.inference.policy import candidates, policy_of
 
@@ -215,6 +215,21 @@ def test_a_graph_that_fails_is_replaced(broken, told, an_engine, tiny_model, tex
     assert np.isfinite(model.encode(texts)).all()
     assert model.last_engine == "torch fp32"
     assert told in caplog.text
+
+
+def test_where_the_fastest_export_fails_the_next_is_made(loaded, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(policy, "release", lambda engine: "1" if engine == "onnx" else "")
+
+    def refuse(*_):
+        raise CannotExport("of no use here")
+
+    monkeypatch.setattr(onnx_engine, "export", refuse)
+    assert export(loaded, quiet=False) == []
+    told = capsys.readouterr().err
+    assert "onnx fp32: of no use here" in told
+    assert "no export is faster" in told
 
 
 def test_int8_of_a_model_without_matrices(encoders, sentences, tmp_path, caplog):
