@@ -131,6 +131,8 @@ def test_one_by_one_gives_the_same_as_a_batch(negations):
         ("Want some tea?", "ellipsis"),
         ("Nor is he rich.", "short answer"),
         ("I gotta go.", "ellipsis"),
+        ("Not a single valve leaks.", "negated subject"),
+        ("He has yet to come.", "not yet"),
         ("File not found.", "ellipsis"),
         ("Password not accepted.", "ellipsis"),
         ("The pump leaks, doesn't it?", "tag question"),

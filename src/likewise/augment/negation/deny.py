@@ -165,7 +165,7 @@ def _contracted(clause: Clause) -> str | None:
     if finite.i == clause.head.i:
         return None
     # 'I'd gone' is had, 'I'd go' and 'I'd have gone' are would.
-    had = following == "been" or (tag in ("VBN", "VBD") and following not in ("be", "have"))
+    had = following == "been" or (tag in ("VBN", "VBD") and following not in ("be", "have", "'ve", "’ve"))
     has = following == "been" or (finite.dep_ == "aux" and tag == "VBN")
     forms = {"'ve": "haven't", "'ll": "won't", "'d": "hadn't" if had else "wouldn't", "'s": "hasn't" if has else None}
     new = forms.get(word)

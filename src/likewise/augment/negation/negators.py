@@ -57,6 +57,8 @@ def find_negator(clause: Clause) -> Negator | None:
         inverted = clause.sentence[0].lower_ in ("nor", "nowhere") or clause.question
         if inverted and any(token.lower_ in _NEGATIVE_STARTS for token in before):
             raise Refused("inverted negation")
+    if found is None and clause.sentence[0].lower_ == "not":
+        raise Refused("negated subject")
     if found is not None and any(_continues(token) for token in clause.sentence):
         raise Refused("nor clause")
     return found
