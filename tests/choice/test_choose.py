@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise.choice.choice_flow import ChoiceError, _of_passages
+from likewise.choice.choice_flow import ChoiceError, _of_passages, _written
 from likewise.choice.choice_result import Choice, System, compared, decided, judgement
 from likewise.choice.held_out import Excerpt
 from likewise.cli import build_app
@@ -274,6 +274,12 @@ def test_queries_and_documents_that_are_not_there_are_an_error(text, judged, wor
     (tmp_path / "qrels.tsv").write_text("q0\tnoway.md\t1\n")
     with pytest.raises(ChoiceError, match=r"noway\.md"):
         likewise.choose(text, judgements=tmp_path / "qrels.tsv", queries_file=judged["queries_file"], **how)
+
+
+def test_a_query_that_is_no_text_is_told_by_its_kind(tmp_path):
+    (tmp_path / "queries.jsonl").write_text('{"query": 5, "passage": "a.md:1"}\n')
+    with pytest.raises(ChoiceError, match=r"line 1: .* query \(a number\), passage \(a text\)"):
+        _written(tmp_path / "queries.jsonl")
 
 
 def test_a_query_may_name_the_end_of_the_path_of_its_passage():

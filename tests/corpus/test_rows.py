@@ -8,6 +8,7 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_sentences
 from likewise.corpus.lines_and_rows import csv_form, decimal_of, read_rows, text_lines, texts_of_rows
+from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
 
 FIELD = CorpusOptions(field="text")
@@ -151,6 +152,19 @@ def test_sheets_are_rows_if_a_field_is_named(tmp_path):
         (4, "The valve is shut."),
         (2, "The fan is loud."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"), [("0.0%", "47.5%"), ("0%;[Red]-0%", "47.5%"), ('0.0"%"', "0.475"), ("General", "0.475")]
+)
+def test_a_percentage_of_a_sheet_is_read_as_it_is_shown(tmp_path, form, shown):
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.append(["rate"])
+    book.active.append([0.475])
+    book.active["A2"].number_format = form
+    book.save(tmp_path / "a.xlsx")
+    *_, paragraph = read_paragraphs(open_source(tmp_path / "a.xlsx", CorpusOptions()), blocks=True)
+    assert paragraph.sentences[-1][1] == f"| {shown} |"
 
 
 def test_names_of_fields_are_composed(write):

@@ -23,7 +23,7 @@ from likewise.choice.trial import Way, measure, trial_index
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.lines_and_rows import digest_of, json_type
 from likewise.corpus.sources import tell
 from likewise.encoder.location import weight_bytes
 from likewise.errors import LikewiseError, counted, require_extra
@@ -418,7 +418,8 @@ def _written(queries: Any) -> list[tuple[str, str]]:
     for where, row in json_rows(Path(queries)):
         text, name = row.get("query"), row.get("passage")
         if not isinstance(text, str) or not isinstance(name, str | int):
-            raise ChoiceError(f"{where}: a query has the fields query and passage; this row has {', '.join(row)}")
+            there = ", ".join(f"{name} ({json_type(value)})" for name, value in row.items())
+            raise ChoiceError(f"{where}: a query has the texts query and passage; this row has {there or 'nothing'}")
         if not text.strip():
             raise ChoiceError(f"{where}: the query is empty: write it, or remove the line")
         pairs.append((text, str(name)))

@@ -73,6 +73,8 @@ _FORMULA = re.compile(rb"<f[ >/]")
 _NO_VALUE = "a formula in this row has no value: open the file in Excel or LibreOffice, and save it"
 _NO_INNER = "a file within it is not read: open it in Word, and save it"
 _WAY_BACK = re.compile(r'<a href="#(?:foot|end)note-ref-[^"]*">\u2191</a>')
+_PERCENT = re.compile(r"""(?:"[^"]*"|\\.|[^"%\\])*%""")
+"""A format of Excel that shows a number times 100; a sign in quotes is shown as it is."""
 _GLYPH = re.compile(r"\(cid:\d+\)")
 _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
@@ -238,13 +240,15 @@ class Sheets(Converter):
             if formulas is not None:
                 formulas.reset_dimensions()
                 rows_written = formulas.iter_rows(values_only=True)
-            for number, (row, as_written) in enumerate(
-                zip(sheet.iter_rows(values_only=True), rows_written, strict=False), 1
-            ):
+            for number, (placed, as_written) in enumerate(zip(sheet.iter_rows(), rows_written, strict=False), 1):
+                row = tuple(cell.value for cell in placed)
                 lost = sum(cell is None and other is not None for cell, other in zip(row, as_written, strict=False))
                 cells = row[: max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)]
                 cells = tuple(unescape(cell) if isinstance(cell, str) and "_x" in cell else cell for cell in cells)
                 shown = ["" if cell is None else " ".join(str(cell).split()) for cell in cells]
+                for place, cell in enumerate(cells):
+                    if type(cell) in (float, int) and _PERCENT.match(placed[place].number_format or ""):
+                        shown[place] = f"{100 * cell:.12g}%"  # as the sheet shows 0.475
                 if any(shown) or lost:
                     text = f"| {' | '.join(shown)} |" if any(shown) else ""
                     yield Page(number, text, sheet.title, cells=list(cells), left_out=_NO_VALUE if lost else "")
