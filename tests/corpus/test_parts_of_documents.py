@@ -280,6 +280,7 @@ def test_a_blank_that_is_marked_up_divides_words(read, page):
         "<caption>Sold</caption><tr><th>a</th></tr><tr><td>b</td></tr><tr><td>c</td></tr>",
         "<colgroup><col></colgroup><tr><th>a</th></tr><tr><td>b</td></tr><tr><td>c</td></tr>",
         "<thead><tr><th>a</th></tr></thead><tbody><tr><td>b</td></tr></tbody><tfoot><tr><td>c</td></tr></tfoot>",
+        "<tr><th>a</th></tr><tbody><tr><td>b</td></tr></tbody><tfoot><tr><td>c</td></tr></tfoot>",
         "<tbody><tr><th>a</th></tr></tbody><tbody><tr><td>b</td></tr></tbody><tbody><tr><td>c</td></tr></tbody>",
     ],
 )
@@ -513,6 +514,8 @@ def test_a_card_is_a_heading_with_its_text(read):
 def test_links_beside_each_other_are_words(read):
     page = "<a href='x'>One</a><a href='y'>Two</a>, note<a href='#n'>[1]</a> and Donau<a href='z'>dampf</a>er"
     assert read("a.html", f"<p>{page}</p>").strip() == "One Two, note[1] and Donaudampfer"
+    heading = "<h2>Use<a href='#use'>¶</a></h2>"
+    assert read("b.html", f"{heading}<p><a href='#'>本</a><a href='#b'>屋</a></p>").split() == ["##", "Use", "本屋"]
 
 
 def test_lines_of_pages_whose_numbers_are_their_own_are_no_edges():

@@ -101,7 +101,7 @@ def test_split_can_be_said(write):
 
 
 def test_colours_of_a_terminal_are_no_text(write):
-    path = write("a.log", "\x1b[1;31mERROR\x1b[0m the pump failed\x1b[K\n")
+    path = write("a.log", "\x1b[1;31mERROR\x1b(B\x1b[m the \x1b]8;;http://a\x07pump\x1b]8;;\x1b\\ failed\x1b[K\n")
     assert read(path)[0] == ["ERROR the pump failed"]
 
 

@@ -30,7 +30,7 @@ from urllib.parse import unquote
 from xml.etree.ElementTree import Element, fromstring
 
 from likewise.corpus.encodings import AUTO, decoded_as, named_encoding
-from likewise.corpus.sentence_splitter import JOINING
+from likewise.corpus.sentence_splitter import JOINING, gap
 from likewise.errors import LikewiseError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ _UPRIGHT = 0.1
 _FORMULA = re.compile(rb"<f[ >/]")
 _NO_VALUE = "a formula in this row has no value: open the file in Excel or LibreOffice, and save it"
 _NO_INNER = "a file within it is not read: open it in Word, and save it"
-_WAY_BACK = re.compile(r'<a href="#(?:foot|end)note-ref-[^"]*">\u2191</a>')
+_WORD = re.compile(r"\w")
 _PERCENT = re.compile(r"""(?:"[^"]*"|\\.|[^"%\\])*%""")
 """A format of Excel that shows a number times 100; a sign in quotes is shown as it is."""
 _GLYPH = re.compile(r"\(cid:\d+\)")
@@ -164,8 +164,7 @@ class Word(Converter):
         import mammoth
         from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
-        html = mammoth.convert_to_html(pre_process_docx(_rewritten(path, _readable))).value
-        page = _of_html(_WAY_BACK.sub("", html))
+        page = _of_html(mammoth.convert_to_html(pre_process_docx(_rewritten(path, _readable))).value)
         with zipfile.ZipFile(path) as parts:
             has_inner = any(b"<w:altChunk" in parts.read(name) for name in parts.namelist() if name.endswith(".xml"))
         yield page._replace(left_out=_NO_INNER) if has_inner else page
@@ -400,8 +399,11 @@ def _of_html(content: bytes | str) -> Page:
             parts[1].insert_before("^" if tag.name == "msup" else "/")
         tag.unwrap()
     for link in soup("a"):  # of which the words alone are read
+        if link.get("href", "").startswith("#") and not _WORD.search(link.get_text()) and not link.find("img"):
+            link.extract()  # a sign that leads to its own heading, or back from a note
+            continue
         if getattr(link.next_sibling, "name", "") == "a":  # as tags and menus have them
-            link.insert_after(" ")
+            link.insert_after(gap(link.get_text(), link.next_sibling.get_text()))
         link.unwrap()
     for tag in soup(_INLINE):
         if tag.get_text().isspace() and not tag.find(("br", "img")):  # a bold blank, which markdownify would drop
@@ -429,7 +431,7 @@ def _end_where_implied(soup: BeautifulSoup) -> None:
 
 
 def _order_rows(soup: BeautifulSoup) -> None:
-    """Leave nothing before the header of a table, and none but one group of rows below: each would begin anew."""
+    """Leave nothing before the header of a table, and no groups of rows below it: each would have a header."""
     for column in soup(("col", "colgroup")):
         column.unwrap()
     for caption in soup("caption"):
@@ -438,9 +440,8 @@ def _order_rows(soup: BeautifulSoup) -> None:
         caption.name = "div"
     for rows in soup(("tbody", "tfoot")):
         rows.name = "tbody"
-        if before := rows.find_previous_sibling("tbody"):
-            before.extend(list(rows.contents))
-            rows.decompose()
+        if rows.find_previous_sibling(("thead", "tbody", "tr")):
+            rows.unwrap()
 
 
 def _fill_spans(soup: BeautifulSoup) -> None:
