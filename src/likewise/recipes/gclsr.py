@@ -6,7 +6,7 @@ Wang, Zhang, Lei, Peng 2023, "Grouped Contrastive Learning of Self-supervised Se
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.augment.noise_options import WordNoise
 from likewise.corpus.files import strict_lines
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from likewise.encoder.modules import Features
     from likewise.losses import EncoderLoss
-    from likewise.recipes.recipe import Optimizers
 
 NOISES = ("partial", "full", "authors")
 """The augmentations that are made on the word vectors, inside the network."""
@@ -241,7 +240,7 @@ class GroupedCosine:
             )
 
 
-def build_optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) -> Optimizers:
+def build_optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
     """Return the SGD of section 4.1 and its schedule; the predictor has a constant rate of its own, unless it is 0."""
     from torch.optim import SGD
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from likewise.encoder.modules import Features
     from likewise.losses import EncoderLoss
-    from likewise.recipes.recipe import Optimizers
 
 _AT_A_TIME = 10_000  # sentences whose vectors are in memory
 
@@ -173,7 +172,7 @@ def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, wanted: Feature
     return functional.cosine_distance(made.get("prediction", made["sentence_embedding"]), wanted["sentence_embedding"])
 
 
-def build_optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> Optimizers:
+def build_optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:
     """Return Adam with a rate of its own for the word vectors, and its schedule."""
     from transformers import get_scheduler
 

@@ -20,7 +20,6 @@ from likewise.recipes import (
     option,
 )
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
-from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +75,9 @@ class SNCSEOptions(ContrastiveOptions, PairedPromptOptions):
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: lower alpha, or raise beta")
 
 
-def negation_views(rows: list[Record], reading: Reading, with_opposites: bool, in_two_prompts: bool = False) -> Record:
+def negation_views(
+    rows: list[dict[str, Any]], reading: Reading, with_opposites: bool, in_two_prompts: bool = False
+) -> dict[str, Any]:
     """Return B sentences and K negations, and the rows of the negations.
 
     With `with_opposites` these are followed by the Q opposites of negations, and the Q negations of these.
@@ -96,7 +97,7 @@ def negation_views(rows: list[Record], reading: Reading, with_opposites: bool, i
     negations = [rows[i]["negation"] for i in negated]
     texts = [*(row["sentence"] for row in rows), *negations]
     name = "other" if in_two_prompts else "sentence"
-    columns: Record = {"sentence": texts[: len(rows)]} if in_two_prompts else {}
+    columns: dict[str, Any] = {"sentence": texts[: len(rows)]} if in_two_prompts else {}
     columns |= {name: texts, f"{name}_rows": torch.tensor(negated, dtype=torch.long)}
     if with_opposites:
         both = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
@@ -134,7 +135,7 @@ def with_candidates(dataset: Dataset, rows: np.ndarray, share: float, seed: int,
     return np.sort(np.concatenate([chosen, others]))
 
 
-def _is_told_apart(row: Record, reading: Reading) -> bool:
+def _is_told_apart(row: dict[str, Any], reading: Reading) -> bool:
     """Return whether a row has a negation that still differs from the sentence once both are truncated.
 
     A 'not' behind the cut leaves two equal texts: 3% of the sentences of running text at 32 tokens, 1% at 40.
