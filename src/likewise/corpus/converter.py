@@ -399,11 +399,12 @@ def _of_html(content: bytes | str) -> Page:
             parts[1].insert_before("^" if tag.name == "msup" else "/")
         tag.unwrap()
     for link in soup("a"):  # of which the words alone are read
-        if link.get("href", "").startswith("#") and not _WORD.search(link.get_text()) and not link.find("img"):
+        if str(link.get("href")).startswith("#") and not _WORD.search(link.get_text()) and not link.find("img"):
             link.extract()  # a sign that leads to its own heading, or back from a note
             continue
-        if getattr(link.next_sibling, "name", "") == "a":  # as tags and menus have them
-            link.insert_after(gap(link.get_text(), link.next_sibling.get_text()))
+        follower = link.next_sibling
+        if follower is not None and getattr(follower, "name", "") == "a":  # as tags and menus have them
+            link.insert_after(gap(link.get_text(), follower.get_text()))
         link.unwrap()
     for tag in soup(_INLINE):
         if tag.get_text().isspace() and not tag.find(("br", "img")):  # a bold blank, which markdownify would drop
