@@ -22,7 +22,7 @@ from pathlib import Path
 
 from claims import Claim, read
 from likewise import processor
-from likewise.corpus.downloads import data_folder
+from likewise.runs.cache import data_folder
 from rows import ResultFile
 
 HERE = Path(__file__).parent

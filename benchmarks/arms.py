@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from likewise.comparison import Method
-from likewise.corpus.downloads import data_folder
 from likewise.recipes import Recipe
+from likewise.runs.cache import data_folder
 from rows import ResultFile
 
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 
 import likewise
-from likewise.corpus.downloads import data_folder
+from likewise.runs.cache import data_folder
 from rows import ResultFile
 
 

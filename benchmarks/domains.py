@@ -27,10 +27,10 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import csr_matrix, diags
 
-from likewise.corpus.downloads import data_folder
 from likewise.evaluation import TaskResult, evaluate
 from likewise.evaluation.pairs import cosines, pair_cosines
 from likewise.evaluation.registry import resolve
+from likewise.runs.cache import data_folder
 from rows import ResultFile
 
 SETS = {

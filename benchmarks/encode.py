@@ -39,7 +39,6 @@ from sentence_transformers import SentenceTransformer
 
 from claims import Claim, finish, with_claims
 from likewise import processor
-from likewise.corpus.downloads import data_folder
 from likewise.encoder.build import build_encoder
 from likewise.errors import MissingExtraError
 from likewise.evaluation.registry import TASKS
@@ -49,7 +48,8 @@ from likewise.inference.engines.engine import EngineError
 from likewise.inference.fidelity import Sample
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.policy import policy_of
-from likewise.runs.plan import machine
+from likewise.runs.cache import data_folder
+from likewise.runs.job import machine
 
 FLAGS = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 PEER = """

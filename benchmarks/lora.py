@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from likewise.corpus.downloads import data_folder
+from likewise.runs.cache import data_folder
 from rows import ResultFile
 from searching import memory
 

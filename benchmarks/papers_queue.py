@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.corpus.downloads import data_folder
 from likewise.recipes import Recipe
 from likewise.recipes.gclsr import GCLSR
+from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_text
 from rows import ResultFile, difference
 

@@ -32,7 +32,7 @@ from typing import Any
 
 from scipy.stats import t
 
-from likewise.runs.plan import machine, versions
+from likewise.runs.job import machine, versions
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -36,9 +36,9 @@ import lancedb
 import numpy as np
 
 import likewise
-from likewise.corpus.downloads import data_folder
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.retrieval.pipeline import Pipeline
+from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_json
 from likewise.searching import geometry
 from likewise.searching.index_update import APPROXIMATE

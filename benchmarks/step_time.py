@@ -25,10 +25,10 @@ from transformers import TrainerCallback
 
 from claims import Claim, finish, with_claims
 from likewise.corpus import prepare
-from likewise.corpus.downloads import data_folder
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
-from likewise.runs.plan import machine
+from likewise.runs.cache import data_folder
+from likewise.runs.job import machine
 from likewise.training.selection import last_checkpoint
 from likewise.training.trainer import LikewiseTrainer, trainer_arguments, use_bf16
 

@@ -181,7 +181,7 @@ def data_dir() -> Path:
 @pytest.fixture(scope="session")
 def stopping_after():
     """A `with` block in which a training is interrupted after a step, as by Ctrl-C."""
-    from likewise.runs.orderly_stop import Stopped
+    from likewise.runs.progress import Stopped
     from likewise.training.training_job import Course
 
     @contextmanager

@@ -18,8 +18,8 @@ from likewise.comparison.comparison_result import Comparison
 from likewise.context.index import Retrieval
 from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError
-from likewise.runs.finished_parts import Parts, SavedStates, checksum, seal
 from likewise.runs.job import JobError, work_of
+from likewise.runs.whole_files import Parts, SavedStates, checksum, seal
 
 STEPS = {"batch_size": 8, "max_steps": 4, "eval_steps": 1, "held_out": 40, "precision": "fp32", "quiet": True}
 

@@ -25,9 +25,9 @@ from pretrained import features
 from likewise.context import build_index, read_states, train_discriminator
 from likewise.context.stage_options import FEATURES, DiscriminatorOptions, IndexOptions, StatesOptions
 from likewise.context.workspace import ContextError, Stage, Workspace
-from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
-from likewise.runs.plan import machine
+from likewise.runs.cache import data_folder
+from likewise.runs.job import machine
 from rows import ResultFile
 
 

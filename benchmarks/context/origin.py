@@ -25,10 +25,10 @@ import torch
 
 from likewise.context.origin import Origin, choose_signed, open_origin
 from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions, SelectionOptions
-from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task
-from likewise.runs.plan import machine
+from likewise.runs.cache import data_folder
+from likewise.runs.job import machine
 from likewise.runs.whole_files import written_whole
 from rows import ResultFile
 

@@ -29,7 +29,7 @@ from origin_paper import drawn
 from likewise.context.origin import Origin, open_origin, own_pairs, pair_terms
 from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions
 from likewise.evaluation.pairs import correlations
-from likewise.runs.plan import machine
+from likewise.runs.job import machine
 from likewise.runs.progress import Progress
 from rows import ResultFile
 

@@ -32,10 +32,10 @@ import likewise
 from likewise.context.stage_options import FEATURES
 from likewise.context.workspace import Workspace
 from likewise.corpus.documents import read_documents
-from likewise.corpus.downloads import data_folder
 from likewise.corpus.triplets import Triplet
 from likewise.evaluation.tasks.wiki_sections import TASKS, WikiSectionsTask
-from likewise.runs.plan import machine
+from likewise.runs.cache import data_folder
+from likewise.runs.job import machine
 from likewise.runs.whole_files import read_json, write_json
 from rows import ResultFile
 

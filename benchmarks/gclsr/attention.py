@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from likewise.corpus import prepare
-from likewise.corpus.downloads import data_folder
 from likewise.encoder.text_cnn import attend
 from likewise.encoder.word_vectors import WordVectors
 from likewise.recipes import find_recipe
+from likewise.runs.cache import data_folder
 
 SENTENCE = "the performances are immaculate , with roussillon providing comic relief ."
 """Of SST-2. The figure's four words of the largest importance all stand in it."""

@@ -25,12 +25,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from claims import Claim, finish, with_claims
 from likewise.baselines.methods import WordAverageOptions, word_average
 from likewise.corpus.bundled import resolve_model
-from likewise.corpus.downloads import data_folder
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.word_vectors import is_distilled
 from likewise.inference.encoder import Encoder
 from likewise.recipes import find_recipe
-from likewise.runs.plan import machine
+from likewise.runs.cache import data_folder
+from likewise.runs.job import machine
 
 LIGHT = [
     "paper bundled:glove",

@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from likewise.corpus.downloads import data_folder
 from likewise.encoder.word_vectors import word_tokenizer
+from likewise.runs.cache import data_folder
 
 
 class Paragraphs:

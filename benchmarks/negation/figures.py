@@ -23,10 +23,10 @@ import torch
 from scipy.stats import rankdata
 
 import likewise
-from likewise.corpus.downloads import data_folder
 from likewise.encoder.modules import undisturbed
 from likewise.evaluation.pairs import correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
+from likewise.runs.cache import data_folder
 
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 VIEWED = 1000

@@ -1,7 +1,13 @@
 """The base class of the errors that a user can mend, and the reporting of other libraries' errors."""
 
+import re
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+
+_BEYOND = re.compile(r"index out of range|out of data bounds|indices? .{0,40}out of bounds", re.IGNORECASE)
+"""The errors of engines for a row that a table does not have."""
 
 
 class LikewiseError(ValueError):
@@ -61,3 +67,21 @@ def first_line(error: BaseException) -> str:
     """
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def weights_for_all() -> Iterator[None]:
+    """Say in a `with` block that a text has a token or a position for which a model has no weights.
+
+    Raises:
+        LikewiseError: in the place of the error of torch, or of another engine.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not _BEYOND.search(str(error)):
+            raise
+        raise LikewiseError(
+            f"a text has a token, or a position, that the model has no weights for ({first_line(error)}): its "
+            "tokenizer does not fit; shorten its max_seq_length, or resize its embeddings"
+        ) from error

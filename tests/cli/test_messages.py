@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from likewise.cli.messages import clean_errors
 from likewise.errors import LikewiseError
 from likewise.evaluation import DataError
-from likewise.runs.orderly_stop import Stopped
+from likewise.runs.progress import Stopped
 
 
 def run(error):

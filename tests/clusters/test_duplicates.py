@@ -11,8 +11,7 @@ import likewise
 from likewise.clusters.encoded_texts import read_units
 from likewise.corpus import CorpusOptions
 from likewise.corpus.inputs import given_texts
-from likewise.runs.orderly_stop import Stopped
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, Stopped
 
 TEXTS = [
     "The old cat sees the dog near the river",

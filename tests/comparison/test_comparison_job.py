@@ -15,7 +15,7 @@ from likewise.comparison.one_run import RunMaker
 from likewise.evaluation import DataError
 from likewise.recipes import OptionError
 from likewise.runs.job import JobError, read_record, work_of
-from likewise.runs.orderly_stop import Stopped
+from likewise.runs.progress import Stopped
 
 SMALL = {"steps": 4, "batch_size": 8, "eval_steps": 2, "held_out": 20, "max_length": 16}
 

@@ -6,7 +6,7 @@ import pytest
 from likewise.context.index import Chunk, ChunkStore, cut_chunks, read_chunks, write_chunks
 from likewise.context.workspace import ContextError
 from likewise.corpus.documents import Document, Section
-from likewise.runs.finished_parts import checksum
+from likewise.runs.whole_files import checksum
 
 
 def document(n: int, name: str = "d") -> Document:

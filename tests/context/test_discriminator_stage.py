@@ -31,9 +31,9 @@ from likewise.context.discriminator import (
 from likewise.context.states import SentenceReading, States
 from likewise.context.training_loop import load_weights
 from likewise.context.workspace import Workspace
-from likewise.runs.finished_parts import Parts
 from likewise.runs.job import JobError
-from likewise.runs.orderly_stop import Stopped
+from likewise.runs.progress import Stopped
+from likewise.runs.whole_files import Parts
 
 
 @pytest.fixture

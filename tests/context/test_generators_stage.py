@@ -12,7 +12,7 @@ from likewise.context.generators import Generators
 from likewise.context.training_loop import load_weights
 from likewise.context.workspace import Workspace
 from likewise.runs.job import JobError
-from likewise.runs.orderly_stop import Stopped
+from likewise.runs.progress import Stopped
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from likewise.context.harvests import PairSource, parse_shard, read_harvest, sco
 from likewise.context.stage_options import HarvestOptions
 from likewise.context.workspace import ContextError
 from likewise.runs.job import JobError
-from likewise.runs.orderly_stop import Stopped
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, Stopped
 
 OPTIONS = HarvestOptions(pairs=240, ranks=(1, 4), random=2, anchors=6, held_out=0.1)
 

@@ -12,7 +12,7 @@ from likewise.context import ContextError, StatesOptions, Workspace, read_states
 from likewise.context.index import open_store
 from likewise.context.states import FrozenEncoder, States
 from likewise.runs.job import JobError
-from likewise.runs.orderly_stop import Stopped
+from likewise.runs.progress import Stopped
 
 TEXTS = ["The old cat sees the dog.", "A river", "The bridge is near the garden and the cat likes the small window."]
 

@@ -7,8 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from likewise.corpus import downloads
-from likewise.corpus.downloads import DATASETS, DownloadError, data_folder, get_data
+from likewise.corpus.downloads import DATASETS, DownloadError, get_data
 from likewise.evaluation import find_data
+from likewise.runs.cache import data_folder
 
 from .test_unpacked import tar
 
@@ -197,7 +198,7 @@ def test_evaluation_looks_where_it_is_put(archive, sized, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     assert data_folder() == tmp_path / "home/.cache/likewise/data"
     get_data("sts", files={"senteval.tar": archive})
-    assert find_data() == downloads.data_folder() / "senteval"
+    assert find_data() == data_folder() / "senteval"
     monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path / "elsewhere"))
     assert data_folder() == tmp_path / "elsewhere"
     monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path / "elsewhere" / "senteval"))

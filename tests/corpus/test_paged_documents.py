@@ -234,7 +234,7 @@ import os, signal, sys, threading, time
 from pathlib import Path
 from likewise.corpus import paged_documents
 from likewise.corpus.corpus_options import CorpusOptions
-from likewise.runs.orderly_stop import Stopped, orderly_stop
+from likewise.runs.progress import Stopped, orderly_stop
 from likewise.runs.progress import Progress
 from likewise.runs.prefetch import read_ahead
 

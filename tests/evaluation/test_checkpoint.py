@@ -10,7 +10,10 @@ from likewise.corpus.sentences import without_share_of_words
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import with_modules
 from likewise.encoder.training_modules import PairClassifier
+from likewise.evaluation import checkpoint
 from likewise.evaluation.checkpoint import (
+    PairPredictions,
+    TokenCache,
     labels_evaluator,
     ratings_evaluator,
     scores_evaluator,
@@ -18,7 +21,6 @@ from likewise.evaluation.checkpoint import (
     sts_b_dev_evaluator,
     triplets_evaluator,
 )
-from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.evaluation.pairs import nearness
 from likewise.evaluation.task import DataError
 from likewise.evaluation.vector_measures import alignment, separation_of_each, uniformity
@@ -269,3 +271,32 @@ def test_noise_of_a_change_is_that_of_other_samples():
     assert evaluator.noise(shared, shared) == 0
     assert evaluator.noise(shared, shared + 0.05 * rng.normal(size=400)) < evaluator.noise(shared, other) / 4
     assert evaluator.noise(None, shared) is None
+
+
+def test_same_vectors_as_encode_and_tokens_made_once(tiny_model, sentences, monkeypatch):
+    monkeypatch.setattr(checkpoint, "BATCH", 7)
+    texts = [*sentences[:20], sentences[3], sentences[0]]
+    cache = TokenCache(texts)
+    calls = []
+    preprocess = tiny_model.preprocess
+    tiny_model.preprocess = lambda *a, **k: calls.append(1) or preprocess(*a, **k)
+    rows, unique = cache.vectors(tiny_model)
+    again, _ = cache.vectors(tiny_model)
+    assert len(calls) == 3  # 20 unique sentences in batches of 7
+    np.testing.assert_allclose(rows, tiny_model.encode(texts), atol=1e-5)
+    np.testing.assert_array_equal(rows, again)
+    np.testing.assert_array_equal(unique, rows[:20])
+    # A shorter limit asks for other tokens.
+    tiny_model.max_seq_length = 6
+    short, _ = cache.vectors(tiny_model)
+    np.testing.assert_allclose(short, tiny_model.encode(texts), atol=1e-5)
+    assert not np.allclose(short, rows)
+
+
+def test_prompt_and_shortened_vectors(tiny_model, sentences):
+    tiny_model.prompts = {"x": "the old cat "}
+    tiny_model.default_prompt_name = "x"
+    tiny_model.truncate_dim = 8
+    rows, _ = TokenCache(sentences[:5]).vectors(tiny_model)
+    assert rows.shape == (5, 8)
+    np.testing.assert_allclose(rows, tiny_model.encode(sentences[:5]), atol=1e-5)

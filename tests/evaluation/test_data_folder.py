@@ -1,7 +1,7 @@
 import pytest
 
-from likewise.corpus.downloads import data_folder
 from likewise.evaluation import DataError, find_data
+from likewise.runs.cache import data_folder
 
 
 def test_the_data_folder_is_given_or_named_or_the_one_of_data_get(tmp_path, monkeypatch):

@@ -7,8 +7,7 @@ import torch
 from likewise.errors import LikewiseError
 from likewise.inference import encode_file, load, text_pieces, vector_parts
 from likewise.inference.text_encoder import TextEncoder
-from likewise.runs.job import JobError, open_job, work_of
-from likewise.runs.plan import Plan
+from likewise.runs.job import JobError, Plan, open_job, work_of
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from likewise.inference import text_pieces
 from likewise.inference.text_pieces import list_pieces
 from likewise.inference.vector_parts import PartWriter
 from likewise.runs.job import JobError
-from likewise.runs.orderly_stop import Stopped
+from likewise.runs.progress import Stopped
 
 WINDOW = 64
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from likewise.runs.cache import CacheError, cached
-from likewise.runs.job import Job, JobError, check_target, complete_installation, open_job, read_record, work_of
-from likewise.runs.plan import Plan
+from likewise.runs.job import Job, JobError, Plan, check_target, complete_installation, open_job, read_record, work_of
 from likewise.runs.results import note_results
 
 PLAN = Plan("train toy", {"seed": 1, "nested": {"rate": 0.1}}, {"corpus": "abc"})
@@ -225,7 +224,7 @@ def test_a_second_process_is_refused_with_the_first_ones_id(tmp_path: Path) -> N
     code = """
 import sys
 from likewise.runs.job import JobError, open_job
-from likewise.runs.plan import Plan
+from likewise.runs.job import Plan
 try:
     with open_job(sys.argv[1], Plan("train toy", {})):
         pass

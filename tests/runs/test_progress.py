@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 
 from likewise.runs import progress as progress_module
-from likewise.runs.orderly_stop import Stopped, orderly_stop
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, Stopped, orderly_stop
 
 
 def told(terminal: bool = False) -> tuple[Progress, io.StringIO]:

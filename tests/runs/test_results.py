@@ -6,8 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.runs.job import check_target, open_job
-from likewise.runs.plan import Plan
+from likewise.runs.job import Plan, check_target, open_job
 from likewise.runs.results import JobError, check_results, note_results, written_result
 
 

@@ -21,7 +21,7 @@ def many(sentences, word_model, tmp_path_factory) -> Path:
 @pytest.fixture
 def after_two_windows(monkeypatch):
     """A `with` block in which an update is interrupted after two windows of 16 passages, as by Ctrl-C."""
-    from likewise.runs.orderly_stop import Stopped
+    from likewise.runs.progress import Stopped
     from likewise.searching import index_update
 
     monkeypatch.setattr(index_update, "WINDOW", 16)

@@ -1,6 +1,5 @@
 """Requests to rerank, as the clients of Cohere and Jina send them."""
 
-
 import httpx
 import numpy as np
 import pytest

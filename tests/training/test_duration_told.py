@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from likewise.runs.orderly_stop import StopRequest
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, StopRequest
 from likewise.training import training_job
 from likewise.training.training_job import Course
 

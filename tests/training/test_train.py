@@ -20,8 +20,8 @@ from likewise.corpus import CorpusError, prepare
 from likewise.encoder.build import build_encoder
 from likewise.encoder.location import LoadError
 from likewise.recipes import OptionError, find_recipe
-from likewise.runs.finished_parts import is_sealed
 from likewise.runs.job import JobError, work_of
+from likewise.runs.whole_files import is_sealed
 from likewise.training import TrainingError
 from likewise.training.selection import choose_selection
 
@@ -138,7 +138,7 @@ def test_same_seed_same_weights_other_seed_others(corpus_file, tiny_base, tmp_pa
 def test_ctrl_c_saves_first(corpus_file, tiny_base, tmp_path):
     out = tmp_path / "run"
     code = (
-        "import likewise, sys; from likewise.runs.orderly_stop import Stopped\n"
+        "import likewise, sys; from likewise.runs.progress import Stopped\n"
         "try: likewise.train('simcse', sys.argv[1], base=sys.argv[2], out=sys.argv[3], batch_size=8, epochs=400, "
         "eval_steps=10000, held_out=20, select_by='last')\n"
         "except Stopped as stopped: print(stopped, file=sys.stderr); sys.exit(130)"

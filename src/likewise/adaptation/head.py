@@ -27,8 +27,7 @@ from likewise.inference.model_tokens import UnfitModel, tokens_of
 from likewise.inference.vectors import Precision, encode
 from likewise.losses.functional import cosine_matrix, false_negatives, filtered_contrast, similarities_keep
 from likewise.runs.options import Options, option
-from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, orderly_stop
 
 
 class HeadTrainingOptions(Options):

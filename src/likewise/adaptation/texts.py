@@ -20,11 +20,9 @@ from likewise.augment.negation import negate
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs
 from likewise.errors import LikewiseError, MissingExtraError, counted
 from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
-from likewise.runs.finished_parts import Parts
 from likewise.runs.job import Job
-from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.progress import Bar, Progress
-from likewise.runs.whole_files import Record
+from likewise.runs.progress import Bar, Progress, orderly_stop
+from likewise.runs.whole_files import Parts, Record
 
 HELD_OUT = 500
 """Sentences that measure, at most."""

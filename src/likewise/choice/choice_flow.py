@@ -35,12 +35,9 @@ from likewise.queries.writer import Writer, Written, round_trip, writer_of, writ
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
 from likewise.runs.arguments import checked
 from likewise.runs.duration import seconds_each, spoken
-from likewise.runs.finished_parts import Parts, checksum
-from likewise.runs.job import Job, Resume, check_target, open_job, read_record
-from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.plan import Plan
-from likewise.runs.progress import Progress
-from likewise.runs.whole_files import Record
+from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
+from likewise.runs.progress import Progress, orderly_stop
+from likewise.runs.whole_files import Parts, Record, checksum
 from likewise.searching.index_plan import WORDS, files_of
 from likewise.searching.index_update import index
 from likewise.searching.passages import Splitting

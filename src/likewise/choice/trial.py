@@ -18,8 +18,7 @@ from likewise.corpus.corpus_options import CorpusOptions
 from likewise.evaluation.bootstrap import sampled_scores
 from likewise.evaluation.task import Items
 from likewise.retrieval.pipeline import Pipeline
-from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, orderly_stop
 from likewise.searching.index_update import index
 from likewise.searching.search_index import Index, Mode
 

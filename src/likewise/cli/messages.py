@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from likewise.errors import LikewiseError, printable
-from likewise.runs.orderly_stop import EXIT_CODE as STOPPED
+from likewise.runs.progress import EXIT_CODE as STOPPED
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -26,11 +26,10 @@ from likewise.errors import LikewiseError
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.suite import read_tasks
 from likewise.recipes import Recipe, TrainingOptions, find_recipe, recipe_names
-from likewise.runs.finished_parts import checksum
+from likewise.runs.job import Plan
 from likewise.runs.options import ContradictionError, OptionError, Options, checked_seed, unknown_option
-from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import Record, Values
+from likewise.runs.whole_files import Record, Values, checksum
 from likewise.training.training_result import base_fingerprint
 
 MethodKind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore", "made"]

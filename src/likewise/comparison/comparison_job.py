@@ -17,11 +17,9 @@ from likewise.encoder.location import model_fingerprint
 from likewise.errors import counted
 from likewise.runs.arguments import checked
 from likewise.runs.duration import spoken
-from likewise.runs.finished_parts import Parts
 from likewise.runs.job import check_target, open_job
-from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.progress import Progress
-from likewise.runs.whole_files import Record, read_json, write_json, write_text
+from likewise.runs.progress import Progress, orderly_stop
+from likewise.runs.whole_files import Parts, Record, read_json, write_json, write_text
 from likewise.transformers_output import only_errors
 
 

@@ -44,10 +44,9 @@ from likewise.context.states import SentenceReading, States
 from likewise.context.training_loop import Loop, load_weights, train_stage
 from likewise.context.workspace import ContextError, Stage
 from likewise.errors import counted
-from likewise.runs.finished_parts import Parts
 from likewise.runs.job import Job, Resume
-from likewise.runs.orderly_stop import StopRequest
-from likewise.runs.whole_files import Record
+from likewise.runs.progress import StopRequest
+from likewise.runs.whole_files import Parts, Record
 
 _IN_A_PASS = 128
 

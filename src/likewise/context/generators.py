@@ -38,7 +38,7 @@ from likewise.context.workspace import ContextError, Stage
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
-from likewise.runs.orderly_stop import StopRequest
+from likewise.runs.progress import StopRequest
 from likewise.runs.whole_files import Record
 
 TASKS: tuple[Side, ...] = ("centre", "left", "right")

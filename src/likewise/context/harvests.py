@@ -44,12 +44,9 @@ from scipy.sparse import csr_matrix, issparse
 from likewise.context.stage_options import HarvestOptions, Rule, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
 from likewise.errors import counted
-from likewise.runs.finished_parts import Parts
-from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
-from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.plan import Plan
-from likewise.runs.progress import Progress
-from likewise.runs.whole_files import Record, Values
+from likewise.runs.job import JobError, Plan, Resume, open_job, read_record, work_of
+from likewise.runs.progress import Progress, orderly_stop
+from likewise.runs.whole_files import Parts, Record, Values
 
 SentencePair = tuple[str, str]
 

@@ -28,10 +28,9 @@ from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus import CorpusOptions, read_documents
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
-from likewise.runs.finished_parts import checksum
 from likewise.runs.job import Resume, read_record
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import Record
+from likewise.runs.whole_files import Record, checksum
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer

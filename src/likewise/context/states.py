@@ -31,10 +31,9 @@ from likewise.inference.load_model import load
 from likewise.inference.policy import text_encoder
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.vectors import Precision, autocast
-from likewise.runs.finished_parts import Parts, checksum
 from likewise.runs.job import Job, Resume
-from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, orderly_stop
+from likewise.runs.whole_files import Parts, checksum
 
 _FILE, _TOKENS = "states.safetensors", "tokens.npy"
 _AT_ONCE = 500

@@ -45,8 +45,7 @@ from likewise.encoder.modules import find_part, without_training_head
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.encoder.word_vectors import check_source
 from likewise.errors import first_line
-from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
-from likewise.evaluation.pair_scorers import PairPredictions
+from likewise.evaluation.checkpoint import CheckpointEvaluator, PairPredictions, scores_evaluator
 from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import AnchoredLoss, ProfileLoss
 from likewise.recipes.gclsr import build_light_student

@@ -21,11 +21,9 @@ from likewise.context.states import States
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.errors import counted
 from likewise.runs.duration import WORTH_TELLING, spoken
-from likewise.runs.finished_parts import SavedStates, chance, checksum, set_chance
 from likewise.runs.job import Job, Resume
-from likewise.runs.orderly_stop import StopRequest, orderly_stop
-from likewise.runs.progress import Progress
-from likewise.runs.whole_files import Record, write_text
+from likewise.runs.progress import Progress, StopRequest, orderly_stop
+from likewise.runs.whole_files import Record, SavedStates, chance, checksum, set_chance, write_text
 
 WEIGHTS, LOG = "model.safetensors", "log.jsonl"
 _SAVE_SECONDS = 60.0

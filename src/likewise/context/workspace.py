@@ -18,9 +18,8 @@ from pathlib import Path
 
 from likewise.encoder.location import model_fingerprint
 from likewise.errors import LikewiseError
-from likewise.runs.job import Job, JobError, Resume, open_job, read_record, work_of
+from likewise.runs.job import Job, JobError, Plan, Resume, open_job, read_record, work_of
 from likewise.runs.options import Options
-from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
 

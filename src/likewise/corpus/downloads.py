@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from likewise.errors import LikewiseError, first_line
+from likewise.runs.cache import data_folder
 from likewise.runs.progress import Progress
 
 
@@ -153,15 +154,6 @@ def _from_parquet(path: Path, targets: list[Path]) -> None:
 HUB = "https://huggingface.co"
 SIZE_TOLERANCE = 0.05
 """Largest difference from the known size of a file, which is rounded, as a share of it."""
-
-
-def data_folder() -> Path:
-    """Return the data folder: LIKEWISE_DATA if set (its parent, if it names `senteval` itself), or the cache."""
-    named = os.environ.get("LIKEWISE_DATA")
-    if not named:
-        return Path.home() / ".cache" / "likewise" / "data"
-    folder = Path(named).expanduser()
-    return folder.parent if folder.name == "senteval" else folder
 
 
 def get_data(

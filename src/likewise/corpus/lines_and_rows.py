@@ -16,8 +16,9 @@ from unicodedata import normalize
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, Reason
 from likewise.corpus.encodings import AUTO, LineDecoder
-from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines, read_head
+from likewise.corpus.files import HEAD, LINE_LIMIT, Tick, format_suffix, numbered_lines, read_head
 from likewise.corpus.paged_documents import document_suffixes, rows_of_sheets
+from likewise.corpus.sentence_splitter import is_prose, is_wrapped
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import Record, parse_json
 
@@ -33,6 +34,10 @@ JSON_LIMIT = 1 << 26
 """Longest row read, in bytes or characters: it must be held whole."""
 _BAD_ROWS = 1000
 """Rows without a good one among them after which a file is given up."""
+
+Layout = Literal["line", "prose", "wrapped"]
+SAMPLE_LINES = 500
+"""Lines of a file that decide how it is split."""
 
 NumberedRow = tuple[int, Record]
 """The line where a row begins, from 1 (in Parquet and .xlsx its number), and its values by field."""
@@ -595,3 +600,17 @@ READERS: dict[str, Callable[[Source], Iterator[NumberedRow]]] = {
     "xlsx": _sheets,
 }
 """Kind of a file to the function that reads its rows."""
+
+
+def text_layout(source: Source) -> Layout:
+    """Return how a file of text is written, from its first lines and `options.split`."""
+    options = source.options
+    head = read_head(source.path, options)
+    lines = [" ".join(line.split()) for line in head.decode("utf-8", "replace").split("\n")]
+    if len(head) == HEAD and len(lines) > 1:
+        lines.pop()  # it is cut
+    lines = lines[:SAMPLE_LINES]
+    known = options.split == "prose"
+    if options.split == "line" or not (known or is_prose(lines)):
+        return "line"
+    return "wrapped" if is_wrapped(lines, known_prose=known) else "prose"

@@ -25,9 +25,8 @@ from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import FREE_EXPANSION, Tick
 from likewise.errors import counted
 from likewise.runs.cache import cached
-from likewise.runs.finished_parts import checksum
-from likewise.runs.orderly_stop import check_stops
-from likewise.runs.whole_files import Record, parse_json
+from likewise.runs.progress import check_stops
+from likewise.runs.whole_files import Record, checksum, parse_json
 
 START_SECONDS = 120.0
 """The longest that the libraries may take to load."""

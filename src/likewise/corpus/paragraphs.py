@@ -4,18 +4,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import Literal
 
 from likewise.corpus.converter import Page
-from likewise.corpus.files import HEAD, format_suffix, read_head
-from likewise.corpus.lines_and_rows import READERS, Source, read_rows, text_lines, texts_of_rows, without_invisible
+from likewise.corpus.files import format_suffix
+from likewise.corpus.lines_and_rows import (
+    READERS,
+    Layout,
+    Source,
+    read_rows,
+    text_layout,
+    text_lines,
+    texts_of_rows,
+    without_invisible,
+)
 from likewise.corpus.markdown import ITEM, MARKED, Block, BlockKind, front_matter, markdown_blocks, without_links
 from likewise.corpus.paged_documents import NOTEBOOK, pages_of
 from likewise.corpus.sentence_splitter import (
     PARAGRAPH_LIMIT,
     Placed,
-    is_prose,
-    is_wrapped,
     paragraphs_of,
     sentences_in_lines,
     sentences_of,
@@ -23,10 +29,7 @@ from likewise.corpus.sentence_splitter import (
 from likewise.corpus.wiki import is_sentence_like, read_articles
 from likewise.runs.whole_files import Values
 
-Layout = Literal["line", "prose", "wrapped"]
 _LONG_FIELD = 60  # characters
-SAMPLE_LINES = 500
-"""Lines of a file that decide how it is split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +108,6 @@ def read_fields(source: Source) -> Iterator[Values]:
         yield front_matter(text_lines(source))[0]
     elif source.kind == "document" and source.document != NOTEBOOK:
         yield from (page.fields for page in pages_of(source.path, source.document, source.options))
-
-
-def text_layout(source: Source) -> Layout:
-    """Return how a file of text is written, from its first lines and `options.split`."""
-    options = source.options
-    head = read_head(source.path, options)
-    lines = [" ".join(line.split()) for line in head.decode("utf-8", "replace").split("\n")]
-    if len(head) == HEAD and len(lines) > 1:
-        lines.pop()  # it is cut
-    lines = lines[:SAMPLE_LINES]
-    known = options.split == "prose"
-    if options.split == "line" or not (known or is_prose(lines)):
-        return "line"
-    return "wrapped" if is_wrapped(lines, known_prose=known) else "prose"
 
 
 def prose_paragraphs(source: Source, layout: Layout) -> Iterator[list[Placed]]:

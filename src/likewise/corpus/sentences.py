@@ -10,8 +10,8 @@ from operator import itemgetter
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick
-from likewise.corpus.lines_and_rows import Source, text_lines
-from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs, text_layout
+from likewise.corpus.lines_and_rows import Source, text_layout, text_lines
+from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, word_count
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted

@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 from likewise.corpus.bundled import bundled_bases, resolve_model
 from likewise.errors import LikewiseError, is_utf8, printable
-from likewise.runs.finished_parts import checksum
-from likewise.runs.whole_files import Record, read_json
+from likewise.runs.whole_files import Record, checksum, read_json
 
 # The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
 MODULES, CONFIG, CONFIG_OF_SETTINGS = "modules.json", "config.json", "config_sentence_transformers.json"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Self
 
 from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.downloads import data_folder
 from likewise.corpus.encodings import AUTO
 from likewise.corpus.files import strict_lines
 from likewise.corpus.lines_and_rows import Source, read_rows
 from likewise.evaluation.task import DataError, Task, TaskMissing
+from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import Record
 
 # A folder that holds one of these is a data folder.

@@ -22,9 +22,7 @@ from likewise.encoder.location import LoadError, check_cross_encoder
 from likewise.encoder.modules import undisturbed
 from likewise.encoder.saved_models import fit_to_weights
 from likewise.errors import first_line
-from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import EvaluationError
-from likewise.evaluation.token_cache import BATCH, TokenCache
 from likewise.inference.load_model import opened
 from likewise.inference.vectors import Precision, autocast
 from likewise.runs.progress import Progress
@@ -207,17 +205,3 @@ def predict_pairs(
         pairs = list(zip(first, second, strict=True))
         scores = model.predict(pairs, batch_size=batch_size, show_progress_bar=False, activation_fn=activation)
     return np.asarray(scores, dtype=np.float64)
-
-
-class PairPredictions:
-    """The float32 scores of P pairs by any model: cosines of an encoder, scores of a cross-encoder."""
-
-    def __init__(self, first: Sequence[str], second: Sequence[str]) -> None:
-        self._sides = first, second
-        self._cache = TokenCache([*first, *second])
-
-    def __call__(self, model: Any) -> np.ndarray:
-        """Return scores (P,) float64; the model's modes and the global random state are restored."""
-        if isinstance(model, CrossEncoder):
-            return predict_pairs(model, *self._sides, BATCH, "fp32")
-        return pair_cosines(*np.split(self._cache.vectors(model)[0], 2))

@@ -259,7 +259,7 @@ def _average(members: Sequence[str], results: Sequence[TaskResult]) -> float | N
 
 
 def _settings(model: SentenceTransformer, precision: str | None) -> dict[str, object]:
-    from likewise.runs.plan import versions
+    from likewise.runs.job import versions
 
     releases = versions()
     return {

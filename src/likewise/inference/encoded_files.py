@@ -25,12 +25,10 @@ from likewise.inference.tokens import TextSide
 from likewise.inference.vector_parts import EncodedFile, PartWriter, VectorParts, check_folder
 from likewise.inference.vectors import dimension
 from likewise.runs.arguments import checked
-from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
+from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job
 from likewise.runs.on_ray import begun_on_ray, check_workers, cluster
-from likewise.runs.orderly_stop import StopRequest, orderly_stop
-from likewise.runs.plan import Plan
 from likewise.runs.prefetch import in_order
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, StopRequest, orderly_stop
 
 Opens = Callable[..., TextEncoder]
 """Opens the encoder of some texts: of the first of them, how many there are, progress, and the engine of before."""

@@ -28,8 +28,7 @@ from likewise.inference.policy import DEFAULT, candidates, policy_of
 from likewise.inference.tokens import SENTENCES
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cache_folder, made_in_cache
-from likewise.runs.job import Job, check_target, open_job
-from likewise.runs.plan import Plan
+from likewise.runs.job import Job, Plan, check_target, open_job
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json, write_text
 

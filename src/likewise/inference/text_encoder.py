@@ -7,15 +7,13 @@ Letters of the shapes: S texts, B texts of a batch, T tokens, D embedding, E a t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 
-from likewise.errors import LikewiseError, first_line
+from likewise.errors import LikewiseError, weights_for_all
 from likewise.inference.cores import cores, one_core_threads
 from likewise.inference.engines.engine import DEVICE_BUDGET, TOKENS, Engine, Vectors
 from likewise.inference.tokens import PLAIN, Step, TextSide, Tokens, WholeTexts, by_budget
@@ -26,28 +24,6 @@ Item = Any
 """A text as an encoder takes it: its token ids, or a `WholeText` for sentence-transformers' own `encode`."""
 Spread = Callable[..., Iterable[Any]]
 """Maps over batches: `map` on one core, that of an executor on several."""
-
-
-_BEYOND = re.compile(r"index out of range|out of data bounds|indices? .{0,40}out of bounds", re.IGNORECASE)
-"""The errors of engines for a row that a table does not have."""
-
-
-@contextmanager
-def weights_for_all() -> Iterator[None]:
-    """Say in a `with` block that a text has a token or a position for which a model has no weights.
-
-    Raises:
-        LikewiseError: in the place of the error of torch, or of another engine.
-    """
-    try:
-        yield
-    except Exception as error:
-        if not _BEYOND.search(str(error)):
-            raise
-        raise LikewiseError(
-            f"a text has a token, or a position, that the model has no weights for ({first_line(error)}): its "
-            "tokenizer does not fit; shorten its max_seq_length, or resize its embeddings"
-        ) from error
 
 
 def _nothing(_: int) -> None:

@@ -21,9 +21,8 @@ from likewise.errors import LikewiseError, require_extra
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.text_pieces import Piece
 from likewise.inference.tokens import Step
-from likewise.runs.finished_parts import Parts
 from likewise.runs.job import Job, read_record
-from likewise.runs.whole_files import written_whole
+from likewise.runs.whole_files import Parts, written_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

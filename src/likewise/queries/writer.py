@@ -22,8 +22,7 @@ from likewise.retrieval.bm25 import analyzer, bm25
 from likewise.retrieval.fusion import standardised
 from likewise.runs.cache import KeptRows
 from likewise.runs.duration import spoken
-from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, orderly_stop
 
 FIRST = 10
 """Places in the free hybrid within which a query has to find its passage."""

@@ -22,8 +22,7 @@ except ImportError:  # not on Windows, where files in use cannot be removed anyw
     fcntl = None  # type: ignore[assignment]
 
 from likewise.errors import LikewiseError
-from likewise.runs.finished_parts import checksum
-from likewise.runs.whole_files import give_usual_mode, is_full_disk, parse_json, read_json, write_json
+from likewise.runs.whole_files import checksum, give_usual_mode, is_full_disk, parse_json, read_json, write_json
 
 KINDS = {
     "bases": "encoders that were given loaded, and have no folder of their own",
@@ -347,3 +346,12 @@ def _cleared(place: Path) -> bool:
             if handle is not None:
                 os.close(_in_use.pop(place))
     return True
+
+
+def data_folder() -> Path:
+    """Return the data folder: LIKEWISE_DATA if set (its parent, if it names `senteval` itself), or the cache."""
+    named = os.environ.get("LIKEWISE_DATA")
+    if not named:
+        return Path.home() / ".cache" / "likewise" / "data"
+    folder = Path(named).expanduser()
+    return folder.parent if folder.name == "senteval" else folder

@@ -15,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 
 from likewise.retrieval import cells
-from likewise.runs.orderly_stop import StopRequest
+from likewise.runs.progress import StopRequest
 from likewise.runs.whole_files import written_whole
 from likewise.searching.table import SearchError, Table
 

@@ -14,8 +14,7 @@ from likewise.corpus.inputs import TextSource
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.sources import check_name, find_files, nothing_in
 from likewise.inference.handle import Facts
-from likewise.runs.finished_parts import checksum
-from likewise.runs.whole_files import Record, Values
+from likewise.runs.whole_files import Record, Values, checksum
 
 WORDS = 180
 """The most words in a passage, if the model reads that much."""

@@ -26,12 +26,10 @@ from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.handle import ModelHandle, told_cosine
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
-from likewise.runs.job import Job, Resume, check_target, open_job, read_record
+from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import cluster, loadable
-from likewise.runs.orderly_stop import StopRequest, orderly_stop
-from likewise.runs.plan import Plan
 from likewise.runs.prefetch import finished_behind, in_order, read_ahead
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, StopRequest, orderly_stop
 from likewise.runs.whole_files import Record, Values
 from likewise.searching.fields import kinds_of, merged
 from likewise.searching.geometry import Geometry, build, new_name

@@ -13,9 +13,8 @@ import numpy as np
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.inference.handle import ModelHandle
 from likewise.inference.text_encoder import Item, TextEncoder
-from likewise.runs.job import Job
+from likewise.runs.job import Job, Plan
 from likewise.runs.on_ray import begun_on_ray
-from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import IndexedPassage

@@ -13,9 +13,8 @@ from likewise.evaluation.data_folder import find_data, find_file
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
 from likewise.recipes.recipe import TrainingOptions
-from likewise.runs.finished_parts import checksum
 from likewise.runs.options import choices_of
-from likewise.runs.whole_files import Record
+from likewise.runs.whole_files import Record, checksum
 
 _STS_DEV = "sts-b-dev"
 

@@ -33,15 +33,14 @@ from transformers import PreTrainedTokenizerBase, TrainerState
 
 from likewise import processor
 from likewise.encoder.attention import only_pooled_token
-from likewise.encoder.dropout import fast_dropout
 from likewise.encoder.modules import Features, forward_replaced, modes_restored
+from likewise.encoder.training_modules import fast_dropout
 from likewise.errors import LikewiseError
 from likewise.recipes.recipe import TrainingOptions, TrainingPrecision
 from likewise.runs import processes
-from likewise.runs.finished_parts import chance, is_sealed, seal, set_chance
 from likewise.runs.job import JobError
 from likewise.runs.options import OptionError
-from likewise.runs.whole_files import Record, read_json, write_json
+from likewise.runs.whole_files import Record, chance, is_sealed, read_json, seal, set_chance, write_json
 from likewise.training.selection import Selection
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h

@@ -27,20 +27,16 @@ from transformers import (
 
 from likewise.encoder.location import model_fingerprint
 from likewise.encoder.modules import without_training_head
-from likewise.errors import counted, require_extra
+from likewise.errors import counted, require_extra, weights_for_all
 from likewise.inference.load_model import SavedModel, load
-from likewise.inference.text_encoder import weights_for_all
 from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.duration import WORTH_TELLING, spoken
-from likewise.runs.finished_parts import seal
-from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
+from likewise.runs.job import Job, Plan, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed, write_toml
-from likewise.runs.orderly_stop import StopRequest, orderly_stop
-from likewise.runs.plan import Plan
-from likewise.runs.progress import Bar, Progress
-from likewise.runs.whole_files import Record, Values, write_text
+from likewise.runs.progress import Bar, Progress, StopRequest, orderly_stop
+from likewise.runs.whole_files import Record, Values, seal, write_text
 from likewise.training.selection import Selection
 from likewise.training.trainer import (
     LikewiseTrainer,

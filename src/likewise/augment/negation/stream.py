@@ -27,12 +27,10 @@ from likewise.corpus.languages import language_of
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError
 from likewise.runs.cache import KeptRows
-from likewise.runs.job import open_job
+from likewise.runs.job import Plan, open_job
 from likewise.runs.options import OptionError
-from likewise.runs.orderly_stop import orderly_stop
-from likewise.runs.plan import Plan
 from likewise.runs.prefetch import in_order
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Progress, orderly_stop
 
 #: Sentences that one process takes at a time.
 BATCH_SIZE = 512
