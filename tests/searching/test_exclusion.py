@@ -36,6 +36,7 @@ TOPICS = (
         ("Servers excluding node.js and the U.S. ones, at noon", "Servers at noon", "node.js and the U.S. ones"),
         ("Rivers, excluding the Loire, Rhine and Seine", "Rivers", "the Loire, Rhine and Seine"),
         ("Food excluding nuts, dairy, or eggs, to go", "Food to go", "nuts, dairy, or eggs"),
+        ("Laptops excluding Dell, HP & Acer", "Laptops", "Dell, HP & Acer"),
         ("Rivers excluding the Loire, from 1900 and later", "Rivers from 1900 and later", "the Loire"),
         ("Rivers, excluding the Loire, and of Spain", "Rivers and of Spain", "the Loire"),
         ("Excluding the Loire", "Excluding the Loire", ""),  # nothing else is asked

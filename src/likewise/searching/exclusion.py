@@ -19,7 +19,7 @@ _CUE = re.compile(
 _END = re.compile(r"[;()\[\]—]|[,:?!](?!\w)|(?<!\.\w)\.(?!\w)|(?<= )[-–](?= )")
 """A stop within a word, a number or an abbreviation, such as node.js, 3.5 and U.S., ends nothing."""
 _ITEM = r"(?: [^\s,;:?!()\[\]]*[^\s,;:?!()\[\].]){1,3}?"
-_LIST = re.compile(rf"(?:,(?! (?:and|or) ){_ITEM}){{1,20}},? (?:and|or){_ITEM}(?=$|[,.;:?!)\]])")
+_LIST = re.compile(rf"(?:,(?! (?:and|or|&) ){_ITEM}){{1,20}},? (?:and|or|&){_ITEM}(?=$|[,.;:?!)\]])")
 """The rest of a list behind its first comma: ', B and C', of up to three words each."""
 _TOPICAL = frozenset(
     "about above across after against along among around as at because before behind below beside between beyond by "
