@@ -393,7 +393,7 @@ def _of_html(content: bytes | str) -> Page:
         tag.insert_before(" ")
         tag.insert_after(" ")
     for tag in soup(("u", "sup", "msup", "mfrac")):
-        if tag.name == "sup":
+        if tag.name == "sup" and tag.get_text().strip():
             tag.insert_before("^")
         elif tag.name.startswith("m") and len(parts := tag.find_all(recursive=False)) == 2:
             parts[1].insert_before("^" if tag.name == "msup" else "/")
@@ -406,9 +406,9 @@ def _of_html(content: bytes | str) -> Page:
         if follower is not None and getattr(follower, "name", "") == "a":  # as tags and menus have them
             link.insert_after(gap(link.get_text(), follower.get_text()))
         link.unwrap()
-    for tag in soup(_INLINE):
-        if tag.get_text().isspace() and not tag.find(("br", "img")):  # a bold blank, which markdownify would drop
-            tag.unwrap()
+    for blank in soup(string=str.isspace):
+        while blank.parent.name in _INLINE and len(blank.parent.contents) == 1:  # markdownify would drop a bold blank
+            blank.parent.unwrap()
     _order_rows(soup)
     _fill_spans(soup)
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
