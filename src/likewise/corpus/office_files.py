@@ -1,0 +1,224 @@
+"""Files of Word, PowerPoint and Excel, as text."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, repeat, zip_longest
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import fromstring
+
+from likewise.corpus.converter import Converter, Page
+from likewise.corpus.web_pages import page_of_html, stream_info
+
+_SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
+_BEHIND_ROW = re.compile(r"^(\| .* \|)(?=[^\s|])", re.MULTILINE)  # what follows a chart, by MarkItDown
+_FORMULA = re.compile(rb"<f[ >/]")
+_NO_VALUE = "a formula in this row has no value: open the file in Excel or LibreOffice, and save it"
+_NO_INNER = "a file within it is not read: open it in Word, and save it"
+_PERCENT = re.compile(r"""(?:"[^"]*"|\\.|[^"%\\])*%""")
+"""A format of Excel that shows a number times 100; a sign in quotes is shown as it is."""
+_AROUND_RUNS = re.compile(
+    rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
+)
+"""Fields, ruby and directions around the runs of a Word file; of ruby, what is above the line is left out."""
+_RAISED = re.compile(
+    rb'(<a:r>\s*<a:rPr[^>]*\sbaseline="[1-9]\d*"(?:[^>]*/>|(?:(?!</a:r>).)*?</a:rPr>)\s*<a:t>)(?=\d)', re.DOTALL
+)
+_BREAK = re.compile(rb"<w:(?:br|cr)(?:\s[^>]*)?/>")
+_TAB = re.compile(rb"<w:ptab(?:\s[^>]*)?/>")
+_BUTTON = re.compile(rb"<w:instrText(?:\s[^>]*)?>\s*MACROBUTTON\s+\S+\s([^<]*)</w:instrText>")
+"""A field that shows what stands in its own code, such as 'Click here to write a name'."""
+_ALTERNATIVE = re.compile(rb"<mc:AlternateContent(?:\s[^>]*)?>.*?</mc:AlternateContent>", re.DOTALL)
+_DRAWING = re.compile(rb"<w:drawing(?:\s[^>]*)?>.*?</w:drawing>", re.DOTALL)
+_BOX = re.compile(rb"<w:txbxContent(?:\s[^>]*)?>.*?</w:txbxContent>", re.DOTALL)
+_EQUATION = re.compile(rb"<m:oMath(?:\s[^>]*)?>.*?</m:oMath>", re.DOTALL)
+_MATH_TEXT = re.compile(rb"<m:t(?:\s[^>]*)?>([^<]*)</m:t>")
+
+
+class Word(Converter):
+    """Word files."""
+
+    suffixes = (".docx",)
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the one page."""
+        import mammoth
+        from markitdown.converter_utils.docx.pre_process import pre_process_docx
+
+        page = page_of_html(mammoth.convert_to_html(pre_process_docx(_rewritten(path, _readable))).value)
+        with zipfile.ZipFile(path) as parts:
+            has_inner = any(b"<w:altChunk" in parts.read(name) for name in parts.namelist() if name.endswith(".xml"))
+        yield page._replace(left_out=_NO_INNER) if has_inner else page
+
+
+class Slides(Converter):
+    """Slides of PowerPoint."""
+
+    suffixes = (".pptx",)
+    unit = "slide"
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the slides, each with its own title."""
+        from markitdown.converters import PptxConverter
+
+        diagrams = _diagrams(path)
+        text = PptxConverter().convert(_rewritten(path, _readable_slide), stream_info(".pptx")).markdown
+        parts = _SLIDE.split(_BEHIND_ROW.sub(r"\1\n", text))
+        for number, text in zip(parts[1::2], parts[2::2], strict=True):
+            lines = text.strip().split("\n")
+            title = next((line for line in lines if line.startswith("# ")), "")
+            # Each line of a box is a paragraph.
+            rest = re.sub(r"\n(?!\|)", "\n\n", "\n".join(line for line in lines if line is not title))
+            rest = "\n\n".join([rest.replace("### Notes:", "Notes:"), *diagrams.get(int(number), ())])
+            yield Page(int(number), rest, title[2:].strip())
+
+
+class Sheets(Converter):
+    """Sheets of Excel: a row a page; the first row with cells is the header."""
+
+    suffixes = (".xlsx", ".xlsm")
+    unit = "row"
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the rows."""
+        import openpyxl
+        from openpyxl.utils.escape import unescape
+
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        written = openpyxl.load_workbook(path, read_only=True).worksheets if _has_formulas(path) else [None]
+        for sheet, formulas in zip_longest(book.worksheets, written):
+            sheet.reset_dimensions()  # a file may say that it ends where it does not
+            rows_written: Iterable[Sequence[object]] = repeat(())
+            if formulas is not None:
+                formulas.reset_dimensions()
+                rows_written = formulas.iter_rows(values_only=True)
+            for number, (placed, as_written) in enumerate(zip(sheet.iter_rows(), rows_written, strict=False), 1):
+                row = tuple(cell.value for cell in placed)
+                lost = sum(cell is None and other is not None for cell, other in zip(row, as_written, strict=False))
+                cells = row[: max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)]
+                cells = tuple(unescape(cell) if isinstance(cell, str) and "_x" in cell else cell for cell in cells)
+                shown = ["" if cell is None else " ".join(str(cell).split()) for cell in cells]
+                for place, cell in enumerate(cells):
+                    if type(cell) in (float, int) and _PERCENT.match(placed[place].number_format or ""):
+                        shown[place] = f"{100 * cell:.12g}%"  # as the sheet shows 0.475
+                if any(shown) or lost:
+                    text = f"| {' | '.join(shown)} |" if any(shown) else ""
+                    yield Page(number, text, sheet.title, cells=list(cells), left_out=_NO_VALUE if lost else "")
+
+
+def _rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> io.BytesIO:
+    """Return a zipped document with the content of each part changed by a function of its name and content."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(path) as before, zipfile.ZipFile(made, "w") as after:
+        for part in before.infolist():
+            after.writestr(part, change(part.filename, before.read(part)))
+    made.seek(0)
+    return made
+
+
+def _readable_slide(name: str, content: bytes) -> bytes:
+    """Return a part of a PowerPoint file of which MarkItDown passes over less.
+
+    A sign stands before each raised number, as 10^6 would be 106. What stands beside another form for older programs,
+    such as a text with an equation, takes the place of both, and an equation becomes LaTeX.
+    """
+    if not name.startswith("ppt/slides/slide"):
+        return content
+    content = _RAISED.sub(rb"\1^", content)
+    if b":AlternateContent" not in content and b":oMath" not in content:
+        return content
+    from pptx.opc.oxml import serialize_part_xml
+    from pptx.oxml import parse_xml
+
+    slide: Any = parse_xml(content)
+    for choice in slide.xpath("//*[local-name()='AlternateContent']/*[local-name()='Choice'][1]"):
+        both = choice.getparent()
+        both.getparent()[:] = chain.from_iterable(choice if other is both else [other] for other in both.getparent())
+    for equation in slide.xpath("//*[local-name()='oMath']"):
+        line = next(equation.iterancestors("{*}p"))
+        run = line.add_r(f" {_latex(equation) or ''.join(equation.itertext())} ")
+        line.replace(next(above for above in equation.iterancestors() if above.getparent() is line), run)
+    return bytes(serialize_part_xml(slide))
+
+
+def _diagrams(path: Path) -> dict[int, list[str]]:
+    """Return the texts of SmartArt by the numbers of their slides; MarkItDown passes over it."""
+    with zipfile.ZipFile(path) as archive:
+        if not any(name.startswith("ppt/diagrams/data") for name in archive.namelist()):
+            return {}
+    from pptx import Presentation
+
+    texts: dict[int, list[str]] = {}
+    for number, slide in enumerate(Presentation(str(path)).slides, 1):
+        for relation in slide.part.rels.values():
+            if relation.reltype.endswith("/diagramData") and not relation.is_external:
+                for point in fromstring(relation.target_part.blob).iter():
+                    if point.tag.endswith("}pt"):
+                        text = "".join(run.text or "" for run in point.iter() if run.tag.endswith("/main}t"))
+                        texts.setdefault(number, []).extend([text] if text.strip() else [])
+    return texts
+
+
+def _has_formulas(path: Path) -> bool:
+    """Return whether a file of Excel has formulas, which some programs write without their values."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                with archive.open(name) as part:
+                    before = b""
+                    while piece := part.read(1 << 20):
+                        if _FORMULA.search(before + piece):
+                            return True
+                        before = piece[-4:]
+    return False
+
+
+def _readable(name: str, content: bytes) -> bytes:
+    """Return a part of a Word file of which mammoth and MarkItDown pass over less.
+
+    Elements around its runs are removed, each break becomes that of a line, the text of a box takes the place of its
+    drawing, and an equation that MarkItDown cannot write becomes its letters.
+    """
+    if not name.endswith(".xml"):
+        return content
+    content = _AROUND_RUNS.sub(b"", content)
+    content = _BREAK.sub(b"<w:br/>", _TAB.sub(b"<w:tab/>", content))
+    content = _BUTTON.sub(rb'<w:t xml:space="preserve">\1</w:t>', content)
+    content = _DRAWING.sub(_boxed, _ALTERNATIVE.sub(_boxed, content))
+    return _EQUATION.sub(_letters_or_equation, content)
+
+
+def _boxed(drawing: re.Match[bytes]) -> bytes:
+    """Return the text of a box in place of a drawing, unless another form of it is read."""
+    boxes = _BOX.findall(drawing[0])
+    if not boxes or b"<v:textbox" in drawing[0]:
+        return drawing[0]
+    inner = b"".join(b'<v:textbox xmlns:v="urn:schemas-microsoft-com:vml">' + box + b"</v:textbox>" for box in boxes)
+    return b"<w:pict>" + inner + b"</w:pict>"
+
+
+def _letters_or_equation(equation: re.Match[bytes]) -> bytes:
+    """Return an equation of Word, or its letters if MarkItDown would not write all of them, or end the whole file."""
+    from markitdown.converter_utils.docx.pre_process import MATH_ROOT_TEMPLATE
+
+    with suppress(Exception):  # what is no XML by itself
+        if _latex(fromstring(MATH_ROOT_TEMPLATE.format(equation[0].decode("utf-8")))[0]):
+            return equation[0]
+    texts = [text.decode("utf-8", "replace") for text in _MATH_TEXT.findall(equation[0])]
+    return f'<w:r><w:t xml:space="preserve"> {" ".join(texts)} </w:t></w:r>'.encode()
+
+
+def _latex(equation: Any) -> str:
+    """Return an equation as MarkItDown writes it; "" if that has not all of its letters."""
+    from markitdown.converter_utils.docx.math.omml import OMML_NS, oMath2Latex
+
+    words = [word for text in equation.iter(f"{OMML_NS}t") for word in re.findall(r"[A-Za-z0-9]+", text.text or "")]
+    with suppress(Exception):  # it raises of every kind
+        written = str(oMath2Latex(equation).latex)
+        return written if all(word in written for word in words) else ""
+    return ""

@@ -1,0 +1,203 @@
+"""Web pages and the chapters of e-books, as text."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from likewise.corpus.converter import Converter, Page
+from likewise.corpus.encodings import AUTO, decoded_as, named_encoding
+from likewise.corpus.sentence_splitter import gap
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
+    from markitdown import StreamInfo
+
+_NO_TEXT = ("script", "style", "noscript", "template", "svg")
+_AROUND = ("nav", "footer")
+"""What stands on each page of a site; it is text only where there is no other."""
+_BLOCKS = tuple(
+    "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
+)
+_APART = ("button", "label")
+_INLINE = ("b", "strong", "i", "em", "code", "kbd", "samp", "del", "s", "sub")
+_CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
+_WORD = re.compile(r"\w")
+
+
+class WebPage(Converter):
+    """Web pages, without what stands on each page of a site."""
+
+    suffixes = (".html", ".htm", ".xhtml")
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the one page."""
+        yield page_of_html(path.read_bytes())
+
+
+class Book(Converter):
+    """E-books: a chapter a page."""
+
+    suffixes = (".epub",)
+    unit = "chapter"
+
+    def convert(self, path: Path) -> Iterator[Page | int]:
+        """Yield the chapters in the order in which they are read."""
+        from bs4 import BeautifulSoup
+
+        with zipfile.ZipFile(path) as archive:
+            container: Any = BeautifulSoup(archive.read("META-INF/container.xml"), "html.parser")
+            name = container.find(_called("rootfile"))["full-path"]
+            package: Any = BeautifulSoup(archive.read(name), "html.parser")
+            items = {item.get("id"): item.get("href") or "" for item in package.find_all(_called("item"))}
+            named = [items.get(reference.get("idref"), "") for reference in package.find_all(_called("itemref"))]
+            # A spine may name one a million times.
+            chapters = list(dict.fromkeys(unquote(chapter).partition("#")[0] for chapter in named if chapter))
+            for number, chapter in enumerate(chapters, 1):
+                yield len(chapters)
+                try:
+                    page = page_of_html(archive.read(os.path.normpath(Path(name).parent / chapter)))
+                except KeyError:
+                    page = Page(number, "", left_out=f"the book has no file {chapter!r} for this chapter")
+                yield page._replace(place=number)
+
+
+def stream_info(suffix: str) -> StreamInfo:
+    """Return what MarkItDown is told of a file of a kind."""
+    from markitdown import StreamInfo
+
+    return StreamInfo(extension=suffix, charset="utf-8")
+
+
+def page_of_html(content: bytes | str) -> Page:
+    """Return the text of HTML."""
+    from bs4 import BeautifulSoup
+    from bs4.element import Declaration
+
+    if isinstance(content, bytes):
+        content = _text_of_page(content)
+    soup = BeautifulSoup(_without_open_comments(content), "html.parser")
+    for tag in soup(_NO_TEXT):
+        tag.decompose()
+    for condition in soup.find_all(string=lambda text: isinstance(text, Declaration)):  # Word's <![if ...]>
+        condition.extract()
+    _end_where_implied(soup)
+    for tag in soup(_BLOCKS):
+        tag.name = "div"  # the only block that markdownify knows
+    for tag in soup(_APART):
+        tag.insert_before(" ")
+        tag.insert_after(" ")
+    for tag in soup(("u", "sup", "msup", "mfrac")):
+        if tag.name == "sup" and tag.get_text().strip():
+            tag.insert_before("^")
+        elif tag.name.startswith("m") and len(parts := tag.find_all(recursive=False)) == 2:
+            parts[1].insert_before("^" if tag.name == "msup" else "/")
+        tag.unwrap()
+    for link in soup("a"):  # of which the words alone are read
+        if str(link.get("href")).startswith("#") and not _WORD.search(link.get_text()) and not link.find("img"):
+            link.extract()  # a sign that leads to its own heading, or back from a note
+            continue
+        follower = link.next_sibling
+        if follower is not None and getattr(follower, "name", "") == "a":  # as tags and menus have them
+            link.insert_after(gap(link.get_text(), follower.get_text()))
+        link.unwrap()
+    for blank in soup.find_all(string=lambda text: bool(text) and text.isspace()):
+        while (bold := blank.parent) and bold.name in _INLINE and len(bold.contents) == 1:
+            bold.unwrap()  # markdownify would drop a bold blank
+    _order_rows(soup)
+    _fill_spans(soup)
+    title = soup.title.get_text(" ", strip=True) if soup.title else ""
+    around = [tag.extract() for tag in soup(_AROUND)]
+    text = _markdown(soup)
+    if not text and around:
+        text = "\n\n".join(map(_markdown, around))
+    return Page(0, text, title, "markdown")
+
+
+def _end_where_implied(soup: BeautifulSoup) -> None:
+    """Take entries and cells out of those before them, whose end tags HTML lets one leave out."""
+    for names in (("li",), ("dt", "dd"), ("option",), ("td", "th")):
+        for tag in soup(names):
+            if tag.parent is not None and tag.parent.name in names:
+                tag.parent.insert_after(tag.extract())
+    for row in soup("tr"):
+        outer = row.find_parent(("tr", "table"))
+        if outer is not None and outer.name == "tr":
+            outer.insert_after(row.extract())
+
+
+def _order_rows(soup: BeautifulSoup) -> None:
+    """Leave nothing before the header of a table, and no groups of rows below it: each would have a header."""
+    for column in soup(("col", "colgroup")):
+        column.unwrap()
+    for caption in soup("caption"):
+        if table := caption.find_parent("table"):
+            table.insert_before(caption.extract())
+        caption.name = "div"
+    for rows in soup(("tbody", "tfoot")):
+        rows.name = "tbody"
+        if rows.find_previous_sibling(("thead", "tbody", "tr")):
+            rows.unwrap()
+
+
+def _fill_spans(soup: BeautifulSoup) -> None:
+    """Add an empty cell for each place of a table that a cell of a row above takes."""
+    for spanning in soup(("td", "th"), rowspan=re.compile(r"^\s*(?:[2-9]|[1-9]\d)\s*$")):
+        row = spanning.find_parent("tr")
+        place = len(spanning.find_previous_siblings(("td", "th"))) if row else 0
+        below = row.find_next_siblings("tr", limit=int(str(spanning["rowspan"])) - 1) if row else []
+        del spanning["rowspan"]
+        for other in below:
+            cells = other.find_all(("td", "th"), recursive=False)
+            empty = soup.new_tag("td")
+            if place < len(cells):
+                cells[place].insert_before(empty)
+            else:
+                other.append(empty)
+
+
+def _text_of_page(content: bytes) -> bytes | str:
+    """Return the text of a page in the encoding that it names, if it is in that, or that its bytes look like."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+        return content
+    if named := _CHARSET.search(content[:4096]):
+        name = named[1].decode()
+        # A name that was read byte by byte is no UTF-16.
+        with suppress(LookupError, UnicodeDecodeError):
+            return decoded_as(content, "utf-8" if name.lower().startswith(("utf-16", "utf-32")) else name)
+    encoding = seen_encoding(content)
+    return content.decode(encoding, "replace") if encoding else content
+
+
+def seen_encoding(content: bytes) -> str:
+    """Return the encoding that bytes look like; "" if they are no text."""
+    return named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16)
+
+
+def _without_open_comments(content: bytes | str) -> bytes | str:
+    """Return HTML without the marks of comments that never end: Python's parser looks for the end of each anew."""
+    if isinstance(content, bytes):
+        end = content.rfind(b"-->") + 1
+        return content[:end] + content[end:].replace(b"<!--", b"")
+    end = content.rfind("-->") + 1
+    return content[:end] + content[end:].replace("<!--", "")
+
+
+def _markdown(soup: Tag) -> str:
+    from markitdown.converters import HtmlConverter
+
+    content = io.BytesIO(str(soup).encode("utf-8", "replace"))
+    how = {"escape_misc": True, "strong_em_symbol": ""}
+    return str(HtmlConverter().convert(content, stream_info(".html"), **how).markdown)
+
+
+def _called(name: str) -> re.Pattern[str]:
+    """Return what matches the tags of a name, with any prefix or none."""
+    return re.compile(rf"^(?:.*:)?{name}$")
