@@ -30,7 +30,7 @@ _PATTERNS = tuple(
         (r"the (?:more|less|\w+er)\b[^,]*, the (?:more|less|\w+er)\b", "comparison"),
         (r"(?:hardly|scarcely|barely) any|(?:almost|nearly|virtually) no(?:body|thing|ne)?\b", "near-negative subject"),
         (r"not only\b", "not only"),
-        (r"[^?]{0,199}\bha(?:s|ve|d) yet to\b", "not yet"),
+        (r"(?:\w[^\s?]* ){0,19}ha(?:s|ve|d) yet to\b", "not yet"),
         (rf"(?:what an? [^?]*$|how\b[^?]*!\W*$|what(?! {_PRONOUN}\b)[^?]*!\W*$)", "exclamation"),
         (r"thank (?:you|god|goodness|heavens?)\b|(?:excuse|pardon) me\b|welcome (?:to|back)\b", "set phrase"),
         (r"(?:wanna|gonna|gotta)\b[^?]*\?", "ellipsis"),
