@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.files import FREE_EXPANSION, numbered_lines, read_head
+from likewise.corpus.files import FREE_EXPANSION, STANDARD_INPUT, numbered_lines, read_head
 
 TEXT = "".join(f"Line {i} says {i * i} – naïve.\n" for i in range(3000)).encode()
 PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress}
@@ -114,3 +114,9 @@ def test_a_file_that_expands_beyond_measure_is_refused(write, suffix):
 def test_missing_file(tmp_path):
     with pytest.raises(CorpusError, match=r"nowhere\.txt: cannot be opened"):
         list(numbered_lines(tmp_path / "nowhere.txt"))
+
+
+def test_a_closed_standard_input_is_told(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(CorpusError, match="standard input is closed"):
+        read_head(STANDARD_INPUT)

@@ -1,4 +1,5 @@
 import gzip
+import lzma
 
 import pytest
 
@@ -77,3 +78,9 @@ def test_an_archive_that_was_cut(tmp_path):
 def test_a_number_that_is_none_is_an_empty_text(tmp_path):
     rows = read(tmp_path / "a.jsonl", '{"sentence1": NaN, "label": 1}\n{"sentence1": 2.5, "label": null}\n')
     assert [cells for _, cells in rows] == [["", "1"], ["2.5", ""]]
+
+
+def test_a_packed_file_is_named_as_what_it_is(tmp_path):
+    (tmp_path / "a.csv.xz").write_bytes(lzma.compress(b"sentence1,label\na,x\n"))
+    with pytest.raises(LabelledDataError, match=r"a\.csv\.xz:1: .*xz"):
+        list(read_table(tmp_path / "a.csv.xz", COLUMNS))

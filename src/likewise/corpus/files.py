@@ -168,6 +168,8 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS, *, mend_ends: bool =
         mend_ends: also a carriage return alone ends a line, if the file has no other ends, as of an old Macintosh.
     """
     piped = path is STANDARD_INPUT
+    if piped and sys.stdin is None:
+        raise CorpusError("standard input is closed: name a file in the place of '-', or pipe a text in")
     try:
         raw: Any = sys.stdin.buffer if piped else path.open("rb")
     except OSError as error:

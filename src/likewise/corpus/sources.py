@@ -225,7 +225,7 @@ def _kind(source: Source) -> SourceKind:
         raise CorpusError(f"{path}: a {suffix} file is not read while it is compressed: unpack it first")
     head = read_head(path, source.options)
     if not head.startswith(_PARQUET):
-        _refuse_binary(path, head)
+        refuse_binary(path, head)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     suffix = format_suffix(path)
     kind: SourceKind = "text"
@@ -244,7 +244,12 @@ def _kind(source: Source) -> SourceKind:
     return kind
 
 
-def _refuse_binary(path: Path, head: bytes) -> None:
+def refuse_binary(path: Path, head: bytes) -> None:
+    """Check that the beginning of a file is text.
+
+    Raises:
+        CorpusError: it is not; the message names what it is and what can be read.
+    """
     for magic, what in _BINARY.items():
         if head.startswith(magic):
             raise CorpusError(f"{path}:1: unreadable encoding: this is {what}: give {_READ}")

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.files import format_suffix
+from likewise.corpus.files import format_suffix, read_head
 from likewise.corpus.lines_and_rows import Source, SourceKind, csv_header, json_type, read_rows, without_invisible
+from likewise.corpus.sources import refuse_binary
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""
@@ -42,8 +43,10 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
     """
     source = Source(path, CorpusOptions(), _KINDS.get(format_suffix(path), "csv"), strict=True)
     try:
-        header = csv_header(source) if source.kind == "csv" else []
+        header: list[str] = []
         if source.kind == "csv":
+            refuse_binary(path, read_head(path, source.options))
+            header = csv_header(source)
             if not any(header):
                 raise LabelledDataError(
                     f"{path}:1: a header with the names of the columns is expected, and the line is empty"
