@@ -27,6 +27,7 @@ TOPICS = (
     [
         ("Rivers of France, excluding the Loire.", "Rivers of France.", "the Loire"),
         ("Rivers of France (excluding the Loire) and of Spain", "Rivers of France and of Spain", "the Loire"),
+        ("Symphonies (excluding No. 9: Choral, Op. 125) of Vienna", "Symphonies of Vienna", "No. 9: Choral, Op. 125"),
         ("Rivers of France but don’t mention the Loire", "Rivers of France", "the Loire"),
         ("Rivers without mention of dams, excluding canals", "Rivers", "dams canals"),
         ("Describe rivers while avoiding any mention of dams.", "Describe rivers.", "dams"),

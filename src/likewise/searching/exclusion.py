@@ -43,7 +43,7 @@ _EMPTY = frozenset(
 def divided(query: str) -> tuple[str, str]:
     """Divide a query into what it asks for and what it excludes; the second is "" if it excludes nothing.
 
-    An excluded phrase ends at the next punctuation mark, a list of short ones at its end.
+    An excluded phrase ends at the next punctuation mark, in brackets with these, a list of short ones at its end.
 
     >>> divided("What did Nietzsche write (excluding Zarathustra) and when?")
     ('What did Nietzsche write and when?', 'Zarathustra')
@@ -60,7 +60,9 @@ def divided(query: str) -> tuple[str, str]:
         before = text[at : cue.start()]
         if not _is_order(cue, f"{asked[-1]}{before}"):
             continue
-        end = match.start() if (match := _END.search(text, cue.end())) else len(text)
+        closing = {"(": ")", "[": "]"}.get(before.rstrip()[-1:])  # a phrase in brackets ends with them
+        end_of = re.compile(re.escape(closing)) if closing and closing in text[cue.end() :] else _END
+        end = match.start() if (match := end_of.search(text, cue.end())) else len(text)
         if (rest := _LIST.match(text, end)) and not _NO_ITEM & {*rest[0].replace(",", "").lower().split()}:
             end = rest.end()
         if phrase := text[cue.end() : end].strip():
