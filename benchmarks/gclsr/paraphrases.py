@@ -18,6 +18,7 @@ import torch
 
 from likewise.corpus import prepare
 from likewise.queries.causal import CausalModel
+from likewise.runs.cache import data_folder
 
 EXAMPLES = (
     ("The town was founded by settlers in 1852.", "Settlers established the town in 1852."),
@@ -51,14 +52,18 @@ def is_paraphrase(sentence: str, text: str) -> bool:
     return before != after and len(before) / 2 <= len(after) <= 2 * len(before)
 
 
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("out", type=Path, help="the file to write: sentence TAB paraphrase")
+    options.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    options.add_argument("--model", default="bundled:smollm2")
+    options.add_argument("--sentences", type=int, default=2_560)
+    options.add_argument("--seed", type=int, default=1)
+    return options
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path, help="the file to write: sentence TAB paraphrase")
-    parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--model", default="bundled:smollm2")
-    parser.add_argument("--sentences", type=int, default=2_560)
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
+    args = parser().parse_args()
 
     rows = prepare(args.corpus).dataset
     drawn = np.random.default_rng(args.seed).choice(len(rows), args.sentences, replace=False)

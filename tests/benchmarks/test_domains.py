@@ -66,7 +66,7 @@ def test_cells_table_and_the_second_run(domains, tmp_path, tiny_base, sentences,
         for part in ("train", "dev", "test"):
             files[f"qrels-{part}.tsv"] = "q\td3\t1\n"
             files[f"pairs-{part}.tsv"] = "".join(f"{i}\t{few[i]}\t{few[i + 1]}\n" for i in range(9))
-            files[f"classes-{part}.tsv"] = "".join(f"{text[:1]}\t{text}\n" for text in few)
+            files[f"classes-{part}.tsv"] = "".join(f"{len(text) % 2}\t{text}\n" for text in few)
         for file, text in files.items():
             if file.startswith(kind) or (kind == "retrieval" and not file.startswith(("pairs", "classes"))):
                 (folder / file).write_text(text)

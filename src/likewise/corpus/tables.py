@@ -8,7 +8,6 @@ from typing import Any
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import format_suffix, read_head
 from likewise.corpus.lines_and_rows import Source, SourceKind, csv_header, json_type, read_rows, without_invisible
-from likewise.corpus.sources import refuse_binary
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""
@@ -41,6 +40,8 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
     Raises:
         LabelledDataError: the file, or a row, cannot be read.
     """
+    from likewise.corpus.sources import refuse_binary  # imports numpy, which the help of `finetune` does without
+
     source = Source(path, CorpusOptions(), _KINDS.get(format_suffix(path), "csv"), strict=True)
     try:
         header: list[str] = []
