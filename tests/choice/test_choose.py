@@ -24,7 +24,7 @@ def text(tmp_path_factory):
     rng = random.Random(0)
     path = tmp_path_factory.mktemp("text") / "rows.jsonl"
     rows = []
-    for i in range(260):
+    for i in range(170):
         mine = rng.sample(NOUNS, 3)
         sentences = [
             f"The {rng.choice(('old', 'small', 'green'))} {rng.choice(mine)} {rng.choice(VERBS)} the "

@@ -81,10 +81,13 @@ def test_an_interruption_after_openvino(tiny_model, tmp_path):
     assert (found.returncode, found.stdout) == (0, "interrupted\n")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("engine", "kind"),
+    # An export to OpenVINO takes seconds, and its other kinds are those of `test_one_text`.
+    [*(("onnx", kind) for kind in KINDS), ("openvino", "mask prompt"), ("openvino", "text cnn")],
+    indirect=["engine"],
+)
 def test_the_vectors_are_torchs(kind, engine, encoders, texts, tmp_path):
-    if engine == "openvino" and kind in ("mean", "whitening"):
-        pytest.skip("onnx has shown these two; an export to openvino takes seconds")
     model = saved(encoders[kind], tmp_path / "model", engine=engine)
     np.testing.assert_allclose(model.encode(texts), encoders[kind].encode(texts), atol=1e-5, rtol=0)
     assert model.last_engine == f"{engine} fp32"
