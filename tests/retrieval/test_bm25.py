@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from likewise.retrieval.bm25 import bm25
+from likewise.retrieval.bm25 import analyzer, bm25, folded
 
 
 def test_bm25_by_another_road():
@@ -17,3 +17,15 @@ def test_bm25_by_another_road():
     index.index([words(text) for text in texts], show_progress=False)
     wanted = [index.get_scores([one for one in words(query) if one != "twice"]) for query in queries]
     np.testing.assert_allclose(bm25(queries, texts), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("language", "forms"),
+    [
+        ("arabic", ["مضخة", "المضخة", "المضخه", "مُضَخَّةٌ"]),
+        ("", ["п'ять", "п\u02bcять"]),
+        ("french", ["Réparées", "reparee"]),
+    ],
+)
+def test_forms_of_a_word_are_one_word(language, forms):
+    assert len({tuple(analyzer(language)(folded(form))) for form in forms}) == 1

@@ -20,12 +20,16 @@ MARKS = "".join(sign for sign in map(chr, range(0x300, 0xABF0)) if unicodedata.c
 _WORD = re.compile(rf"[\w{MARKS}]{{2,}}")
 _DIGIT = re.compile(r"[^\D0-9]")
 _MARKED = re.compile(r"([a-z\u0370-\u03ff])[\u0300-\u036f]+")
-_LETTERS = str.maketrans({"ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i", "ё": "е"})
+_LETTERS = str.maketrans(
+    {"ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i", "ё": "е", "ʼ": "'"}
+)
 _HIDDEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
-_FORMS = str.maketrans("أإآٱةىکیۀ", "ااااهيكيه") | dict.fromkeys(
+_FORMS = str.maketrans("أإآٱىکیۀ", "اااايكيه") | dict.fromkeys(
     map(ord, "ـ\u0670\u093c" + "".join(map(chr, [*range(0x591, 0x5BE), 0x5BF, 0x5C1, 0x5C2, 0x5C4, 0x5C5, 0x5C7])))
 )
 """Forms of one letter in Arabic and Persian, and marks of Arabic, Hebrew and Hindi that few people type."""
+_LAST_HEH = re.compile(r"ه(?!\w)")
+"""It is often typed for ة, which the stems of Arabic know as the ending that it is."""
 _FORMS |= dict.fromkeys([*range(0x610, 0x61B), *range(0x64B, 0x660)])
 
 
@@ -63,6 +67,7 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", _HIDDEN.sub("", text).casefold()).translate(_FORMS)
+    plain = _LAST_HEH.sub("ة", plain) if "ه" in plain else plain
     plain = _DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), plain)
     return unicodedata.normalize("NFC", _MARKED.sub(r"\1", plain)).translate(_LETTERS)
 

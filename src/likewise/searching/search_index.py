@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["hybrid", "vectors", "words"]
 By = Literal["passage", "document"]
-FORMAT = 5
+FORMAT = 6
 """The format of the files of an index: an index of another one is to be made again."""
 _WORD = re.compile(r"\w+")
 _EDGES = re.compile(r"^\W+|\W+$")
