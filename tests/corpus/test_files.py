@@ -67,8 +67,10 @@ def test_wide_encodings_come_as_utf8(write, encoding):
     assert b"".join(raw for _, raw in numbered_lines(path, CorpusOptions(encoding=encoding))) == TEXT
 
 
-def test_byte_order_mark_goes(write):
-    assert list(numbered_lines(write("a.txt", b"\xef\xbb\xbfone\n"))) == [(1, b"one\n")]
+@pytest.mark.parametrize("encoding", ["auto", "latin-1"])
+def test_byte_order_mark_goes(write, encoding):
+    path = write("a.txt", b"\xef\xbb\xbfone\n")
+    assert list(numbered_lines(path, CorpusOptions(encoding=encoding))) == [(1, b"one\n")]
 
 
 def test_long_line_comes_in_pieces_cut_at_blanks(write):

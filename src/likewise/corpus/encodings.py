@@ -3,7 +3,6 @@
 import codecs
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 
 AUTO = "auto"
 """UTF-8, or what the bytes look like if they are not."""
@@ -37,6 +36,7 @@ _WORDS_OF_CENTRE = frozenset(
 )
 _WESTERN = frozenset("äöüÄÖÜßéèêëàâáãåçñóòôõíìîïúùûýæøœÉÈÀÁÂÇÑÓÍÚÅÆØŒ€£°µ§²³±×½¼«»„“”‚‘’–—…¿¡\u00a0")
 _EVIDENCE = 4096  # bytes that a detector learns no more from
+_BEGINNING = 1 << 16
 _ALPHABETS = [
     set(letters + letters.upper())
     for letters in ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "ăâîşţ", "čćđšž")
@@ -60,10 +60,7 @@ def named_encoding(name: str, sample: bytes, complete: bool = True) -> str:
     """
     marked = next((encoding for mark, encoding in _MARKS if sample.startswith(mark)), None)
     if name != AUTO:
-        named = codecs.lookup(name).name
-        if named == "iso8859-1" and _is_in("cp1252", sample, complete):
-            return "cp1252"  # as browsers do: Latin 1 has no letters where Windows has € and “
-        return "utf-8" if marked == "utf-8" else named
+        return "utf-8" if marked == "utf-8" else _as_browsers(name, sample, complete)
     if marked:
         return marked
     if sample.startswith(_OTHERS):
@@ -141,10 +138,22 @@ def decoded_as(content: bytes, name: str) -> str:
     >>> decoded_as(b"it\x92s 5 \x80", "iso-8859-1")
     'it’s 5 €'
     """
-    if codecs.lookup(name).name == "iso8859-1":
-        with suppress(UnicodeDecodeError):
-            return content.decode("cp1252")
-    return content.decode(name)
+    return content.decode(_as_browsers(name, content))
+
+
+def seen_encoding(content: bytes) -> str:
+    """Return the encoding that bytes look like, by their beginning; `BINARY` if they are no text."""
+    return named_encoding(AUTO, content[:_BEGINNING], len(content) < _BEGINNING)
+
+
+def _as_browsers(name: str, raw: bytes, complete: bool = True) -> str:
+    """Return Python's name of an encoding; of Latin 1 that of Windows, which has € and “ where Latin 1 has no letters.
+
+    Raises:
+        LookupError: there is no such encoding.
+    """
+    named = codecs.lookup(name).name
+    return "cp1252" if named == "iso8859-1" and _is_in("cp1252", raw, complete) else named
 
 
 def _letters(raw: bytes, encoding: str) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.encodings import AUTO, named_encoding
+from likewise.corpus.encodings import seen_encoding
 from likewise.corpus.files import format_suffix, kernel_devices, read_head
 from likewise.corpus.lines_and_rows import MARKED
 from likewise.corpus.paged_documents import document_suffixes, lacks_extra, uninstalled
@@ -166,7 +166,7 @@ def _rules_in(folder: Path) -> list[IgnoreRule]:
     for name in IGNORE_FILES:
         with suppress(OSError, ValueError):
             content = (folder / name).read_bytes()
-            text = content.decode(named_encoding(AUTO, content) or "utf-8", "replace").removeprefix("\ufeff")
+            text = content.decode(seen_encoding(content) or "utf-8", "replace").removeprefix("\ufeff")
             rules.append((folder, name, _patterns(text.splitlines())))
     return rules
 

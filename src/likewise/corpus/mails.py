@@ -1,4 +1,4 @@
-"""Mails and boxes of mails, as text."""
+"""The converters of mails and mailboxes to text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.corpus.converter import MARKS, Converter, Page
-from likewise.corpus.encodings import decoded_as
-from likewise.corpus.web_pages import page_of_html, seen_encoding
+from likewise.corpus.encodings import decoded_as, seen_encoding
+from likewise.corpus.web_pages import page_of_html
 from likewise.errors import LikewiseError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Web pages and the chapters of e-books, as text."""
+"""The converters of web pages and e-books to text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from likewise.corpus.converter import Converter, Page
-from likewise.corpus.encodings import AUTO, decoded_as, named_encoding
+from likewise.corpus.encodings import decoded_as, seen_encoding
 from likewise.corpus.sentence_splitter import gap
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Book(Converter):
 
 
 def stream_info(suffix: str) -> StreamInfo:
-    """Return what MarkItDown is told of a file of a kind."""
+    """Return the description of a file that MarkItDown asks for, by the ending of its name."""
     from markitdown import StreamInfo
 
     return StreamInfo(extension=suffix, charset="utf-8")
@@ -174,11 +174,6 @@ def _text_of_page(content: bytes) -> bytes | str:
             return decoded_as(content, "utf-8" if name.lower().startswith(("utf-16", "utf-32")) else name)
     encoding = seen_encoding(content)
     return content.decode(encoding, "replace") if encoding else content
-
-
-def seen_encoding(content: bytes) -> str:
-    """Return the encoding that bytes look like; "" if they are no text."""
-    return named_encoding(AUTO, content[: 1 << 16], len(content) < 1 << 16)
 
 
 def _without_open_comments(content: bytes | str) -> bytes | str:
