@@ -1,4 +1,4 @@
-"""Files of Word, PowerPoint and Excel, as text."""
+"""The converters of Word, PowerPoint and Excel files to text."""
 
 from __future__ import annotations
 

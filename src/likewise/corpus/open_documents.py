@@ -1,4 +1,4 @@
-"""Texts of LibreOffice, as text."""
+"""The converter of LibreOffice texts to Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of PDF files, as text, with what was typed into forms."""
+"""The converter of PDF files to text, which also reads what was typed into their forms."""
 
 from __future__ import annotations
 

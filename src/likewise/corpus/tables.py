@@ -15,13 +15,14 @@ Columns = Mapping[str, Sequence[str]]
 TableRow = tuple[str, Sequence[Any]]
 """Its place, 'file:line', and its cells."""
 
-_KINDS: dict[str, SourceKind] = {
+ROW_KINDS: dict[str, SourceKind] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "json",
     ".parquet": "parquet",
     ".xlsx": "xlsx",
 }
+"""The kind of rows in a file, by its ending. A file with any other ending has cells between separators."""
 
 
 class LabelledDataError(CorpusError):
@@ -42,7 +43,7 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
     """
     from likewise.corpus.sources import refuse_binary  # imports numpy, which the help of `finetune` does without
 
-    source = Source(path, CorpusOptions(), _KINDS.get(format_suffix(path), "csv"), strict=True)
+    source = Source(path, CorpusOptions(), ROW_KINDS.get(format_suffix(path), "csv"), strict=True)
     try:
         header: list[str] = []
         if source.kind == "csv":

@@ -60,9 +60,10 @@ def divided(query: str) -> tuple[str, str]:
         before = text[at : cue.start()]
         if not _is_order(cue, f"{asked[-1]}{before}"):
             continue
-        closing = {"(": ")", "[": "]"}.get(before.rstrip()[-1:])  # a phrase in brackets ends with them
-        end_of = re.compile(re.escape(closing)) if closing and closing in text[cue.end() :] else _END
-        end = match.start() if (match := end_of.search(text, cue.end())) else len(text)
+        closing = {"(": ")", "[": "]"}.get(before.rstrip()[-1:])
+        end = text.find(closing, cue.end()) if closing else -1  # a phrase in brackets ends with them
+        if end < 0:
+            end = match.start() if (match := _END.search(text, cue.end())) else len(text)
         if (rest := _LIST.match(text, end)) and not _NO_ITEM & {*rest[0].replace(",", "").lower().split()}:
             end = rest.end()
         if phrase := text[cue.end() : end].strip():

@@ -128,7 +128,8 @@ class Guard:
         kind = headers.get(b"content-type", b"").lower()
         if kind and b"json" not in kind:
             raise _not_json()
-        if (packed := headers.get(b"content-encoding", b"identity").lower()) not in (b"", b"identity"):
+        packed = headers.get(b"content-encoding", b"").decode("latin-1").lower()
+        if packed not in ("", "identity"):
             raise RequestError(f"a body in Content-Encoding {packed[:20]!r} is not read: send it uncompressed", 415)
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > _DIGITS:

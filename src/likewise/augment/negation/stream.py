@@ -25,6 +25,7 @@ from likewise.corpus.encodings import AUTO
 from likewise.corpus.files import format_suffix, strict_lines
 from likewise.corpus.languages import language_of
 from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.tables import ROW_KINDS
 from likewise.errors import LikewiseError
 from likewise.runs.cache import KeptRows
 from likewise.runs.job import Plan, open_job
@@ -40,7 +41,6 @@ _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
 _OTHER_ENDINGS = (".gz", ".bz2", ".zst", ".csv", ".tsv", ".parquet", ".xlsx")
-_ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".xlsx")
 _LOOKED_AT = 200
 """Sentences by which the language is told."""
 _ENOUGH = 100  # characters
@@ -275,7 +275,7 @@ def _sentences(sources: str | Path | Iterable[str | Path]) -> Iterator[str]:
     if isinstance(sources, (str, Path)):
         sources = [Path(sources)]
     for item in sources:
-        if isinstance(item, Path) and format_suffix(item) in _ROWS:
+        if isinstance(item, Path) and format_suffix(item) in (*ROW_KINDS, ".csv", ".tsv"):
             raise CorpusError(f"{item}: a file of rows is not negated: give a text file with one sentence per line")
         lines = (line.rstrip("\r\n") for line in strict_lines(item, AUTO)) if isinstance(item, Path) else (item,)
         yield from (line for line in lines if line.strip())
