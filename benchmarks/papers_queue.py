@@ -265,8 +265,6 @@ def start_of(arm: Arm, args: argparse.Namespace) -> str | None:
         return str(folder)
     if arm.start == "mask":
         folder = args.out / "mask"
-        if folder.exists():  # as another run left it
-            return str(folder)
         from likewise.recipes.mask_distillation import MASK_DISTILLATION
 
         likewise.train(MASK_DISTILLATION, args.corpus, base=args.base, out=folder, seed=1, data=args.data)
