@@ -10,6 +10,6 @@ def cli():
 
     def run(*arguments, columns=200):
         words = [str(argument) for argument in arguments]
-        return CliRunner().invoke(build_app(), words, env={"COLUMNS": str(columns)})
+        return CliRunner().invoke(build_app(), words, env={"COLUMNS": str(columns)}, prog_name="likewise")
 
     return run
