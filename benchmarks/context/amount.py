@@ -5,7 +5,7 @@
 
 A workspace for each number of documents, the first ones of the corpus: index, states of the frozen encoder and the
 discriminator, with the default options but for those that are given here. No label is used. What is done is kept in
---out, so that a stopped run goes on. --keep vectors takes 1 KB a sentence and reads with the fastest engine.
+--out, so that a stopped run goes on. --keep vectors takes 1 KB a sentence.
 """
 
 from __future__ import annotations

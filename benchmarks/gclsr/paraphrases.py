@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from likewise.corpus import prepare
-from likewise.queries.causal import CausalModel
+from likewise.queries.local import CausalModel
 from likewise.runs.cache import data_folder
 
 EXAMPLES = (

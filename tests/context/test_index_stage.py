@@ -1,15 +1,13 @@
 """The stage index."""
 
-import json
 import os
-from hashlib import sha256
 
 import numpy as np
 import pytest
 
 from likewise.context import ContextError, IndexOptions, Workspace, build_index
 from likewise.context.index import RETRIEVAL, Retrieval, open_store
-from likewise.corpus import CorpusError, CorpusOptions, read_documents
+from likewise.corpus import CorpusError, read_documents
 from likewise.runs.job import JobError
 
 OPTIONS = IndexOptions(chunk_sentences=5, hash_bits=12)
@@ -64,19 +62,6 @@ def test_a_moved_workspace_and_a_copied_corpus_go_on(articles, tmp_path):
     corpus.write_bytes(articles.read_bytes().replace(b"ship", b"boat"))  # of the same size
     with pytest.raises(JobError, match="made with another corpus"):
         build_index(tmp_path / "moved", str(corpus), OPTIONS, quiet=True)
-
-
-def test_an_index_of_an_earlier_release_goes_on_where_it_was(articles, tmp_path):
-    """It knows its corpus by path, size and time."""
-    made = build_index(tmp_path / "work", str(articles), OPTIONS, quiet=True)
-    stat = articles.stat()
-    known = sha256(repr(CorpusOptions()).encode())
-    known.update(f"{articles.resolve()} {stat.st_size} {stat.st_mtime_ns}\n".encode())
-    record = made.folder / "likewise.json"
-    facts = json.loads(record.read_text())
-    facts["plan"]["inputs"]["corpus"] = known.hexdigest()
-    record.write_text(json.dumps(facts))
-    assert build_index(tmp_path / "work", str(articles), OPTIONS, quiet=True).record == facts
 
 
 def test_limits(articles, tmp_path):

@@ -9,7 +9,7 @@ from likewise.context import GeneratorOptions, ScoreOptions, Workspace, open_ori
 from likewise.context.generators import load_generators
 from likewise.context.pretrained import CausalScorer, PretrainedGenerators
 from likewise.context.stage_options import SelectionOptions
-from likewise.queries.causal import CausalModel
+from likewise.queries.local import CausalModel
 
 LEFTS = ["The sun rose over the harbour.", "Two dogs ran. They were quick and they were glad.", "No."]
 RIGHTS = ["Then it set.", "The boats came home in the evening, one after the other.", "Yes, it did."]

@@ -120,27 +120,6 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monke
     assert resumed.ids.tolist() == whole.ids.tolist()
 
 
-def test_a_stopped_run_of_vectors_goes_on_with_its_engine(begun, tiny_base, monkeypatch):
-    monkeypatch.setattr(states, "_AT_ONCE", 200)
-    options = StatesOptions(encoder=str(tiny_base), max_tokens=24, keep="vectors")
-    real, asked, engines = states.text_encoder, [], []
-
-    def opening(*given, before="", **settings):
-        asked.append(before)
-        encoder = real(*given, before=before, **settings)
-        engines.append(encoder.engine)
-        return encoder
-
-    monkeypatch.setattr(states, "text_encoder", opening)
-    with monkeypatch.context() as patched:
-        patched.setattr(FrozenEncoder, "read_vectors", interrupting(FrozenEncoder.read_vectors, []))
-        with pytest.raises(Stopped, match="after 2 of"):
-            read_states(begun, options, quiet=True)
-    read_states(begun, options, quiet=True)
-    assert asked == ["", engines[0]]
-    assert engines[0].count(" ") == 1, "an engine and a precision"
-
-
 def test_an_encoder_of_words_has_no_pieces(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("the 1 2 3\ncat 3 2 1\n")

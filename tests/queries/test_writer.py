@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from likewise.errors import LikewiseError
-from likewise.queries import server, writer
+from likewise.queries import writer
 from likewise.queries.writer import Written, round_trip, writer_of, written_for
 from likewise.runs.progress import Progress
 
@@ -16,7 +16,7 @@ QUIET = Progress(quiet=True)
 class Counting:
     """A writer that asks for the first word of a passage, and counts what it is given."""
 
-    name, told, identity, batch = "counting", "counting writes", "counting 1", 2
+    told, identity, batch = "counting writes", "counting 1", 2
 
     def __init__(self, stops_after=None):
         self.given, self.stops_after = [], stops_after
@@ -105,7 +105,7 @@ def served(monkeypatch):
 
     running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=running.serve_forever, daemon=True).start()
-    monkeypatch.setattr(server, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     yield f"http://127.0.0.1:{running.server_port}/v1", asked, failures
     running.shutdown()
 
@@ -113,10 +113,9 @@ def served(monkeypatch):
 def test_a_server_writes(served, capsys):
     url, asked, failures = served
     failures.append(503)
-    found = written_for(["Pumps fail in winter.", "Doors close."], writer_of(url, "", Progress()), Progress())
+    found = written_for(["Pumps fail in winter.", "Doors close."], writer_of(url, ""), Progress())
     told = capsys.readouterr().err
     assert f"sent to {url}, where tiny writes the queries, and nowhere else" in told
-    assert "failed (503" in told
     assert len(asked) == 3
     assert all(one["model"] == "tiny" for one in asked)
     sent = {one["messages"][-1]["content"].splitlines()[0] for one in asked}
@@ -137,16 +136,16 @@ def test_a_server_that_fails(served, codes, said):
     url, asked, failures = served
     failures += codes
     with pytest.raises(LikewiseError, match=said):
-        writer_of(url, "tiny", QUIET).write(["Pumps fail."])
+        writer_of(url, "tiny").write(["Pumps fail."])
     assert len(asked) == min(len(codes), 5)
 
 
 def test_no_server_and_no_model(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     with pytest.raises(LikewiseError, match=r"127\.0\.0\.1:9/v1 does not answer"):
-        writer_of("http://127.0.0.1:9/v1", "", QUIET)
+        writer_of("http://127.0.0.1:9/v1", "")
     with pytest.raises(LikewiseError, match="is not a language model"):
-        writer_of(str(tmp_path), "", QUIET)
+        writer_of(str(tmp_path), "")
 
 
 def test_the_cache_names_what_it_holds(monkeypatch, tmp_path):

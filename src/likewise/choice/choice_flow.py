@@ -143,7 +143,7 @@ def choose(
         tell(report, progress)
         encoders = {name: ModelHandle(name) for name in names}
         if writes(queries):
-            writer = writer_of(str(queries), queries_model, progress)
+            writer = writer_of(str(queries), queries_model)
             written = _by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
         else:
             written = _of_passages(_written(queries), excerpts, progress)

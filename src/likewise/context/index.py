@@ -28,7 +28,7 @@ from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus import CorpusOptions, read_documents
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
-from likewise.runs.job import Resume, read_record
+from likewise.runs.job import Resume
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, checksum
 
@@ -181,7 +181,10 @@ class ChunkStore:
 
     def around(self, contexts: np.ndarray) -> list[list[str]]:
         """Return the sentences of each context, by index, and first the one that stands in its gap."""
-        rows = np.column_stack(self.places(contexts))
+        return self._texts_at(np.column_stack(self.places(contexts)))
+
+    def _texts_at(self, rows: np.ndarray) -> list[list[str]]:
+        """Return the sentences of each row (C, any) of indices, of which -1 is none."""
         inside = rows >= 0
         texts = iter(self._flat.take(rows[inside]).to_pylist())
         return [list(islice(texts, int(count))) for count in inside.sum(axis=1)]
@@ -189,17 +192,9 @@ class ChunkStore:
     def side_texts(self, contexts: np.ndarray, most: int | None = None) -> tuple[list[str], list[str]]:
         """Return the text to the left and that to the right of each context, of at most `most` sentences each."""
         _, places = self.places(contexts)
-        before, after = places[:, : self.left], places[:, self.left :]
-        if most is not None:
-            before, after = before[:, max(0, self.left - most) :], after[:, :most]
-        texts = self.around(contexts)
-        lefts, rights = [], []
-        for text, row, near, behind in zip(texts, places[:, : self.left], before, after, strict=True):
-            count = int((row >= 0).sum())
-            left, right = text[1 : 1 + count], text[1 + count :]
-            lefts.append(" ".join(left[count - int((near >= 0).sum()) :]))
-            rights.append(" ".join(right[: int((behind >= 0).sum())]))
-        return lefts, rights
+        first = 0 if most is None else max(0, self.left - most)
+        lefts, rights = self._texts_at(places[:, first : self.left]), self._texts_at(places[:, self.left :][:, :most])
+        return list(map(" ".join, lefts)), list(map(" ".join, rights))
 
 
 _CHUNKS, RETRIEVAL = "chunks.arrow", "retrieval"
@@ -308,16 +303,10 @@ def build_index(
         JobError: other options or files made the index that is there.
     """
     options, reading, workspace = options or IndexOptions(), corpus_options or CorpusOptions(), Workspace(work)
-    by_content, by_place = sha256(repr(reading).encode()), sha256(repr(reading).encode())
+    content = sha256(repr(reading).encode())
     for source in find_sources(corpus, reading):
-        stat = source.path.stat()
-        by_content.update(f"{stat.st_size} {checksum(source.path)}\n".encode())
-        by_place.update(f"{source.path.resolve()} {stat.st_size} {stat.st_mtime_ns}\n".encode())
-    inputs = {"corpus": by_content.hexdigest()}
-    # An index of an earlier release knows its corpus by place and time.
-    earlier = {"corpus": by_place.hexdigest()}
-    if read_record(workspace.path / "index").get("plan", {}).get("inputs") == earlier:
-        inputs = earlier
+        content.update(f"{source.path.stat().st_size} {checksum(source.path)}\n".encode())
+    inputs = {"corpus": content.hexdigest()}
     with workspace.open("index", options, inputs=inputs, resume=resume, overwrite=overwrite) as job:
         if not job.finished:
             try:

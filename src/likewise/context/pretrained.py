@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from likewise.corpus.lines_and_rows import digest_of
-from likewise.queries.causal import CausalModel
+from likewise.queries.local import CausalModel
 from likewise.runs.cache import cached
 from likewise.runs.whole_files import written_whole
 

@@ -60,8 +60,7 @@ class StatesOptions(Options):
     keep: Literal["tokens", "vectors", "pieces"] = option(
         "tokens",
         "Kept of each sentence. tokens: its vector and the states of its word pieces, about 20 KB, so that a harvest "
-        "encodes nothing again. vectors: its vector alone, read by the fastest engine. pieces: its word pieces, and "
-        "nothing is encoded.",
+        "encodes nothing again. vectors: its vector alone. pieces: its word pieces, and nothing is encoded.",
     )
 
 

@@ -26,10 +26,7 @@ from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.modules import undisturbed
-from likewise.inference.engines.engine import EngineChoice
 from likewise.inference.load_model import load
-from likewise.inference.policy import text_encoder
-from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.vectors import Precision, autocast
 from likewise.runs.job import Job, Resume
 from likewise.runs.progress import Progress, orderly_stop
@@ -76,7 +73,6 @@ class FrozenEncoder:
             raise ContextError(f"states.encoder={name} reads whole words: give a transformer")
         self.model.max_seq_length = min(self.model.max_seq_length or max_tokens, max_tokens)
         self.pieces = len(tokenizer)
-        self._fast: TextEncoder | None = None
         self._special = np.array(tokenizer.all_special_ids)
 
     def read_pieces(self, texts: Sequence[str]) -> list[SentenceReading]:
@@ -86,23 +82,6 @@ class FrozenEncoder:
         nothing = np.zeros((0, 0), np.float16)
         ids = (row[~np.isin(row, self._special)] for row in map(np.array, token_ids))
         return [SentenceReading(nothing.ravel(), row_ids, nothing) for row_ids in ids]
-
-    def fast(self, texts: Sequence[str], progress: Progress | None = None, before: str = "") -> TextEncoder:
-        """Return the same encoder on the fastest engine that keeps its vectors, which gives no states of word pieces.
-
-        Args:
-            texts: the first of the texts, by which the engine is chosen.
-            before: the engine of the run that is resumed.
-        """
-        if self._fast is None:
-            choice = EngineChoice("auto", self.precision)
-            self._fast = text_encoder(self.model, choice, texts, progress=progress, before=before)
-        return self._fast
-
-    def read_vectors(self, texts: Sequence[str]) -> list[SentenceReading]:
-        """Return the vectors and the word pieces of sentences."""
-        rows = zip(self.fast(texts)(texts), self.read_pieces(texts), strict=True)
-        return [SentenceReading(vector, reading.ids, reading.states) for vector, reading in rows]
 
     def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[SentenceReading]:
         """Read sentences.
@@ -260,8 +239,6 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progres
     begins = range(0, len(texts), _AT_ONCE)
     names = {begin: f"{begin}-{min(begin + _AT_ONCE, len(texts))}.safetensors" for begin in begins}
     parts = Parts(job.work / "parts")
-    if keep == "vectors":
-        job.note(engine=encoder.fast(texts, progress, job.notes.get("engine", "")).engine)
     with orderly_stop(progress) as stop, progress.bar("encoding sentences", len(begins), done=len(parts)) as bar:
         for begin in begins:
             if names[begin] in parts:
@@ -295,8 +272,7 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progres
 
 def _part(texts: list[str], encoder: FrozenEncoder, keep: str) -> dict[str, np.ndarray]:
     """Return the kept states of some sentences."""
-    reads = {"tokens": encoder.read, "vectors": encoder.read_vectors, "pieces": encoder.read_pieces}
-    rows = reads[keep](texts)
+    rows = encoder.read_pieces(texts) if keep == "pieces" else encoder.read(texts)
     arrays: dict[str, np.ndarray] = {
         "vectors": np.stack([row.vector for row in rows]).astype(np.float16),
         "ids": np.concatenate([row.ids for row in rows]).astype(np.int32),

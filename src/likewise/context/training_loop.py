@@ -20,7 +20,6 @@ from likewise.context.stage_options import ModelOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.errors import counted
-from likewise.runs.duration import WORTH_TELLING, spoken
 from likewise.runs.job import Job, Resume
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
 from likewise.runs.whole_files import Record, SavedStates, chance, checksum, set_chance, write_text
@@ -28,8 +27,6 @@ from likewise.runs.whole_files import Record, SavedStates, chance, checksum, set
 WEIGHTS, LOG = "model.safetensors", "log.jsonl"
 _SAVE_SECONDS = 60.0
 """Between two states to resume from."""
-_SLOW = 10.0
-"""Seconds of a first batch that is forecast from; after a faster one the second is, since the first call is slower."""
 
 Train = Callable[[Job, States, Any, StopRequest], Record]
 """Trains a model into a job's result by its options, and returns the facts for its record."""
@@ -84,7 +81,6 @@ class Loop:
     cpu_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
     best: Record = field(default_factory=lambda: {"score": -math.inf})
-    batches_timed: int = 0
 
     def run(self, updates: Iterator[Sequence[object]], stop: StopRequest, start: Callable[[], None]) -> Record:
         """Train from the newest state of a stopped run, or from the start, and write the best weights.
@@ -159,23 +155,10 @@ class Loop:
         for number, batch in enumerate(batches):
             if number and stop.asked:
                 return None
-            began = time.monotonic()
             loss = self.loss(batch) / len(batches)
             loss.backward()
             total += loss.item()
-            self._forecast(time.monotonic() - began, len(batches), stop.progress)
         return total
-
-    def _forecast(self, seconds: float, batches: int, progress: Progress) -> None:
-        """Tell once how long a long training will take, by one of its first batches."""
-        self.batches_timed += 1
-        if self.batches_timed > 2 or (self.batches_timed == 1 and seconds < _SLOW):
-            return
-        self.batches_timed = 2
-        updates = self.steps - self.step
-        if (left := seconds * batches * updates) >= WORTH_TELLING:
-            each = f" of {batches} batches" if batches > 1 else ""
-            progress.tell(f"{spoken(left)} left: {counted(updates, 'update')}{each}, {seconds:.2g} s a batch")
 
     def _evaluate(self, loss: float | None, progress: Progress) -> None:
         self.model.eval()

@@ -12,7 +12,7 @@ is stale: whoever asks for it gets an error with the command that makes it again
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,9 +124,8 @@ class Workspace:
             if (content := model_fingerprint(place := str(getattr(options, name)))) != place:
                 inputs[name] = content
         plan = Plan(f"context {stage}", options.to_dict(), inputs, defaults=options.defaults())
-        with ExitStack() as stack:
-            try:
-                job = stack.enter_context(open_job(self.path / stage, plan, resume=resume, overwrite=overwrite))
-            except JobError as error:
-                raise JobError(str(error).replace("another --out", "another --work")) from None
-            yield job
+        try:
+            with open_job(self.path / stage, plan, resume=resume, overwrite=overwrite) as job:
+                yield job
+        except JobError as error:
+            raise JobError(str(error).replace("another --out", "another --work")) from error

@@ -1,4 +1,4 @@
-"""A causal language model on this machine, which writes the queries of many passages at a time.
+"""A causal language model on this machine, and the queries that it writes for many passages at a time.
 
 Letters of the shapes: B passages, H heads (what is asked of each passage), T tokens.
 """
@@ -6,19 +6,25 @@ Letters of the shapes: B passages, H heads (what is asked of each passage), T to
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from likewise.queries.causal import CausalModel
+from likewise import processor
+from likewise.corpus.bundled import resolve_model
+from likewise.encoder.location import LoadError
+from likewise.errors import first_line
 from likewise.queries.prompts import HEADS, cleaned, continued, head, messages, shown
+from likewise.transformers_output import no_bar, only_errors
 
 if TYPE_CHECKING:
-    from transformers import DynamicCache
+    from transformers import DynamicCache, PreTrainedModel
 
 _NEW_TOKENS = 24
 """Of a query at most."""
@@ -26,6 +32,91 @@ _PLACE = "PASSAGE"
 _CONTRAST, _PLAUSIBLE = 1.0, 0.1
 _DENSE = 0.75
 """Share of the queries that are still being written, below which the others are left out."""
+
+
+class CausalModel:
+    """A causal model of transformers, in bfloat16 where the machine has it; it is opened when it is first needed.
+
+    Args:
+        name: `bundled:smollm2`, a folder, or a name of the model hub.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.folder = resolve_model(name)
+        path = Path(self.folder).expanduser()
+        if path.is_dir() and not (path / "config.json").is_file():
+            raise LoadError(
+                f"'{name}' is not a language model: give a folder that transformers has saved, with its config.json"
+            )
+
+    @property
+    def identity(self) -> str:
+        """The name, and the files of a folder by their sizes and times: on these depends what the model says."""
+        files = sorted(Path(self.folder).expanduser().glob("*")) if Path(self.folder).expanduser().is_dir() else []
+        stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+        return f"{self.folder} {stats}"
+
+    @cached_property
+    def _opened(self) -> tuple[PreTrainedModel, Any]:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        gpu = torch.cuda.is_available()
+        dtype = torch.bfloat16 if gpu or processor.has_bf16() else torch.float32
+        try:
+            with no_bar(), only_errors():
+                tokenizer = AutoTokenizer.from_pretrained(self.folder)
+                model: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise LoadError(
+                f"'{self.name}' cannot be loaded as a causal language model ({first_line(error)}). Give a folder or a "
+                "name of the model hub that transformers' AutoModelForCausalLM loads, or bundled:smollm2"
+            ) from None
+        return model.to("cuda" if gpu else "cpu").eval(), tokenizer
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The model, in evaluation mode."""
+        return self._opened[0]
+
+    @property
+    def tokenizer(self) -> Any:
+        """Its tokenizer."""
+        return self._opened[1]
+
+    @cached_property
+    def cache_name(self) -> str:
+        """The name of the parameter that takes the cache, which changed in transformers 5."""
+        names = inspect.signature(self.model.forward).parameters
+        return "cache" if "cache" in names else "past_key_values"
+
+    def ids(self, text: str) -> list[int]:
+        """Return the tokens of a text, without special ones."""
+        token_ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return token_ids
+
+    def padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Return the tokens of N rows (N, T), with padding before them, and where there is no padding (N, T)."""
+        longest = max(map(len, rows))
+        ids = [[0] * (longest - len(row)) + list(row) for row in rows]
+        mask = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
+        device = self.model.device
+        return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+
+    def forward(self, ids: Tensor, mask: Tensor, cache: DynamicCache | None, logits: int = 1) -> Tensor:
+        """Return the scores of the tokens behind the last ones, (N, logits, V); what is masked is not seen.
+
+        Args:
+            ids: (N, T), which follow what is in the cache.
+            mask: (N, cached + T), 0 at padding.
+            cache: a `DynamicCache`, to which the tokens are added; None for none.
+            logits: of how many tokens, from the end; 0: of all.
+        """
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        kept = {self.cache_name: cache} if cache is not None else {"use_cache": False}
+        output = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=logits, **kept)
+        scores: Tensor = output.logits
+        return scores
 
 
 class LocalWriter:
@@ -42,7 +133,7 @@ class LocalWriter:
     """Passages that are written for at a time."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.causal = name, CausalModel(name)
+        self.causal = CausalModel(name)
         self.told = f"{name} writes the queries on this machine"
 
     @property
@@ -62,33 +153,29 @@ class LocalWriter:
         return before, after
 
     @cached_property
-    def _examples(self) -> tuple[DynamicCache, DynamicCache, int, int]:
-        """The cache of the examples, which stand before every passage, that of an empty passage, and their lengths."""
+    def _examples(self) -> tuple[DynamicCache, DynamicCache]:
+        """The cache of the examples, which stand before every passage, and that of an empty passage."""
         from transformers import DynamicCache
 
-        caches: list[tuple[DynamicCache, int]] = []
-        for text in (self._frame[0], "".join(self._frame)):
-            ids, mask = self._padded([text])
-            cache = DynamicCache()
-            self._forward(ids, mask, cache)
-            caches.append((cache, ids.shape[1]))
-        (before, length), (blind, blind_length) = caches
-        return before, blind, length, blind_length
+        before, empty = DynamicCache(), DynamicCache()
+        self.causal.forward(*self._padded([self._frame[0]]), before)
+        self.causal.forward(*self._padded(["".join(self._frame)]), empty)
+        return before, empty
 
     @torch.inference_mode()
     def write(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
         """Return the kinds and texts of the queries for each of B passages."""
         tokenizer = self.causal.tokenizer
-        before, empty, length, empty_length = self._examples
+        before, empty = self._examples
         passages, there = self._padded([shown(text) + self._frame[1] for text in texts])  # (B, T)
         cache = copy.deepcopy(before)
         cache.batch_repeat_interleave(len(texts))
-        mask = torch.cat([there.new_ones(len(texts), length), there], dim=1)
-        self._forward(passages, mask, cache)
+        mask = torch.cat([there.new_ones(len(texts), before.get_seq_length()), there], dim=1)
+        self.causal.forward(passages, mask, cache)
         heads, asked = self._padded([head(*asked) for asked in HEADS])  # (H, T)
         cache.batch_repeat_interleave(len(HEADS))
         mask = mask.repeat_interleave(len(HEADS), dim=0)
-        blind, blind_mask = copy.deepcopy(empty), mask.new_ones(len(mask), empty_length)
+        blind, blind_mask = copy.deepcopy(empty), mask.new_ones(len(mask), empty.get_seq_length())
         blind.batch_repeat_interleave(len(mask))
         ids, more = heads.repeat(len(texts), 1), asked.repeat(len(texts), 1)  # (B H, T)
         ends = {tokenizer.eos_token_id, *self.causal.ids("\n")[-1:]}
@@ -97,7 +184,8 @@ class LocalWriter:
         ended = set[int]()
         for _ in range(_NEW_TOKENS):
             mask, blind_mask = torch.cat([mask, more], dim=1), torch.cat([blind_mask, more], dim=1)
-            chosen = surest(self._forward(ids, mask, cache), self._forward(ids, blind_mask, blind))
+            seen, unseen = self.causal.forward(ids, mask, cache), self.causal.forward(ids, blind_mask, blind)
+            chosen = surest(seen[:, -1], unseen[:, -1])
             for row, token in zip(rows, chosen.tolist(), strict=True):
                 if token in ends:
                     ended.add(row)
@@ -122,10 +210,6 @@ class LocalWriter:
                 of_passage.append((kind, query))
         return queries
 
-    def _forward(self, ids: Tensor, mask: Tensor, cache: DynamicCache) -> Tensor:
-        """Return the scores of the token behind the last one; padding stands between what is read, and is not seen."""
-        return self.causal.forward(ids, mask, cache)[:, -1].float()
-
     def _padded(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Return the tokens of texts, with padding before them, and where there is no padding."""
         return self.causal.padded([self.causal.ids(text) for text in texts])
@@ -143,7 +227,7 @@ def surest(seen: Tensor, blind: Tensor) -> Tensor:
     >>> surest(torch.tensor([[2.0, 1.5, -9.0]]), torch.tensor([[3.0, 0.0, -99.0]])).tolist()
     [1]
     """
-    seen, blind = seen.log_softmax(dim=1), blind.log_softmax(dim=1)
+    seen, blind = seen.float().log_softmax(dim=1), blind.float().log_softmax(dim=1)
     scores = (1 + _CONTRAST) * seen - _CONTRAST * blind
     unlikely = seen < seen.amax(dim=1, keepdim=True) + math.log(_PLAUSIBLE)
     return scores.masked_fill(unlikely, -torch.inf).argmax(dim=1)

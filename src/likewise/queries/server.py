@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -11,10 +10,8 @@ from typing import Any
 
 from likewise.errors import LikewiseError, first_line, require_extra
 from likewise.queries.prompts import FORM, answered, messages
-from likewise.runs.progress import Progress
 
 _TRIES = 5
-_FIRST_WAIT = 1.0  # seconds, doubled each time
 _AT_ONCE = 4
 _NEW_TOKENS = 200
 _SECONDS = 300.0  # that an answer may take
@@ -30,15 +27,14 @@ class ServerWriter:
     Args:
         url: where it is, such as http://localhost:11434/v1.
         model: its name there; "" if the server has one alone.
-        progress: told what is sent where, and of failures.
     """
 
     batch = 4 * _AT_ONCE
     """Passages that are written for between two saves."""
 
-    def __init__(self, url: str, model: str, progress: Progress) -> None:
+    def __init__(self, url: str, model: str) -> None:
         require_extra("server", "A server that writes queries", "openai")
-        self.url, self.progress = url, progress
+        self.url = url
         self.name = model or self._only_model()
         self.told = f"the passages are sent to {url}, where {self.name} writes the queries, and nowhere else"
         self.identity = f"{url} {self.name}"
@@ -50,7 +46,7 @@ class ServerWriter:
         # A redirect would lead the text elsewhere.
         web = openai.DefaultHttpxClient(follow_redirects=False)
         key = os.environ.get("OPENAI_API_KEY") or "none"
-        return openai.OpenAI(base_url=self.url, api_key=key, max_retries=0, timeout=_SECONDS, http_client=web)
+        return openai.OpenAI(base_url=self.url, api_key=key, max_retries=_TRIES - 1, timeout=_SECONDS, http_client=web)
 
     def _only_model(self) -> str:
         names = [model.id for model in self._tried(lambda: self._client.models.list().data)]
@@ -78,26 +74,20 @@ class ServerWriter:
         return answered((choices[0].message.content if choices else "") or "")
 
     def _tried(self, ask: Any) -> Any:
-        """Return the answer to a request, which is repeated if the server fails."""
+        """Return the answer to a request, which the client repeats if the server fails."""
         import openai
 
-        wait = _FIRST_WAIT
-        for number in range(1, _TRIES + 1):
-            try:
-                return ask()
-            except openai.APIStatusError as error:
-                if error.status_code < 500 and error.status_code not in (408, 409, 429):
-                    raise ServerError(
-                        f"{self.url} refuses ({error.status_code}: {first_line(error)}). Check three things: the "
-                        "address (it often ends in /v1), the name in --queries-model, and the key in OPENAI_API_KEY"
-                    ) from None
-                reason = f"{error.status_code}: {first_line(error)}"
-            except openai.APIConnectionError as error:
-                reason = first_line(error)
-            if number < _TRIES:
-                self.progress.tell(f"{self.url} failed ({reason}): tried again in {wait:.0f} s")
-                time.sleep(wait)
-                wait *= 2
+        try:
+            return ask()
+        except openai.APIStatusError as error:
+            if error.status_code < 500 and error.status_code not in (408, 409, 429):
+                raise ServerError(
+                    f"{self.url} refuses ({error.status_code}: {first_line(error)}). Check three things: the address "
+                    "(it often ends in /v1), the name in --queries-model, and the key in OPENAI_API_KEY"
+                ) from None
+            reason = f"{error.status_code}: {first_line(error)}"
+        except openai.APIConnectionError as error:
+            reason = first_line(error)
         raise ServerError(
             f"{self.url} does not answer after {_TRIES} tries ({reason}). Check that the server runs; what was written "
             "is kept, and the same command goes on from there"

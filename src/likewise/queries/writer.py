@@ -5,13 +5,12 @@ Letters of the shapes: Q queries, N passages.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from likewise.queries.prompts import FORM, HEADS, LONGEST, messages
 from likewise.retrieval.bm25 import analyzer, bm25
 from likewise.retrieval.fusion import standardised
 from likewise.runs.cache import KeptRows
-from likewise.runs.duration import spoken
 from likewise.runs.progress import Progress, orderly_stop
 
 FIRST = 10
@@ -35,12 +33,10 @@ class Writer(Protocol):
     """A server or a local model that writes queries.
 
     Attributes:
-        name: of the model.
         told: what is said before it starts.
         batch: passages that it is given at a time.
     """
 
-    name: str
     told: str
     batch: int
 
@@ -74,7 +70,7 @@ def writes(named: object) -> bool:
     return not (Path(named).expanduser().is_file() or named.endswith(_FILES))
 
 
-def writer_of(named: str, model: str, progress: Progress) -> Writer:
+def writer_of(named: str, model: str) -> Writer:
     """Open the writer of queries: a server if its address is named, otherwise a local model.
 
     Args:
@@ -87,7 +83,7 @@ def writer_of(named: str, model: str, progress: Progress) -> Writer:
     if named.startswith(("http://", "https://")):
         from likewise.queries.server import ServerWriter
 
-        return ServerWriter(named, model, progress)
+        return ServerWriter(named, model)
     from likewise.queries.local import LocalWriter
 
     return LocalWriter(named)
@@ -105,30 +101,19 @@ def written_for(texts: Sequence[str], writer: Writer, progress: Progress) -> lis
         keys = [digest_of(text) for text in texts]
         known = rows.get(keys)
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-        _write(new, rows, known, writer, progress)
-    return [Written(text, kind, number) for number, key in enumerate(keys) for kind, text in known.get(key, ()) if text]
-
-
-def _write(new: dict[bytes, str], rows: KeptRows, known: dict[bytes, Any], writer: Writer, progress: Progress) -> None:
-    """Write the queries for new passages by their keys, and keep them among the rows and among those that are known."""
-    missing = sorted(new.items(), key=lambda item: -len(item[1]))
-    if missing:
-        progress.tell(writer.told)
-        spaced = missing[:: max(1, len(missing) // writer.batch)][: writer.batch]  # of all lengths: tells the time
-        others = [item for item in missing if item not in spaced]
-        batches = [spaced, *(others[start : start + writer.batch] for start in range(0, len(others), writer.batch))]
+        missing = sorted(new.items(), key=lambda item: -len(item[1]))
+        if missing:
+            progress.tell(writer.told)
         with orderly_stop(progress) as stop, progress.bar("writing queries", len(missing)) as bar:
-            for number, batch in enumerate(batches):
-                begun = time.perf_counter()
+            for begin in range(0, len(missing), writer.batch):
+                batch = missing[begin : begin + writer.batch]
                 answers = writer.write([text for _, text in batch])
                 written = {key: queries for (key, _), queries in zip(batch, answers, strict=True)}
                 rows.put(written)
                 known |= written
-                if number == 0 and others:
-                    seconds = (time.perf_counter() - begun) / len(batch) * len(others)
-                    progress.tell(f"queries for {counted(len(missing), 'passage')}: {spoken(seconds)}")
                 bar.advance(len(batch))
                 stop.check(f"after the queries for {bar.done:,} of {counted(len(missing), 'passage')}")
+    return [Written(text, kind, number) for number, key in enumerate(keys) for kind, text in known.get(key, ()) if text]
 
 
 def round_trip(
