@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,13 +32,13 @@ from torch.nn.utils.rnn import pad_sequence
 from likewise.context.index import ChunkStore
 from likewise.context.pretrained import PretrainedGenerators
 from likewise.context.stage_options import GeneratorOptions
-from likewise.context.states import SentenceReading, Side, States
+from likewise.context.states import SentenceReading, Side, States, by_length
 from likewise.context.training_loop import Loop, load_weights, train_stage
-from likewise.context.workspace import ContextError, Stage
+from likewise.context.workspace import QUIET, ContextError, Stage
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
-from likewise.runs.progress import StopRequest
+from likewise.runs.progress import Progress, StopRequest
 from likewise.runs.whole_files import Record
 
 TASKS: tuple[Side, ...] = ("centre", "left", "right")
@@ -136,7 +136,7 @@ class Generators(nn.Module):
         cells: np.ndarray,
         wanted: Sequence[bool],
         pmi: bool,
-        advance: Callable[[int], object],
+        progress: Progress = QUIET,
     ) -> np.ndarray:
         """Return the terms of the centre, the left and the right (K, 3) of sentences in contexts of a store.
 
@@ -146,13 +146,14 @@ class Generators(nn.Module):
             cells: (K, 2), the index of a sentence and the number of a context, in the order of the contexts.
             wanted: which of the three; the others are 0.
             pmi: less what each is without the sentence.
-            advance: told how many cells were done.
+            progress: shows how many cells are done.
         """
         readings, terms = states.read(sentences), np.zeros((len(cells), 3))
         begins = np.flatnonzero(np.diff(cells[:, 1], prepend=-1))[::_CONTEXTS]
-        for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True):
-            terms[begin:end] = self._terms_of(states, readings, cells[begin:end], wanted, pmi)
-            advance(end - begin)
+        with progress.bar("scoring sentences in contexts", len(cells)) as bar:
+            for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True):
+                terms[begin:end] = self._terms_of(states, readings, cells[begin:end], wanted, pmi)
+                bar.update(end)
         return terms
 
     def _terms_of(
@@ -190,13 +191,9 @@ class Generators(nn.Module):
         lengths = (targets >= 0).sum(dim=1)
         own = torch.as_tensor(rows[task])
         of = [torch.as_tensor(rows[side]) for side in SOURCES[task]]
-        order = torch.argsort(lengths[own], stable=True)  # near-equal lengths share a batch
         means = torch.zeros(len(own), dtype=torch.float64)
-        begin = 0
-        while begin < len(order):
-            longest = int(lengths[own[order[min(begin + self.at_once, len(order)) - 1]]])
-            cells = order[begin : begin + max(1, self.at_once // max(1, longest))]
-            begin += len(cells)
+        for batch in by_length(lengths[own].cpu().numpy(), self.at_once):
+            cells = torch.from_numpy(batch)
             longest = int(lengths[own[cells]].max())
             sources = [memory.take(of[i][cells]) for i, memory in enumerate(memories)]
             logs = self.log_probabilities(task, sources, targets[own[cells], :longest]).double().cpu()
@@ -458,9 +455,22 @@ def _measure(job: Job, states: States, options: GeneratorOptions, stop: StopRequ
     lefts, rights = states.store.side_texts(contexts, 1 if options.given == "near" else None)
     centres = [texts[0] for texts in states.store.around(contexts)]
     stop.progress.tell(f"{options.model} is measured on {counted(len(contexts), 'context')}")
+    own, sums = np.arange(len(contexts)), model.scorer.sums
+    lengths = np.stack([model.scorer.lengths(texts) for texts in (centres, lefts, rights)], axis=1)
+
+    def given(others: np.ndarray) -> np.ndarray:
+        # What is generated stays; what it is given is that of another context. (N, 3) of log p of a text.
+        of_centre, of_sides = np.stack([own, others], axis=1), np.stack([others, own], axis=1)
+        means = model.of_texts(centres, lefts, rights, of_centre, (True, False, False), pmi=False)
+        means += model.of_texts(centres, lefts, rights, of_sides, (False, True, True), pmi=False)
+        return means * lengths
+
+    alone = [sums([""], texts, np.stack([own * 0, own], axis=1))[:, 0] for texts in (centres, lefts, rights)]
+    logs = {"right": given(own), "shuffled": given(np.roll(own, len(own) // 2)), "none": np.stack(alone, axis=1)}
+    by_kind = {kind: np.exp(-of_kind.sum(axis=0) / lengths.sum(axis=0)).tolist() for kind, of_kind in logs.items()}
     return {
         "fingerprint": digest_of(model.identity).hex(),
-        "perplexity": model.perplexities(lefts, centres, rights, len(contexts) // 2),
+        "perplexity": {kind: dict(zip(TASKS, values, strict=True)) for kind, values in by_kind.items()},
         "held_out": {"contexts": len(contexts)},
     }
 

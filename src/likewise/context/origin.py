@@ -264,7 +264,7 @@ class TermScorer:
         """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
         terms = np.zeros((len(cells), len(TERMS)))
         pmi = self.options.form == "pmi"
-        with torch.inference_mode(), progress.bar("scoring sentences in contexts", len(cells)) as bar:
+        with torch.inference_mode():
             if wanted[0]:
                 parts = self.ranker.sentence_parts(self.states.read(sentences))
                 for begin in range(0, len(cells), _CELLS):
@@ -275,8 +275,7 @@ class TermScorer:
                     ).numpy()
             if any(wanted[1:]):
                 asked = [bool(weight) for weight in wanted[1:]]
-                terms[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, bar.advance)
-            bar.update(len(cells))
+                terms[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, progress)
         return terms
 
 

@@ -22,7 +22,7 @@ rows of a batch, T tokens, V words.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -31,20 +31,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from likewise.context.states import States, by_length
+from likewise.context.workspace import QUIET
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.queries.local import CausalModel
 from likewise.runs.cache import cached
+from likewise.runs.progress import Progress
 from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:
     from transformers import DynamicCache
 
-    from likewise.context.states import States
-
 _BATCH_TOKENS = 2_048
 """Tokens of a forward pass."""
-_KEPT_TOKENS = 8_192
-"""Tokens of what stands before, whose keys and values are held at a time."""
 _PIECE = 4_096
 """Cells that a stopped run may lose."""
 _ROWS = 64
@@ -59,12 +58,10 @@ class CausalScorer:
 
     Args:
         model: the language model.
-        keep: keep the sums in likewise's cache.
     """
 
-    def __init__(self, model: CausalModel, keep: bool = True) -> None:
+    def __init__(self, model: CausalModel) -> None:
         self.causal = model
-        self.keep = keep
         self._tokens: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
@@ -78,11 +75,7 @@ class CausalScorer:
         return np.array([len(self.ids(text)) for text in texts], np.int64)
 
     def sums(
-        self,
-        before: Sequence[str],
-        texts: Sequence[str],
-        cells: np.ndarray,
-        advance: Callable[[int], object] = lambda count: None,
+        self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray, progress: Progress = QUIET
     ) -> np.ndarray:
         """Return the log probability of every part of each cell: (K, P) float64.
 
@@ -91,70 +84,53 @@ class CausalScorer:
             texts: what may follow.
             cells: (K, 1 + P), the index of what stands before, and those of the texts that follow it one after the
                 other; each is scored given all before it.
-            advance: told how many cells were done.
+            progress: shows how many cells are done.
         """
-        if not self.keep or not len(cells):
-            return self._sums(before, texts, cells, advance)
-
         order = np.lexsort(cells.T[::-1])  # by what stands before
+        pieces = range(0, len(order), _PIECE)
 
         def make(folder: Path) -> None:
-            for begin in range(0, len(order), _PIECE):
-                if not (path := folder / f"{begin}.npy").exists():
-                    with written_whole(path) as unfinished, unfinished.open("wb") as file:
-                        np.save(file, self._sums(before, texts, cells[order[begin : begin + _PIECE]], advance))
+            with progress.bar("reading texts by the language model", len(order)) as bar:
+                for begin in pieces:
+                    if not (path := folder / f"{begin}.npy").exists():
+                        with written_whole(path) as unfinished, unfinished.open("wb") as file:
+                            np.save(file, self._sums(before, texts, cells[order[begin : begin + _PIECE]]))
+                    bar.update(min(begin + _PIECE, len(order)))
 
-        asked = ["\0".join([before[row[0]], *(texts[i] for i in row[1:])]) for row in cells]
-        key = [self.causal.identity, digest_of("\n".join(asked)).hex()]
-        folder = cached("likelihoods", key, make, resumes=True)
         sums = np.empty((len(cells), cells.shape[1] - 1))
-        pieces = [np.load(folder / f"{begin}.npy") for begin in range(0, len(cells), _PIECE)]
-        sums[order] = np.concatenate(pieces)
+        if len(cells):
+            asked = ["\0".join([before[row[0]], *(texts[i] for i in row[1:])]) for row in cells]
+            key = [self.causal.identity, digest_of("\n".join(asked)).hex()]
+            folder = cached("likelihoods", key, make, resumes=True)
+            sums[order] = np.concatenate([np.load(folder / f"{begin}.npy") for begin in pieces])
         return sums
 
-    def _sums(
-        self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray, advance: Callable[[int], object]
-    ) -> np.ndarray:
+    def _sums(self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray) -> np.ndarray:
         sums = np.zeros((len(cells), cells.shape[1] - 1))
         for rows, logs in self._batches(before, texts, cells):
             for i, log in zip(rows, logs, strict=True):
                 ends = np.cumsum(self.lengths([texts[k] for k in cells[i, 1:]]))
                 sums[i] = [part.sum() for part in np.split(log, ends[:-1])]
-            advance(len(rows))
         return sums
 
+    @torch.inference_mode()
     def _batches(
         self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray
     ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
         """Yield rows of the cells, and the log probabilities of the tokens of each, until all are done."""
-        if not len(cells):
-            return
         distinct, of = np.unique(cells[:, 0], return_inverse=True)
         sources = [[self.start, *self.ids(before[i])] for i in distinct]
         following = [[token for i in row[1:] for token in self.ids(texts[i])] for row in cells]
         lengths = np.array([len(row) for row in following])
-        order = np.argsort([len(tokens) for tokens in sources], kind="stable")
-        begin = 0
-        while begin < len(order):
-            size = 1
-            while begin + size < len(order) and (size + 1) * len(sources[order[begin + size]]) <= _KEPT_TOKENS:
-                size += 1
-            block = order[begin : begin + size]
-            begin += size
+        for block in by_length([len(tokens) for tokens in sources], _BATCH_TOKENS):
             place = np.full(len(distinct), -1)
             place[block] = np.arange(len(block))
             rows = np.flatnonzero(place[of] >= 0)
-            rows = rows[np.argsort(lengths[rows], kind="stable")]
-            with torch.inference_mode():
-                cache, mask = self._read([sources[i][:-1] for i in block])
-                last = [sources[i][-1] for i in block]
-                while len(rows):
-                    count = 1
-                    while count < len(rows) and (count + 1) * max(1, lengths[rows[count]]) <= _BATCH_TOKENS:
-                        count += 1
-                    batch, rows = rows[:count], rows[count:]
-                    at = place[of[batch]]
-                    yield batch, self._score(cache, mask, at, [last[i] for i in at], [following[i] for i in batch])
+            cache, mask = self._read([sources[i][:-1] for i in block])
+            for some in by_length(lengths[rows], _BATCH_TOKENS):
+                batch = rows[some]
+                last = [sources[i][-1] for i in of[batch]]
+                yield batch, self._score(cache, mask, place[of[batch]], last, [following[i] for i in batch])
 
     @cached_property
     def start(self) -> int:
@@ -163,33 +139,18 @@ class CausalScorer:
         marks = "<|endoftext|>", tokenizer.bos_token, tokenizer.eos_token
         return next((tokenizer.convert_tokens_to_ids(mark) for mark in marks if mark in tokenizer.get_vocab()), 0)
 
-    def _read(self, rows: list[list[int]]) -> tuple[DynamicCache | None, Tensor]:
-        """Return the keys and values of rows of tokens, and where there is a token; no cache if there is none."""
-        if not max(map(len, rows)):
-            return None, torch.ones(len(rows), 0, dtype=torch.int64, device=self.causal.model.device)
+    def _read(self, rows: list[list[int]]) -> tuple[DynamicCache, Tensor]:
+        """Return the keys and values of rows of tokens, and where there is a token."""
         from transformers import DynamicCache
 
         cache = DynamicCache()
         ids, mask = self.causal.padded(rows)
-        begin, step = 0, max(1, _BATCH_TOKENS // ids.shape[1])
-        if len(rows) <= step:
+        if ids.shape[1]:
             self.causal.forward(ids, mask, cache)
-            return cache, mask
-        parts = []
-        while begin < len(rows):
-            part = DynamicCache()
-            self.causal.forward(ids[begin : begin + step], mask[begin : begin + step], part)
-            parts.append(part)
-            begin += step
-        for number in range(len(parts[0].layers)):
-            keys, values = (
-                torch.cat([getattr(part.layers[number], name) for part in parts]) for name in ("keys", "values")
-            )
-            cache.update(keys, values, number)
         return cache, mask
 
     def _score(
-        self, cache: DynamicCache | None, mask: Tensor, at: np.ndarray, last: list[int], texts: list[list[int]]
+        self, cache: DynamicCache, mask: Tensor, at: np.ndarray, last: list[int], texts: list[list[int]]
     ) -> list[np.ndarray]:
         """Return the log probabilities of the tokens of each of N texts behind the kept rows `at`."""
         longest = max(map(len, texts))
@@ -199,9 +160,8 @@ class CausalScorer:
         ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in texts], device=device)  # (N, T)
         inputs = torch.cat([torch.tensor(last, device=device)[:, None], ids[:, :-1]], dim=1)
         rows = torch.as_tensor(at, device=device)
-        if cache is not None:
-            cache = copy.deepcopy(cache)
-            cache.batch_select_indices(rows)
+        cache = copy.deepcopy(cache)
+        cache.batch_select_indices(rows)
         seen = torch.cat([mask[rows], torch.ones_like(ids)], dim=1)
         logits = self.causal.forward(inputs, seen, cache, logits=0).flatten(0, 1)  # (N T, V)
         logs = [
@@ -212,24 +172,18 @@ class CausalScorer:
         return [line[: len(row)] for line, row in zip(log_probabilities, texts, strict=True)]
 
 
-Conditioning = Literal["near", "both"]
-Logs = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
 class PretrainedGenerators:
     """The three tasks by one causal model.
 
     Args:
         name: of the model, as `CausalModel` takes it.
         given: "near" or "both".
-        keep: keep what was computed in likewise's cache.
     """
 
     sample = 8
-    _advance: Callable[[int], object] = staticmethod(lambda count: None)
 
-    def __init__(self, name: str, given: Conditioning = "near", keep: bool = True) -> None:
-        self.given, self.scorer = given, CausalScorer(CausalModel(name), keep)
+    def __init__(self, name: str, given: Literal["near", "both"] = "near") -> None:
+        self.given, self.scorer = given, CausalScorer(CausalModel(name))
 
     @property
     def identity(self) -> str:
@@ -243,13 +197,13 @@ class PretrainedGenerators:
         cells: np.ndarray,
         wanted: Sequence[bool],
         pmi: bool,
-        advance: Callable[[int], object] = lambda count: None,
+        progress: Progress = QUIET,
     ) -> np.ndarray:
         """Return the terms of the centre, the left and the right (K, 3), see `Generators.terms`."""
         contexts, of = np.unique(cells[:, 1], return_inverse=True)
         lefts, rights = states.store.side_texts(contexts, 1 if self.given == "near" else None)
         rows = np.stack([cells[:, 0], of.reshape(-1)], axis=1)
-        return self.of_texts(sentences, lefts, rights, rows, wanted, pmi, advance)
+        return self.of_texts(sentences, lefts, rights, rows, wanted, pmi, progress)
 
     def of_texts(
         self,
@@ -259,7 +213,7 @@ class PretrainedGenerators:
         cells: np.ndarray,
         wanted: Sequence[bool] = (True,) * 3,
         pmi: bool = True,
-        advance: Callable[[int], object] = lambda count: None,
+        progress: Progress = QUIET,
     ) -> np.ndarray:
         """Return the terms (K, 3) of S sentences in C contexts, whose texts are given.
 
@@ -267,97 +221,37 @@ class PretrainedGenerators:
             cells: (K, 2), the index of a sentence and of a context.
             wanted: which of the three; the others are 0.
             pmi: less what each is without the sentence.
-            advance: told how many cells the first pass of the model has done, the longest of two or three.
+            progress: shows each pass of the model.
         """
-        self._advance = advance
-        logs = (self._near if self.given == "near" else self._both)(sentences, lefts, rights, cells, wanted, pmi)
         s, c = cells.T
+
+        def behind(before: Sequence[str], texts: Sequence[str], *columns: np.ndarray) -> np.ndarray:
+            # (K, P), each computed once.
+            distinct, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+            return self.scorer.sums(before, texts, distinct, progress)[inverse.reshape(-1)]
+
+        def alone(texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
+            return behind([""], texts, np.zeros_like(rows), rows)[:, 0]
+
+        centre = left = right = np.zeros(len(cells))
+        if self.given == "near":
+            if wanted[0] or wanted[1]:
+                centre = behind(lefts, sentences, c, s)[:, 0]
+                gained = centre - alone(sentences, s)
+                left = gained if pmi or not wanted[1] else gained + alone(lefts, c)
+                centre = gained if pmi else centre
+            if wanted[2]:
+                right = behind(sentences, rights, s, c)[:, 0]
+                right = right - alone(rights, c) if pmi else right
+        else:
+            # The sentence and then the right side behind the left one.
+            centre, right = behind(lefts, [*sentences, *rights], c, s, len(sentences) + c).T
+            right_of_left, own = behind(lefts, rights, c, c)[:, 0], alone(sentences, s)
+            if wanted[1]:
+                left = alone(lefts, c) + centre + right - own - behind(sentences, rights, s, c)[:, 0]
+                left = left - alone(lefts, c) - right_of_left + alone(rights, c) if pmi else left
+            centre = centre + right - right_of_left
+            centre, right = (centre - own, right - right_of_left) if pmi else (centre, right)
         lengths = [self.scorer.lengths(texts)[rows] for texts, rows in ((sentences, s), (lefts, c), (rights, c))]
-        means = np.stack([log / np.maximum(length, 1) for log, length in zip(logs, lengths, strict=True)], axis=1)
+        means = np.stack([centre, left, right], axis=1) / np.maximum(np.stack(lengths, axis=1), 1)
         return np.where(np.asarray(wanted), means, 0.0)
-
-    def _alone(self, texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
-        """Return log p of the texts of some rows with nothing before them: (K,)."""
-        return self._behind([""], texts, np.stack([np.zeros_like(rows), rows], axis=1))[:, 0]
-
-    def _behind(self, before: Sequence[str], texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
-        """Return log p of texts behind others (K, P) for rows (K, 1 + P), each computed once."""
-        distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-        advance, self._advance = self._advance, lambda count: None
-        return self.scorer.sums(before, texts, distinct, advance)[inverse.reshape(-1)]
-
-    def _near(
-        self,
-        sentences: Sequence[str],
-        lefts: Sequence[str],
-        rights: Sequence[str],
-        cells: np.ndarray,
-        wanted: Sequence[bool],
-        pmi: bool,
-    ) -> Logs:
-        nothing = np.zeros(len(cells))
-        s, c = cells.T
-        centre = left = right = nothing
-        if wanted[0] or wanted[1]:
-            centre = self._behind(lefts, sentences, cells[:, ::-1])[:, 0]
-            gained = centre - self._alone(sentences, s)
-            left = gained if pmi or not wanted[1] else gained + self._alone(lefts, c)
-            centre = gained if pmi else centre
-        if wanted[2]:
-            right = self._behind(sentences, rights, cells)[:, 0]
-            right = right - self._alone(rights, c) if pmi else right
-        return centre, left, right
-
-    def _both(
-        self,
-        sentences: Sequence[str],
-        lefts: Sequence[str],
-        rights: Sequence[str],
-        cells: np.ndarray,
-        wanted: Sequence[bool],
-        pmi: bool,
-    ) -> Logs:
-        s, c = cells.T
-        texts, n = [*sentences, *rights], len(sentences)
-        # The sentence and then the right side behind the left one: (K, 2).
-        centre, right = self._behind(lefts, texts, np.stack([c, s, n + c], axis=1)).T
-        right_of_left = self._behind(lefts, rights, np.stack([c, c], axis=1))[:, 0]
-        alone = self._alone(sentences, s)
-        left = np.zeros(len(cells))
-        if wanted[1]:
-            left = self._alone(lefts, c) + centre + right - alone - self._behind(sentences, rights, cells)[:, 0]
-            if pmi:
-                left -= self._alone(lefts, c) + right_of_left - self._alone(rights, c)
-        centre = centre + right - right_of_left
-        return (centre - alone, left, right - right_of_left) if pmi else (centre, left, right)
-
-    def perplexities(
-        self, lefts: Sequence[str], centres: Sequence[str], rights: Sequence[str], shift: int
-    ) -> dict[str, dict[str, float]]:
-        """Return the perplexity of a token by task, in the right contexts, shuffled ones and none.
-
-        Args:
-            lefts, centres, rights: the texts of N contexts.
-            shift: how far shuffled contexts stand from their own.
-        """
-        n = len(centres)
-        own = np.arange(n)
-        by_kind: dict[str, dict[str, float]] = {}
-        lengths = {"centre": self.scorer.lengths(centres), "right": self.scorer.lengths(rights)}
-        lengths["left"] = self.scorer.lengths(lefts)
-        for kind, other in (("right", own), ("shuffled", np.roll(own, shift))):
-            # What is generated stays; what it is given is that of another context.
-            centre = self.of_texts(centres, lefts, rights, np.stack([own, other], axis=1), (True, False, False), False)
-            sides = self.of_texts(centres, lefts, rights, np.stack([other, own], axis=1), (False, True, True), False)
-            means = {"centre": centre[:, 0], "left": sides[:, 1], "right": sides[:, 2]}
-            by_kind[kind] = {task: _perplexity(means[task], lengths[task]) for task in means}
-        texts = {"centre": centres, "left": lefts, "right": rights}
-        by_kind["none"] = {
-            task: _perplexity(self._alone(texts[task], own) / np.maximum(lengths[task], 1), lengths[task])
-            for task in texts
-        }
-        return by_kind
-
-
-def _perplexity(means: np.ndarray, lengths: np.ndarray) -> float:
-    return float(np.exp(-(means * lengths).sum() / max(1, lengths.sum())))

@@ -10,7 +10,7 @@ Letters of the shapes: S sentences, D embedding, T tokens of a sentence, V word 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -56,6 +56,21 @@ class SentenceReading(NamedTuple):
     states: np.ndarray
 
 
+def by_length(lengths: Sequence[int] | np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """Yield the places of texts of these lengths, the shortest first, in batches of `most` tokens with their padding.
+
+    >>> [batch.tolist() for batch in by_length([3, 1, 2, 9], 6)]
+    [[1, 2], [0], [3]]
+    """
+    order = np.argsort(lengths, kind="stable")
+    sizes = np.maximum(lengths, 1)[order].tolist()
+    begin = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - begin) * sizes[end] > most:
+            yield order[begin:end]
+            begin = end
+
+
 class FrozenEncoder:
     """An encoder that is only read: vectors of sentences, and the states of their word pieces.
 
@@ -96,7 +111,11 @@ class FrozenEncoder:
             autocast(self.model, self.precision),
             torch.inference_mode(),
         ):
-            for rows in self._batches(texts):
+            # About four characters a word piece.
+            order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+            lengths = [min(self.max_tokens, 3 + len(texts[i]) // 4) for i in order]
+            for batch in by_length(lengths, _BATCH_TOKENS):
+                rows = [order[i] for i in batch]
                 features: Any = self.model.preprocess([without_surrogates(texts[i]) for i in rows])
                 features = {k: v.to(self.model.device) if torch.is_tensor(v) else v for k, v in features.items()}
                 out = self.model(features)
@@ -108,17 +127,6 @@ class FrozenEncoder:
                     readings[row] = SentenceReading(vectors[k], ids[k][kept[k]], states[k][kept[k]])
                 bar.advance(len(rows))
         return readings
-
-    def _batches(self, texts: Sequence[str]) -> list[list[int]]:
-        """Cut sentences, the shortest first, into batches of near-equal length."""
-        batches: list[list[int]] = []
-        for i in sorted(range(len(texts)), key=lambda i: len(texts[i])):
-            # About four characters a word piece; a batch is bounded by its longest, which is the last.
-            length = min(self.max_tokens, 3 + len(texts[i]) // 4)
-            if not batches or (len(batches[-1]) + 1) * length > _BATCH_TOKENS:
-                batches.append([])
-            batches[-1].append(i)
-        return batches
 
 
 class States:

@@ -101,20 +101,20 @@ class CausalModel:
         ids = [[0] * (longest - len(row)) + list(row) for row in rows]
         mask = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
         device = self.model.device
-        return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+        return torch.tensor(ids, dtype=torch.int64, device=device), torch.tensor(mask, dtype=torch.int64, device=device)
 
-    def forward(self, ids: Tensor, mask: Tensor, cache: DynamicCache | None, logits: int = 1) -> Tensor:
+    def forward(self, ids: Tensor, mask: Tensor, cache: DynamicCache, logits: int = 1) -> Tensor:
         """Return the scores of the tokens behind the last ones, (N, logits, V); what is masked is not seen.
 
         Args:
             ids: (N, T), which follow what is in the cache.
             mask: (N, cached + T), 0 at padding.
-            cache: a `DynamicCache`, to which the tokens are added; None for none.
+            cache: the tokens are added to it.
             logits: of how many tokens, from the end; 0: of all.
         """
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        kept = {self.cache_name: cache} if cache is not None else {"use_cache": False}
-        output = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=logits, **kept)
+        kept = {"position_ids": positions, self.cache_name: cache}
+        output = self.model(input_ids=ids, attention_mask=mask, logits_to_keep=logits, **kept)
         scores: Tensor = output.logits
         return scores
 
