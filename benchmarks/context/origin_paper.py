@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from origin import STRATEGIES, parser_of
 
-from likewise.context.origin import choose_even, open_origin, pair_terms, similarities
+from likewise.context.origin import choose_even, open_origin, similarities
 from likewise.context.stage_options import TERMS, ScoreOptions
 from likewise.context.workspace import Stage, Workspace
 from likewise.evaluation.pairs import correlations
@@ -66,9 +66,9 @@ def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Sc
         began = time.process_time()
         origin = open_origin(args.work, ScoreOptions(form="paper"), selection)
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        scorer, sets = origin.scorer, origin.contexts(texts)
+        sets = origin.contexts(texts)
         middle = time.process_time()
-        terms = pair_terms(pairs, sets, scorer)
+        terms = origin.terms(pairs, contexts=sets)
         last = time.process_time()
         with written_whole(path) as unfinished, unfinished.open("wb") as file:
             np.savez(

@@ -26,7 +26,7 @@ import torch
 from origin import DEV, SEVEN, STRATEGIES, kept, parser_of
 from origin_paper import drawn
 
-from likewise.context.origin import Origin, open_origin, own_pairs, pair_terms
+from likewise.context.origin import Origin, open_origin, own_pairs
 from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions
 from likewise.evaluation.pairs import correlations
 from likewise.runs.job import machine
@@ -106,7 +106,7 @@ def with_crossed(args: argparse.Namespace, task: str) -> tuple[np.ndarray, np.nd
         pairs = own_pairs(origin.states) if task == OWN else drawn(task, args.data, args.limit)[0]
         sets = origin.contexts(list(dict.fromkeys(text for pair in pairs for text in pair)))
         # The same cells as those of the features, which likewise's cache has kept.
-        terms = pair_terms(pairs, sets, origin.scorer, [name in args.terms for name in TERMS])
+        terms = origin.terms(pairs, [name in args.terms for name in TERMS], sets)
         return np.array([crossed(one, len(sets[pair[0]])) for one, pair in zip(terms, pairs, strict=True)]), gold
 
     path = args.out / f"{part_of(args, task, 'crossed')}.npz"

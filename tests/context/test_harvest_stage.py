@@ -34,16 +34,9 @@ def toy_similarity(pairs):
     return np.array([len({*a.split()} & {*b.split()}) / 6 for a, b in pairs])
 
 
-def make_toy():
-    return toy_similarity
-
-
-def make_slow():
-    def slow(pairs):
-        time.sleep(0.15)
-        return toy_similarity(pairs)
-
-    return slow
+def slow(pairs):
+    time.sleep(0.15)
+    return toy_similarity(pairs)
 
 
 def rows(folder: Path) -> list[tuple]:
@@ -53,8 +46,8 @@ def rows(folder: Path) -> list[tuple]:
     return list(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
 
 
-def score(source, out, make=make_toy, **more):
-    return score_shards(source, out, make, progress=Progress(quiet=True), **more)
+def score(source, out, similarity=toy_similarity, **more):
+    return score_shards(source, out, similarity, progress=Progress(quiet=True), **more)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +73,7 @@ def test_a_killed_run_goes_on_and_no_pair_is_lost_or_doubled(source, whole, tmp_
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import test_harvest_stage as t\n"
-        "t.score(t.build_source(), sys.argv[2], t.make_slow)\n"
+        "t.score(t.build_source(), sys.argv[2], t.slow)\n"
     )
     out = tmp_path / "harvest"
     run = subprocess.Popen([sys.executable, "-c", code, str(Path(__file__).parent), str(out)])
@@ -94,26 +87,23 @@ def test_a_killed_run_goes_on_and_no_pair_is_lost_or_doubled(source, whole, tmp_
     (shards[0].parent / f".{shard_name(9)}.123.part").write_bytes(b"half a shard")
     kept = {path: path.stat().st_mtime_ns for path in shards[1:]}
     with pytest.raises(ContextError, match="not finite"):  # what is done already is not scored again
-        score(source, out, lambda: lambda pairs: np.full(len(pairs), np.nan))
+        score(source, out, lambda pairs: np.full(len(pairs), np.nan))
     assert {path: path.stat().st_mtime_ns for path in shards[1:]} == kept
     score(source, out)
     assert rows(out) == whole
 
 
 def test_a_stopped_run_says_how_far_it_came(source, whole, tmp_path):
-    def make():
-        calls = []
+    calls = []
 
-        def stopping(pairs):
-            calls.append(1)
-            if len(calls) == 3:
-                signal.raise_signal(signal.SIGINT)
-            return toy_similarity(pairs)
-
-        return stopping
+    def stopping(pairs):
+        calls.append(1)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return toy_similarity(pairs)
 
     with pytest.raises(Stopped, match=rf"after 3 of {source.shards} shards"):
-        score(source, tmp_path / "harvest", make)
+        score(source, tmp_path / "harvest", stopping)
     score(source, tmp_path / "harvest")
     assert rows(tmp_path / "harvest") == whole
 
@@ -142,14 +132,14 @@ def test_the_bar_begins_with_what_was_done(source, tmp_path, monkeypatch):
                 made.append((bar, bar.done))
                 yield bar
 
-    slow = iter(range(3))
+    left = iter(range(3))
 
-    def few():
-        return lambda pairs: toy_similarity(pairs) if next(slow, None) is not None else np.full(1, np.nan)
+    def few(pairs):
+        return toy_similarity(pairs) if next(left, None) is not None else np.full(1, np.nan)
 
     with pytest.raises(ContextError):
         score(source, tmp_path / "harvest", few)
-    score_shards(source, tmp_path / "harvest", make_toy, progress=Bars(quiet=True))
+    score_shards(source, tmp_path / "harvest", toy_similarity, progress=Bars(quiet=True))
     ((bar, begun),) = made
     assert (begun, bar.done, bar.total) == (3, source.shards, source.shards)
     assert "pairs a minute" in bar.note
@@ -169,7 +159,7 @@ def test_another_harvest_does_not_mix_with_this_one(source, tmp_path):
 
 def test_bad_scores_and_bad_parts_are_errors(source, tmp_path):
     with pytest.raises(ContextError, match="not finite"):
-        score(source, tmp_path / "harvest", lambda: lambda pairs: np.full(len(pairs), np.nan))
+        score(source, tmp_path / "harvest", lambda pairs: np.full(len(pairs), np.nan))
     assert not list(tmp_path.rglob("*.parquet"))
     assert not list(tmp_path.rglob(".*.part"))
     for text in ("0/3", "4/3", "x", "1"):

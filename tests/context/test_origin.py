@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from likewise.context.origin import Origin, Weights, choose_even, pair_terms, similarities
+from likewise.context.origin import Origin, Weights, choose_even, similarities
 from likewise.context.stage_options import ScoreOptions
 from likewise.context.workspace import ContextError
 
@@ -115,7 +115,7 @@ def test_errors():
 
 def test_a_sentence_without_contexts_leaves_those_of_the_other():
     sets = {"a": np.arange(6), "dddd": np.zeros(0, int), "eeeee": np.zeros(0, int)}
-    terms = pair_terms([("a", "dddd"), ("dddd", "eeeee")], sets, ToyScorer())
+    terms = origin_of(ToyScorer()).terms([("a", "dddd"), ("dddd", "eeeee")], contexts=sets)
     assert [pair.shape[1] for pair in terms] == [6, 0]
     found = similarities(terms, (0.1, 0.2, 0.3, 0.4))
     assert found[0] == similarities(terms[:1], (0.1, 0.2, 0.3, 0.4))[0] != 0

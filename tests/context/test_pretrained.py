@@ -103,9 +103,7 @@ def test_the_stage_of_a_pretrained_model_and_its_score(llama, frozen, tmp_path, 
     work = tmp_path / "work"
     shutil.copytree(frozen, work, ignore=shutil.ignore_patterns("generators"))
     options = GeneratorOptions(reads="pretrained", model=llama)
-    stage = train_generators(work, options, quiet=True)
-    assert set(stage.record["perplexity"]) == {"right", "shuffled", "none"}
-    assert all(value > 1 for by_task in stage.record["perplexity"].values() for value in by_task.values())
+    assert train_generators(work, options, quiet=True).record["perplexity"] == {}
     origin = open_origin(work, ScoreOptions(weights=(1, 0, 0, 0, 1, 1, 1)), SelectionOptions(size=3))
     model = load_generators(Workspace(work).require("generators"), origin.states)
     one, other = "The ship stood beside the wave.", "The cow stood beside the barn."

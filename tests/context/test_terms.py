@@ -43,7 +43,9 @@ def opened(request, frozen, trained, tiny_generators, tmp_path_factory):
 def scorer_of(opened, *rest):
     """The scorer of both."""
     model, ranker = opened
-    return TermScorer(lambda: model, ranker, *rest)
+    scorer = TermScorer(None, ranker, *rest)
+    scorer.generators = model
+    return scorer
 
 
 @torch.no_grad()

@@ -361,8 +361,6 @@ class _Network(nn.Module):
 
 
 _AT_ONCE = 256
-_MEASURED = 60
-"""Contexts on which a pretrained model is measured."""
 MOST_OF_A_DOCUMENT = 20
 """Contexts of one held-out document that count: a long one would decide the perplexity alone."""
 
@@ -375,17 +373,18 @@ def train_generators(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Stage:
-    """Train the generators of a workspace, unless they are already trained; a pretrained model is only measured.
+    """Train the generators of a workspace, unless they are already trained; a pretrained model is taken as it is.
 
     A stopped run that is resumed gives the weights of a run that was never stopped.
 
     Arguments and errors are those of `likewise.context.train_discriminator`.
 
     Returns:
-        The stage; its record holds the held-out perplexity by task with the right sources, with shuffled ones and none.
+        The stage; its record holds the held-out perplexity by task with the right sources, with shuffled ones and none,
+        of models that were trained.
     """
     options = options or GeneratorOptions()
-    train = _measure if options.reads == "pretrained" else _train
+    train = _take if options.reads == "pretrained" else _train
     return train_stage("generators", work, options, train, resume, overwrite, quiet)
 
 
@@ -448,31 +447,11 @@ def _train(job: Job, states: States, options: GeneratorOptions, stop: StopReques
     }
 
 
-def _measure(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> Record:
-    """Return the facts of a pretrained model: its perplexities of some contexts."""
-    model = PretrainedGenerators(options.model, options.given)
-    contexts = np.random.default_rng([options.seed, 4]).permutation(states.store.n_contexts)[:_MEASURED]
-    lefts, rights = states.store.side_texts(contexts, 1 if options.given == "near" else None)
-    centres = [texts[0] for texts in states.store.around(contexts)]
-    stop.progress.tell(f"{options.model} is measured on {counted(len(contexts), 'context')}")
-    own, sums = np.arange(len(contexts)), model.scorer.sums
-    lengths = np.stack([model.scorer.lengths(texts) for texts in (centres, lefts, rights)], axis=1)
-
-    def given(others: np.ndarray) -> np.ndarray:
-        # What is generated stays; what it is given is that of another context. (N, 3) of log p of a text.
-        of_centre, of_sides = np.stack([own, others], axis=1), np.stack([others, own], axis=1)
-        means = model.of_texts(centres, lefts, rights, of_centre, (True, False, False), pmi=False)
-        means += model.of_texts(centres, lefts, rights, of_sides, (False, True, True), pmi=False)
-        return means * lengths
-
-    alone = [sums([""], texts, np.stack([own * 0, own], axis=1))[:, 0] for texts in (centres, lefts, rights)]
-    logs = {"right": given(own), "shuffled": given(np.roll(own, len(own) // 2)), "none": np.stack(alone, axis=1)}
-    by_kind = {kind: np.exp(-of_kind.sum(axis=0) / lengths.sum(axis=0)).tolist() for kind, of_kind in logs.items()}
-    return {
-        "fingerprint": digest_of(model.identity).hex(),
-        "perplexity": {kind: dict(zip(TASKS, values, strict=True)) for kind, values in by_kind.items()},
-        "held_out": {"contexts": len(contexts)},
-    }
+def _take(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> Record:
+    """Return the facts of a pretrained model, which is opened, so that one that cannot be is told at once."""
+    causal = PretrainedGenerators(options.model, options.given).scorer.causal
+    stop.progress.tell(f"{options.model} has {causal.model.num_parameters():,} parameters, none of which is trained")
+    return {"fingerprint": digest_of(f"{causal.identity} {options.given}").hex(), "perplexity": {}}
 
 
 def held_out_contexts(store: ChunkStore, documents: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

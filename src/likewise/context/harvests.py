@@ -42,7 +42,7 @@ import pyarrow.parquet as pq
 from scipy.sparse import csr_matrix, issparse
 
 from likewise.context.stage_options import HarvestOptions, Rule, ScoreOptions, SelectionOptions
-from likewise.context.workspace import ContextError, Workspace
+from likewise.context.workspace import ContextError
 from likewise.errors import counted
 from likewise.runs.job import JobError, Plan, Resume, open_job, read_record, work_of
 from likewise.runs.progress import Progress, orderly_stop
@@ -194,36 +194,29 @@ def harvest(
         JobError: the folder holds a harvest of other pairs or scores.
         Stopped: a stop was asked for.
     """
-    from likewise.context.origin import open_origin, stages_read, with_weights
-    from likewise.context.states import States
+    from likewise.context.origin import open_origin, stages_read
 
-    work, workspace, progress = Path(work), Workspace(work), Progress(quiet)
-    machine, options = parse_shard(shard), options or HarvestOptions()
-    selection, states = selection or SelectionOptions(), States(workspace)
-    score = with_weights(work, states, score or ScoreOptions(), selection, progress)
+    machine, progress = parse_shard(shard), Progress(quiet)
+    origin = open_origin(work, score, selection, progress)
+    states, options_of_score = origin.states, origin.options.to_dict()
     # What has no weight is not read, and so does not make the harvest stale.
-    stages = {name: workspace.require(name) for name in stages_read(score.weights)}
+    stages = {name: origin.workspace.require(name) for name in stages_read(origin.options.weights)}
     if "discriminator" not in stages:
         progress.tell("no context is read: only terms of the encoder alone have a weight")
     progress.tell("reading the sentences of the index")
     vectors = states.vectors if states.vectors.shape[1] else tfidf(states.ids, states.starts, states.idf)
 
-    def open_scorer() -> ScoreFunction:
-        origin = open_origin(work, score, selection)
-
-        def scores(pairs: Sequence[SentencePair]) -> np.ndarray:
-            origin.forget()  # scores do not depend on the shards before: a resumed harvest has the same bytes
-            return origin(pairs)
-
-        return scores
+    def scores(pairs: Sequence[SentencePair]) -> np.ndarray:
+        origin.forget()  # scores do not depend on the shards before: a resumed harvest has the same bytes
+        return origin(pairs)
 
     return score_shards(
-        PairSource(states.store.texts(), options, vectors),
-        out or work / "harvest",
-        open_scorer,
+        PairSource(states.store.texts(), options or HarvestOptions(), vectors),
+        out or Path(work) / "harvest",
+        scores,
         asked={
-            "score": {name: score.to_dict()[name] for name in ("form", "weights")},
-            "selection": selection.to_dict(),
+            "score": {name: options_of_score[name] for name in ("form", "weights")},
+            "selection": origin.selection.to_dict(),
         },
         inputs={name: stage.fingerprint for name, stage in stages.items()},
         machine=machine,
@@ -248,7 +241,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 def score_shards(
     source: PairSource,
     out: str | Path,
-    open_scorer: Callable[[], ScoreFunction],
+    score: ScoreFunction,
     *,
     progress: Progress,
     asked: Values | None = None,
@@ -260,7 +253,7 @@ def score_shards(
     """Score the pairs of a source, shard by shard.
 
     Args:
-        open_scorer: called once, if there is a shard to score.
+        score: gives the similarities of pairs.
         asked, inputs: options and fingerprints that the scores depend on, for the plan.
         machine: number and count of the machines that share the work.
     """
@@ -277,14 +270,12 @@ def score_shards(
         if not job.finished:
             shards = Parts(job.result)
             todo = [k for k in mine if shard_name(k) not in shards]
-            scorer = open_scorer() if todo else None
             begun, scored = time.monotonic(), 0
             with progress.bar("scoring shards", len(mine), done=len(mine) - len(todo)) as bar:
                 for k in todo:
-                    assert scorer is not None
                     pairs = source.shard(k)
                     texts = (pairs[name].to_pylist() for name in ("sentence1", "sentence2"))
-                    scores = scorer(list(zip(*texts, strict=True)))
+                    scores = score(list(zip(*texts, strict=True)))
                     with shards.new(shard_name(k)) as path:
                         _write(path, pairs, scores)
                     scored += len(pairs)

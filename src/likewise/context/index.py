@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from likewise.context.stage_options import IndexOptions
-from likewise.context.workspace import ContextError, Stage, Workspace
+from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.corpus import CorpusOptions, read_documents
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
@@ -67,23 +67,23 @@ def cut_chunks(document: int, sentences: tuple[str, ...], size: int) -> Iterator
 
 
 def read_chunks(
-    documents: Iterable[Document], size: int, max_documents: int = 0, max_words: int = 0
+    documents: Iterable[Document], size: int, max_documents: int = 0, max_words: int = 0, progress: Progress = QUIET
 ) -> Iterator[Chunk]:
     """Yield the chunks of documents, in order, of at most `size` sentences.
 
     It stops after `max_documents` that gave a chunk, or with the document that reaches `max_words` words (0: no limit).
     """
     number = words = 0
-    for document in documents:
-        has_chunk = False
-        for chunk in cut_chunks(number, document.sentences, size):
-            has_chunk = True
-            if max_words:
-                words += sum(len(sentence.split()) for sentence in chunk.sentences)
-            yield chunk
-        number += has_chunk
-        if (max_documents and number >= max_documents) or (max_words and words >= max_words):
-            return
+    with progress.bar("reading documents") as bar:
+        for document in documents:
+            chunks = list(cut_chunks(number, document.sentences, size))
+            yield from chunks
+            number += bool(chunks)
+            bar.update(number)
+            if max_words and chunks:
+                words += sum(len(sentence.split()) for sentence in document.sentences)
+            if (max_documents and number >= max_documents) or (max_words and words >= max_words):
+                return
 
 
 def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:
@@ -253,12 +253,9 @@ class Retrieval:
             )
         except (OSError, ValueError) as error:
             raise ContextError(f"{folder}: the index of chunks cannot be read ({error}): make it again") from None
-        self._n_chunks, bits = (int(number) for number in shape)
-        self._rows = sp.csr_matrix((weights, chunks, starts), shape=(1 << bits, self._n_chunks))
+        n_chunks, bits = (int(number) for number in shape)
+        self._rows = sp.csr_matrix((weights, chunks, starts), shape=(1 << bits, n_chunks))
         self._vectorizer = hashing(bits)
-
-    def __len__(self) -> int:
-        return self._n_chunks
 
     def scores(self, sentence: str) -> np.ndarray:
         """Return the cosine of a sentence with every chunk, float32 [chunks]; 0 if they share no term."""
@@ -322,8 +319,8 @@ def _write_index(
 ) -> Record:
     """Write the files of an index; return the facts for its record."""
     path = folder / _CHUNKS
-    chunks = read_chunks(read_documents(corpus, reading), options.chunk_sentences, options.documents, options.words)
-    write_chunks(path, _counted(chunks, progress))
+    limits = options.documents, options.words
+    write_chunks(path, read_chunks(read_documents(corpus, reading), options.chunk_sentences, *limits, progress))
     store = ChunkStore(path, options.left, options.right)
     sources = [str(source.path) for source in find_sources(corpus, reading)]
     if not len(store):
@@ -348,10 +345,3 @@ def open_store(index: Stage) -> ChunkStore:
     """Return the chunks of the stage `index`."""
     options = index.record["plan"]["options"]
     return ChunkStore(index.folder / _CHUNKS, options["left"], options["right"])
-
-
-def _counted(chunks: Iterable[Chunk], progress: Progress) -> Iterator[Chunk]:
-    with progress.bar("reading documents") as bar:
-        for chunk in chunks:
-            bar.update(chunk.document + 1)
-            yield chunk

@@ -130,23 +130,19 @@ class ContextFinder:
     def _choose(self, sentence: str, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions) -> np.ndarray:
         """Return the indices of the chosen contexts, reading the words of no more than needed."""
         chunks, _ = self.store.positions(numbers)
-        own, taken = words_of(sentence), list[int]()
-        used: set[int] = set()
+        own = words_of(sentence)
+        taken: list[int] = []
         before: list[frozenset[str]] = []
         order = np.argsort(-scores, kind="stable")
         for begin in range(0, len(order), step := 2 * options.size):  # reading one context at a time is slow
             rows = order[begin : begin + step]
             of_others, texts = self._of_others(own, numbers[rows], options), self.store.preceding(numbers[rows])
             for index, allowed, text in zip(rows.tolist(), of_others, texts, strict=True):
-                if not allowed or (options.diversity and chunks[index] in used):
-                    continue
-                if options.diversity:
-                    words = words_of(text)
-                    if any(jaccard(words, other) >= MAX_OVERLAP for other in before):
-                        continue
+                words = words_of(text)
+                repeats = chunks[index] in chunks[taken] or any(jaccard(words, one) >= MAX_OVERLAP for one in before)
+                if allowed and not (options.diversity and repeats):
+                    taken.append(index)
                     before.append(words)
-                taken.append(index)
-                used.add(chunks[index])
                 if len(taken) == options.size:
                     return np.array(taken, np.int64)
         return np.array(taken, np.int64)
@@ -194,20 +190,16 @@ class TermScorer:
         sample: the contexts over which a sentence's mean coherence is taken.
 
     Args:
-        open_generators: opens the generators, when one of their terms is asked for.
+        workspace: holds the generators, which are opened when one of their terms is asked for.
         ranker: the discriminator.
         options: form and weights.
         progress: shows what is scored.
     """
 
     def __init__(
-        self,
-        open_generators: Callable[[], Generators | PretrainedGenerators],
-        ranker: CachedRanker,
-        options: ScoreOptions,
-        progress: Progress = QUIET,
+        self, workspace: Workspace, ranker: CachedRanker, options: ScoreOptions, progress: Progress = QUIET
     ) -> None:
-        self._open_generators, self.ranker, self.states = open_generators, ranker, ranker.states
+        self.workspace, self.ranker, self.states = workspace, ranker, ranker.states
         self.options, self.progress = options, progress
         four = options.weights[-len(TERMS) :]
         self.weights = np.array(four or (1 / len(TERMS),) * len(TERMS), dtype=np.float64)
@@ -218,16 +210,12 @@ class TermScorer:
     @cached_property
     def generators(self) -> Generators | PretrainedGenerators:
         """The generators, opened at their first use."""
-        return self._open_generators()
+        return load_generators(self.workspace.require("generators"), self.states)
 
     def __call__(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
         """Return S(s, c) of one sentence in each context: (C,)."""
         cells = np.stack([np.zeros(len(contexts), np.int64), contexts], axis=1)
         return self.terms([sentence], cells, self.weights != 0) @ self.weights
-
-    def forget(self) -> None:
-        """Forget the sentences of earlier calls."""
-        self._means.clear()
 
     def terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Wanted = (True,) * 4) -> np.ndarray:
         """Return the four terms, not yet weighted: (K, 4) float64.
@@ -270,9 +258,7 @@ class TermScorer:
                 for begin in range(0, len(cells), _CELLS):
                     rows = cells[begin : begin + _CELLS]
                     logits = (parts[rows[:, 0]] * self.ranker.context_parts(rows[:, 1])).sum(dim=1)
-                    terms[begin : begin + _CELLS, 0] = (
-                        logits if pmi else torch.nn.functional.logsigmoid(logits)
-                    ).numpy()
+                    terms[begin : begin + _CELLS, 0] = logits if pmi else torch.nn.functional.logsigmoid(logits)
             if any(wanted[1:]):
                 asked = [bool(weight) for weight in wanted[1:]]
                 terms[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, progress)
@@ -424,17 +410,6 @@ class Weights(Options):
             raise ContextError(f"'{path}' holds no weights ({error}): choose them again") from None
 
 
-def with_chosen_weights(work: str | Path, options: ScoreOptions) -> ScoreOptions:
-    """Return the options, with the weights that were chosen for the workspace if they name none."""
-    path = Path(work) / WEIGHTS
-    if options.weights or not path.is_file():
-        return options
-    chosen = Weights.load(path)
-    if chosen.form != options.form:
-        raise ContextError(f"{path} was chosen for form={chosen.form}, not {options.form}: choose weights again")
-    return options.updated(weights=chosen.values)
-
-
 def choose_weights(
     similarities: Callable[[np.ndarray], np.ndarray],
     gold: Sequence[float] | np.ndarray,
@@ -518,29 +493,6 @@ def _texts(pairs: Sequence[SentencePair]) -> list[str]:
     return list(dict.fromkeys(text for pair in pairs for text in pair))
 
 
-def pair_terms(
-    pairs: Sequence[SentencePair],
-    contexts: Mapping[str, np.ndarray],
-    scorer: TermScorer,
-    wanted: Wanted = (True,) * 4,
-) -> list[np.ndarray]:
-    """Return the terms of each pair (2, C, 4) over the contexts of its first and then of its second sentence.
-
-    A sentence without contexts leaves those of the other; where neither has any, the pair has no row, and its
-    similarity is 0.
-    """
-    sentences = {text: i for i, text in enumerate(_texts(pairs))}
-    cells: list[np.ndarray] = []
-    for first, second in pairs:
-        both = np.concatenate([contexts[first], contexts[second]]).astype(np.int64)
-        cells += [np.stack([np.full(len(both), sentences[text]), both], axis=1) for text in (first, second)]
-    if not cells:
-        return []
-    terms = scorer.terms(list(sentences), np.concatenate(cells), wanted)
-    ends = np.cumsum([2 * len(cell) for cell in cells[::2]])
-    return [part.reshape(2, -1, len(TERMS)) for part in np.split(terms, ends[:-1])]
-
-
 class Deciding(NamedTuple):
     """A context and what it does to a similarity.
 
@@ -591,7 +543,8 @@ class Origin:
         selection: SelectionOptions | None = None,
         progress: Progress = QUIET,
     ) -> None:
-        self.workspace, self.states, self.options, self.selection = Workspace(work), states, options, selection
+        self.workspace, self.states, self.options = Workspace(work), states, options
+        self.selection = selection or SelectionOptions()
         self.form, self.progress, self.name = options.form, progress, f"origin:{work}"
         pmi = self.form == "pmi"
         self.weights = np.array(
@@ -622,11 +575,7 @@ class Origin:
     @cached_property
     def scorer(self) -> TermScorer:
         """The scorer of the terms of equation 3."""
-
-        def generators() -> Generators | PretrainedGenerators:
-            return load_generators(self.workspace.require("generators"), self.states)
-
-        return TermScorer(generators, self.finder.ranker, self.options, self.progress)
+        return TermScorer(self.workspace, self.finder.ranker, self.options, self.progress)
 
     @cached_property
     def finder(self) -> ContextFinder:
@@ -642,9 +591,33 @@ class Origin:
                 bar.advance()
         return contexts
 
-    def terms(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 4) -> list[np.ndarray]:
-        """Return the terms of equation 3 of each pair, (2, C, 4)."""
-        return pair_terms(pairs, self.contexts(_texts(pairs)), self.scorer, wanted)
+    def terms(
+        self,
+        pairs: Sequence[SentencePair],
+        wanted: Wanted = (True,) * 4,
+        contexts: Mapping[str, np.ndarray] | None = None,
+    ) -> list[np.ndarray]:
+        """Return the terms of each pair (2, C, 4) over the contexts of its first and then of its second sentence.
+
+        A sentence without contexts leaves those of the other; where neither has any, the pair has no row, and its
+        similarity is 0.
+
+        Args:
+            pairs: P pairs.
+            wanted: which of the terms of equation 3; the others are 0.
+            contexts: those of each text, if they are found already.
+        """
+        sentences = {text: i for i, text in enumerate(_texts(pairs))}
+        contexts = contexts or self.contexts(list(sentences))
+        cells: list[np.ndarray] = []
+        for first, second in pairs:
+            both = np.concatenate([contexts[first], contexts[second]]).astype(np.int64)
+            cells += [np.stack([np.full(len(both), sentences[text]), both], axis=1) for text in (first, second)]
+        if not cells:
+            return []
+        terms = self.scorer.terms(list(sentences), np.concatenate(cells), wanted)
+        ends = np.cumsum([2 * len(cell) for cell in cells[::2]])
+        return [part.reshape(2, -1, len(TERMS)) for part in np.split(terms, ends[:-1])]
 
     def features(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 7) -> np.ndarray:
         """Return the features of the form `pmi` of each pair, (P, 7); those that are not wanted are 0."""
@@ -672,8 +645,7 @@ class Origin:
         """Return the cosine of each pair by the encoder alone, (P,); None if the workspace keeps no vectors."""
         if not self.states.vectors.shape[1]:
             return None
-        first, second = (self.states.vectors_of([pair[side] for pair in pairs]) for side in (0, 1))
-        return np.asarray((first * second).sum(axis=1), dtype=np.float64)
+        return self.features(pairs, (True,) + (False,) * 6)[:, 0]
 
     def __call__(self, pairs: Sequence[SentencePair]) -> np.ndarray:
         """Return the similarity of each pair: (P,)."""
@@ -703,7 +675,7 @@ class Origin:
         weights = self.weights[-len(TERMS) :]
         sets = self.contexts([first, second])
         numbers = np.concatenate([sets[first], sets[second]])
-        (terms,) = pair_terms([(first, second)], sets, self.scorer, weights != 0)
+        (terms,) = self.terms([(first, second)], weights != 0, sets)
         if self.form == "pmi":
             norms = np.maximum(np.prod(np.linalg.norm(terms, axis=1), axis=0), 1e-12)  # (4,)
             parts = (terms[0] * terms[1] / norms) @ weights / np.maximum(self.weights, 0).sum()
@@ -727,7 +699,7 @@ class Origin:
         """
         self.states.forget()
         if "scorer" in vars(self):
-            self.scorer.forget()
+            self.scorer._means.clear()
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
         """Return the similarity of each of P pairs, (P,) float64."""
@@ -774,56 +746,45 @@ def open_origin(
     Raises:
         ContextError: a stage is missing or stale, or weights were chosen for another form.
     """
-    options, workspace = with_chosen_weights(work, options or ScoreOptions()), Workspace(work)
+    workspace, options = Workspace(work), options or ScoreOptions()
+    path = workspace.path / WEIGHTS
+    if not options.weights and path.is_file():
+        chosen = Weights.load(path)
+        if chosen.form != options.form:
+            raise ContextError(f"{path} was chosen for form={chosen.form}, not {options.form}: choose weights again")
+        options = options.updated(weights=chosen.values)
     states = States(workspace)
     if options.form == "pmi" and not states.vectors.shape[1]:
         raise ContextError(
             f"{workspace.path / 'states'} keeps word pieces alone, which have no form=pmi: score with --preset paper, "
             "or make it with states.keep=tokens"
         )
-
-    options = with_weights(work, states, options, selection, progress)
     if options.form == "paper":
         for stage in stages_read(options.weights):
             workspace.require(stage)
+    elif not options.weights:
+        options = options.updated(weights=_even_weights(Origin(work, states, options, selection, progress)))
     return Origin(work, states, options, selection, progress)
 
 
-def with_weights(
-    work: str | Path,
-    states: States,
-    options: ScoreOptions,
-    selection: SelectionOptions | None = None,
-    progress: Progress = QUIET,
-) -> ScoreOptions:
-    """Return the options with weights: their own, those that were chosen for the workspace, or even ones.
+def _even_weights(origin: Origin) -> tuple[float, ...]:
+    """Return weights under which each of `options.terms` has the same deviation over `own_pairs`.
 
-    In the form `pmi` these give each of `options.terms` the same deviation over `own_pairs`. They are kept in the
-    workspace, for each choice of terms, contexts and models.
-
-    Args:
-        work: the workspace's folder.
-        states: those of the workspace.
-        options: of the score.
-        selection: of the context sets.
-        progress: shows what is found and scored.
+    They are kept in the workspace, for each choice of terms, contexts and models.
     """
-    options = with_chosen_weights(work, options)
-    if options.weights or options.form == "paper":
-        return options
-    wanted = [name in options.terms for name in FEATURES]
+    workspace, terms = origin.workspace, origin.options.terms
+    wanted = [name in terms for name in FEATURES]
     if sum(wanted) == 1:
-        return options.updated(weights=tuple(map(float, wanted)))
-    workspace, selection = Workspace(work), selection or SelectionOptions()
-    depends: list[object] = [*(workspace.require(stage).fingerprint for stage in stages_read(wanted)), options.terms]
-    if any(wanted[3:]):
-        depends.append(selection.to_dict())
+        return tuple(map(float, wanted))
+    depends: list[object] = [*(workspace.require(stage).fingerprint for stage in stages_read(wanted)), terms]
+    if origin.reads_contexts:
+        depends.append(origin.selection.to_dict())
     path = workspace.path / f"even-{digest_of(repr(depends)).hex()[:12]}.json"
-    if path.is_file():
-        return options.updated(weights=Weights.load(path).values)
-    pairs = own_pairs(states)
-    progress.tell(f"each term is brought to one scale, on {counted(len(pairs), 'pair')} of the workspace's sentences")
-    values = even(Origin(work, states, options, selection, progress).features(pairs, wanted), wanted)
-    source = "equal weights of terms on one scale, that of the workspace's own sentences"
-    Weights(values=values, pairs=len(pairs), source=source, form="pmi").save(path)
-    return options.updated(weights=values)
+    if not path.is_file():
+        pairs = own_pairs(origin.states)
+        count = counted(len(pairs), "pair")
+        origin.progress.tell(f"each term is brought to one scale, on {count} of the workspace's sentences")
+        values = even(origin.features(pairs, wanted), wanted)
+        source = "equal weights of terms on one scale, that of the workspace's own sentences"
+        Weights(values=values, pairs=len(pairs), source=source, form="pmi").save(path)
+    return Weights.load(path).values

@@ -185,11 +185,6 @@ class PretrainedGenerators:
     def __init__(self, name: str, given: Literal["near", "both"] = "near") -> None:
         self.given, self.scorer = given, CausalScorer(CausalModel(name))
 
-    @property
-    def identity(self) -> str:
-        """On these the terms depend: the model's files, and what it is given."""
-        return f"{self.scorer.causal.identity} {self.given}"
-
     def terms(
         self,
         states: States,

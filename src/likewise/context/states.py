@@ -164,13 +164,6 @@ class States:
     def _rows(self) -> dict[str, int]:
         return {text: row for row, text in enumerate(self.store.texts())}
 
-    def check(self, reads: str) -> None:
-        """Raise a ContextError if a model that reads vectors finds none."""
-        if reads == "states" and not self.vectors.shape[1]:
-            raise ContextError(
-                "the stage states keeps word pieces alone: make it with keep=tokens, or train with reads=text"
-            )
-
     def of(self, rows: Sequence[int] | np.ndarray) -> list[SentenceReading]:
         """Return the kept states of sentences of the index, given by number."""
         tokens = self.vectors[:0] if self._tokens is None else self._tokens

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
@@ -135,10 +135,6 @@ class Profiles:
         contexts = self.contexts(sentences)
         return {"sentence": sentences, "context": self.texts(contexts), LABEL: self.logits(sentences, contexts)}
 
-    def collator(self, encoder: SentenceTransformer) -> TextCollator:
-        """Return the collator of an encoder."""
-        return TextCollator(self.batch, Reading.prompted(encoder, self.options.max_length), {}, (LABEL,))
-
 
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
@@ -194,8 +190,7 @@ def distill(
         check_source(base)
     else:
         check_loadable(base)
-    asked = _Asked(base, chosen, seed, data, progress)
-    lesson = asked.of_scores(source) if of_scores else asked.of_profiles(source)
+    lesson = (_of_scores if of_scores else _of_profiles)(source, base, chosen, seed, data, progress)
     progress.tell(f"checkpoint selected by: {lesson['selection'].description}")
     training = Training(
         job="context distill",
@@ -209,60 +204,58 @@ def distill(
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """The order for a surrogate; its methods return the arguments of `Training` that follow from the source."""
+_Path = str | os.PathLike[str]
 
-    base: str
-    options: SurrogateOptions
-    seed: int
-    data: str | os.PathLike[str] | None
-    progress: Progress
 
-    def of_scores(self, harvest: str | os.PathLike[str]) -> Record:
-        """Learn the scores of a harvest."""
-        options = self.options
-        with self.progress.bar("reading the harvest"):
-            pairs = read_harvest(harvest)
-        self.progress.tell(pairs)
-        train, dev, test = (pairs.splits[name] for name in SPLITS)
-        check_updates(len(train), options, "pairs")
-        set_seed(self.seed)  # a cross-encoder's last layer starts at random
-        model, loss, collator, export = _build(self.base, options, train)
-        scale = _scale(train, options.scale, model)
+def _of_scores(
+    harvest: _Path, base: str, options: SurrogateOptions, seed: int, data: _Path | None, progress: Progress
+) -> Record:
+    """Return the arguments of `Training` to learn the scores of a harvest."""
+    with progress.bar("reading the harvest"):
+        pairs = read_harvest(harvest)
+    progress.tell(pairs)
+    train, dev, test = (pairs.splits[name] for name in SPLITS)
+    check_updates(len(train), options, "pairs")
+    set_seed(seed)  # a cross-encoder's last layer starts at random
+    model, loss, collator, export = _build(base, options, train)
+    scale = _scale(train, options.scale, model)
+    targets = pa.array(scale.to_target(train.scores).astype(np.float32))
 
-        def at_end(model: SentenceTransformer) -> Record:
-            return {"test": _evaluator(test, options, scale, "test")(model)} if len(test) > 1 else {}
+    def at_end(model: SentenceTransformer) -> Record:
+        return {"test": _evaluator(test, options, scale, "test")(model)} if len(test) > 1 else {}
 
-        return {
-            "dataset": _dataset(train, scale),
-            "corpus": pairs.record(),
-            "selection": sts_dev(options, self.data) or _selection(dev, options, scale),
-            "model": model,
-            "loss": loss,
-            "collator": collator,
-            "export": export,
-            "at_end": at_end,
-            "facts": {"scale": asdict(scale)},
-        }
+    return {
+        "dataset": Dataset(InMemoryTable(train.table.drop_columns("score").append_column(LABEL, targets))),
+        "corpus": pairs.record(),
+        "selection": sts_dev(options, data) or _selection(dev, options, scale),
+        "model": model,
+        "loss": loss,
+        "collator": collator,
+        "export": export,
+        "at_end": at_end,
+        "facts": {"scale": asdict(scale)},
+    }
 
-    def of_profiles(self, work: str | os.PathLike[str]) -> Record:
-        """Learn the contexts of a workspace."""
-        with self.progress.bar("opening the workspace"):
-            profiles = Profiles(work, self.options, self.seed)
-        self.progress.tell(profiles)
-        check_updates(len(profiles.sentences), self.options)
-        set_seed(self.seed)
-        encoder, export = student_of(self.base, self.options)
-        return {
-            "dataset": Dataset.from_dict({"sentence": profiles.sentences}),
-            "corpus": profiles.record(),
-            "selection": sts_dev(self.options, self.data) or last_checkpoint(),
-            "model": encoder,
-            "loss": ProfileLoss(encoder, self.options),
-            "collator": profiles.collator(encoder),
-            "export": export,
-        }
+
+def _of_profiles(
+    work: _Path, base: str, options: SurrogateOptions, seed: int, data: _Path | None, progress: Progress
+) -> Record:
+    """Return the arguments of `Training` to learn the contexts of a workspace."""
+    with progress.bar("opening the workspace"):
+        profiles = Profiles(work, options, seed)
+    progress.tell(profiles)
+    check_updates(len(profiles.sentences), options)
+    set_seed(seed)
+    encoder, export = student_of(base, options)
+    return {
+        "dataset": Dataset.from_dict({"sentence": profiles.sentences}),
+        "corpus": profiles.record(),
+        "selection": sts_dev(options, data) or last_checkpoint(),
+        "model": encoder,
+        "loss": ProfileLoss(encoder, options),
+        "collator": TextCollator(profiles.batch, Reading.prompted(encoder, options.max_length), {}, (LABEL,)),
+        "export": export,
+    }
 
 
 def _with_teacher(rows: list[Record]) -> Record:
@@ -287,13 +280,15 @@ def student_of(base: str, options: SurrogateOptions, texts: Sequence[str] = ()) 
     Args:
         texts: those to learn from, whose words a light encoder has.
     """
-    if options.pooling == "light":
-        return build_light_student(base, texts), without_training_head
     if options.pooling == "own":
         return to_continue(base)
-    if options.pooling == "mask":
-        return build_mask_prompt_encoder(base, head=False), without_training_head
-    return build_encoder(base, pooling=options.pooling, head=False), without_training_head
+    if options.pooling == "light":
+        student = build_light_student(base, texts)
+    elif options.pooling == "mask":
+        student = build_mask_prompt_encoder(base, head=False)
+    else:
+        student = build_encoder(base, pooling=options.pooling, head=False)
+    return student, without_training_head
 
 
 def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, nn.Module, Any, Any]:
@@ -323,11 +318,6 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
         ) from error
     collator = CrossEncoderDataCollator(preprocess_fn=model.preprocess, valid_label_columns=[LABEL])
     return model, MSELoss(model), collator, lambda trained: trained.eval()
-
-
-def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Dataset:
-    targets = pa.array(scale.to_target(pairs.scores).astype(np.float32))
-    return Dataset(InMemoryTable(pairs.table.drop_columns("score").append_column(LABEL, targets)))
 
 
 def _selection(dev: ScoredPairs, options: SurrogateOptions, scale: ScoreScale) -> Selection:

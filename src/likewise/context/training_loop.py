@@ -47,7 +47,10 @@ def train_stage(
     with workspace.open(name, options, ["index", "states"], models=models, resume=resume, overwrite=overwrite) as job:
         if not job.finished:
             states = States(workspace)
-            states.check(options.reads)
+            if options.reads == "states" and not states.vectors.shape[1]:
+                raise ContextError(
+                    "the stage states keeps word pieces alone: make it with keep=tokens, or train with reads=text"
+                )
             with torch.random.fork_rng(devices=[]), orderly_stop(Progress(quiet)) as stop:
                 torch.manual_seed(options.seed)
                 job.finish(train(job, states, options, stop))
@@ -78,7 +81,6 @@ class Loop:
     schedule: str = "linear"
     beta2: float = 0.999
     step: int = 0
-    cpu_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
     best: Record = field(default_factory=lambda: {"score": -math.inf})
 
@@ -100,7 +102,7 @@ class Loop:
             self.step, state = resumed
             for name, part in parts.items():
                 part.load_state_dict(state[name])
-            self.cpu_seconds, self.history, self.best = state["cpu_seconds"], state["history"], state["best"]
+            self.history, self.best = state["history"], state["best"]
             for _ in range(self.step):
                 next(updates)
             set_chance(state["chance"])  # to pass over updates may draw
@@ -112,12 +114,11 @@ class Loop:
 
         def save(random_state: object) -> None:
             state = {name: part.state_dict() for name, part in parts.items()}
-            state |= {name: getattr(self, name) for name in ("cpu_seconds", "history", "best")}
-            saved.save(self.step, state | {"chance": random_state})
+            saved.save(self.step, state | {"history": self.history, "best": self.best, "chance": random_state})
 
         with stop.progress.bar(f"training the {what}", self.steps, done=self.step) as bar:
             while self.step < self.steps:
-                began, batches = time.process_time(), next(updates)
+                batches = next(updates)
                 begun_with = chance() if len(batches) > 1 else None
                 loss = self._backward(batches, stop)
                 if loss is None:  # the update begins again
@@ -130,7 +131,6 @@ class Loop:
                 schedule.step()
                 optimizer.zero_grad()
                 self.step += 1
-                self.cpu_seconds += time.process_time() - began
                 if not math.isfinite(loss):
                     raise ContextError(f"the loss of the {what} is {loss} at step {self.step}: lower learning_rate")
                 if self.step % self.options.eval_steps == 0 or self.step == self.steps:
@@ -144,7 +144,6 @@ class Loop:
         return {
             "fingerprint": save_weights(self.model.eval(), self.job.result),
             "steps": self.steps,
-            "cpu_seconds": round(self.cpu_seconds, 1),
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
         }
 
@@ -163,7 +162,7 @@ class Loop:
     def _evaluate(self, loss: float | None, progress: Progress) -> None:
         self.model.eval()
         scores = self.evaluate()
-        self.history.append({"step": self.step, "loss": loss, "cpu_seconds": round(self.cpu_seconds, 1), **scores})
+        self.history.append({"step": self.step, "loss": loss, **scores})
         write_text(self.job.result / LOG, "".join(json.dumps(line) + "\n" for line in self.history))
         if scores["score"] > self.best["score"]:
             weights = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
