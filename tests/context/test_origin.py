@@ -25,9 +25,6 @@ class ToyScorer:
     def terms(self, sentences, cells, wanted=(True,) * 4):
         return np.array([self.one(sentences[s], c) for s, c in cells])
 
-    def forget(self):
-        pass
-
 
 SETS = {"a": np.array([0, 1, 2]), "bb": np.array([2, 3, 4]), "cccc": np.array([4, 5])}
 
@@ -45,7 +42,7 @@ PAIRS = [("a", "bb"), ("bb", "a"), ("a", "cccc"), ("a", "a"), ("cccc", "bb")]
 def origin_of(scorer):
     options = ScoreOptions(form="paper", weights=tuple(scorer.weights))
     origin = Origin("work", None, options)
-    origin.scorer, origin.finder = scorer, Sets()
+    origin.cell_terms, origin.finder = scorer.terms, Sets()
     return origin
 
 

@@ -120,6 +120,6 @@ def test_the_stage_of_a_pretrained_model_and_its_score(llama, frozen, tmp_path, 
             cells = np.array([(0, i) for i in range(len(contexts))])
             return model.of_texts([text], lefts, rights, cells)
 
-        few = origin.scorer.sample[:: len(origin.scorer.sample) // model.sample]
+        few = origin.sample[:: len(origin.sample) // model.sample]
         expected = plain_terms(numbers) - plain_terms(few).mean(axis=0)
         np.testing.assert_allclose(terms[side, :, 1:], expected, atol=1e-3)

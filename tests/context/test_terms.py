@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context import ContextFinder, Workspace, generators, origin, train_generators
+from likewise.context import ContextFinder, Workspace, generators, train_generators
+from likewise.context import origin as origin_file
 from likewise.context.generators import SOURCES, TASKS, load_generators
-from likewise.context.origin import TermScorer
+from likewise.context.origin import Origin
 from likewise.context.stage_options import ScoreOptions
 from likewise.runs.progress import Progress
 
@@ -40,12 +41,12 @@ def opened(request, frozen, trained, tiny_generators, tmp_path_factory):
     return load_generators(Workspace(work).require("generators"), ranker.states), ranker
 
 
-def scorer_of(opened, *rest):
-    """The scorer of both."""
+def origin_of(opened, options, progress=None):
+    """Origin with both."""
     model, ranker = opened
-    scorer = TermScorer(None, ranker, *rest)
-    scorer.generators = model
-    return scorer
+    origin = Origin("work", ranker.states, options, progress=progress or Progress(quiet=True))
+    origin.finder, origin.generators = ContextFinder(ranker.states.store, None, ranker), model
+    return origin
 
 
 @torch.no_grad()
@@ -72,57 +73,59 @@ def literal(opened, sentence, number, without=False):
 @pytest.mark.parametrize("at_once", [2, 256])
 def test_the_papers_terms_are_the_literal_double_loop(opened, monkeypatch, at_once):
     monkeypatch.setattr(generators, "_CONTEXTS", at_once)
-    monkeypatch.setattr(origin, "_CELLS", at_once)
+    monkeypatch.setattr(origin_file, "_CELLS", at_once)
     progress = Counting(quiet=True)
-    scorer = scorer_of(opened, ScoreOptions(form="paper"), progress)
+    origin = origin_of(opened, ScoreOptions(form="paper"), progress)
     cells = np.array([(s, c) for s in range(len(SENTENCES)) for c in NUMBERS])
     rng = np.random.default_rng(0)
     cells = cells[rng.integers(len(cells), size=30)]  # in any order, repeated ones too
-    found = scorer.terms(SENTENCES, cells)
+    found = origin.cell_terms(SENTENCES, cells)
     expected = np.array([literal(opened, SENTENCES[s], c) for s, c in cells])
     expected[:, 0] = -np.log1p(np.exp(-expected[:, 0]))
     np.testing.assert_allclose(found, expected, atol=2e-5)
     assert (found < 0).all()
     assert progress.bars[0].done == progress.bars[0].total
-    assert scorer.terms(SENTENCES, cells[:0]).shape == (0, 4)
+    assert origin.cell_terms(SENTENCES, cells[:0]).shape == (0, 4)
 
 
 def test_the_pointwise_mutual_information_of_each_term(opened, monkeypatch):
-    monkeypatch.setattr(origin, "_SAMPLE", 6)
-    scorer = scorer_of(opened, ScoreOptions(form="pmi"))
-    assert len(scorer.sample) == 6
+    monkeypatch.setattr(origin_file, "_SAMPLE", 6)
+    origin = origin_of(opened, ScoreOptions(form="pmi"))
+    assert len(origin.sample) == 6
 
     def plain(sentence, number):
         without = literal(opened, sentence, number, without=True) * [0, 1, 1, 1]
         return literal(opened, sentence, number) - without
 
     cells = np.array([[0, 3], [1, 3], [1, 41]])
-    means = [np.mean([plain(SENTENCES[s], number) for number in scorer.sample], axis=0) for s in (0, 1)]
+    means = [np.mean([plain(SENTENCES[s], number) for number in origin.sample], axis=0) for s in (0, 1)]
     expected = [plain(SENTENCES[s], c) - means[s] for s, c in cells]
-    np.testing.assert_allclose(scorer.terms(SENTENCES, cells), expected, atol=3e-5)
+    np.testing.assert_allclose(origin.cell_terms(SENTENCES, cells), expected, atol=3e-5)
 
 
 def test_scores_are_the_weighted_terms_and_a_weight_of_zero_costs_nothing(opened, monkeypatch):
-    all_terms = scorer_of(opened, ScoreOptions(form="paper")).terms(["A dog!"], np.array([(0, c) for c in NUMBERS]))
-    scorer = scorer_of(opened, ScoreOptions(form="paper", weights=(0, 0.5, 0.0, 0.2)))
+    all_terms = origin_of(opened, ScoreOptions(form="paper")).cell_terms(
+        ["A dog!"], np.array([(0, c) for c in NUMBERS])
+    )
+    origin = origin_of(opened, ScoreOptions(form="paper", weights=(0, 0.5, 0.0, 0.2)))
     asked = []
-    real = scorer.generators.encode
-    monkeypatch.setattr(scorer.generators, "encode", lambda task, *rest: asked.append(task) or real(task, *rest))
-    monkeypatch.setattr(scorer.ranker, "sentence_parts", None)
-    found = scorer("A dog!", np.array(NUMBERS))
+    real = origin.generators.encode
+    monkeypatch.setattr(origin.generators, "encode", lambda task, *rest: asked.append(task) or real(task, *rest))
+    monkeypatch.setattr(origin.finder.ranker, "sentence_parts", None)
+    found = origin.fits("A dog!", np.array(NUMBERS))
     np.testing.assert_allclose(found, all_terms @ [0, 0.5, 0, 0.2], atol=1e-6)
     assert set(asked) == {"centre", "right"}
 
 
 def test_a_text_is_encoded_once_for_all_that_read_it(opened, monkeypatch):
-    scorer = scorer_of(opened, ScoreOptions(form="paper"))
-    real, texts = scorer.generators.encode, []
+    origin = origin_of(opened, ScoreOptions(form="paper"))
+    real, texts = origin.generators.encode, []
     monkeypatch.setattr(
-        scorer.generators,
+        origin.generators,
         "encode",
         lambda task, side, found: texts.append((task, side, len(found))) or real(task, side, found),
     )
-    scorer.terms(SENTENCES, np.array([(s, c) for s in range(3) for c in NUMBERS]))
+    origin.cell_terms(SENTENCES, np.array([(s, c) for s in range(3) for c in NUMBERS]))
     assert sorted(texts) == sorted(
         (task, side, 3 if side == "centre" else 4) for task in TASKS for side in SOURCES[task]
     )

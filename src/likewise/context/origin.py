@@ -182,89 +182,6 @@ _SAMPLE = 64
 """Contexts of the corpus over which a sentence's mean is taken."""
 
 
-class TermScorer:
-    """Scores sentences in contexts of a store, which are given by number.
-
-    Attributes:
-        weights: (4,) of the terms.
-        sample: the contexts over which a sentence's mean coherence is taken.
-
-    Args:
-        workspace: holds the generators, which are opened when one of their terms is asked for.
-        ranker: the discriminator.
-        options: form and weights.
-        progress: shows what is scored.
-    """
-
-    def __init__(
-        self, workspace: Workspace, ranker: CachedRanker, options: ScoreOptions, progress: Progress = QUIET
-    ) -> None:
-        self.workspace, self.ranker, self.states = workspace, ranker, ranker.states
-        self.options, self.progress = options, progress
-        four = options.weights[-len(TERMS) :]
-        self.weights = np.array(four or (1 / len(TERMS),) * len(TERMS), dtype=np.float64)
-        contexts = self.states.store.n_contexts
-        self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
-        self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
-
-    @cached_property
-    def generators(self) -> Generators | PretrainedGenerators:
-        """The generators, opened at their first use."""
-        return load_generators(self.workspace.require("generators"), self.states)
-
-    def __call__(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
-        """Return S(s, c) of one sentence in each context: (C,)."""
-        cells = np.stack([np.zeros(len(contexts), np.int64), contexts], axis=1)
-        return self.terms([sentence], cells, self.weights != 0) @ self.weights
-
-    def terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Wanted = (True,) * 4) -> np.ndarray:
-        """Return the four terms, not yet weighted: (K, 4) float64.
-
-        Args:
-            cells: (K, 2), the index of a sentence and the number of a context; one that is repeated is computed once.
-            wanted: which terms; the others are 0.
-        """
-        if not len(cells):
-            return np.zeros((0, len(TERMS)))
-        distinct, inverse = np.unique(cells[:, ::-1], axis=0, return_inverse=True)  # by context
-        terms = self._terms(sentences, distinct[:, ::-1], wanted, self.progress)
-        if self.options.form == "pmi":
-            terms -= self._mean_terms(sentences, wanted)[distinct[:, 1]]
-        return terms[inverse.reshape(-1)]
-
-    def _mean_terms(self, sentences: Sequence[str], wanted: Wanted) -> np.ndarray:
-        """Return the means of the terms of sentences over the sample, (S, 4); they are kept."""
-        asked = tuple(bool(weight) for weight in wanted)
-        if new := [text for text in dict.fromkeys(sentences) if (text, asked) not in self._means]:
-            means = np.zeros((len(new), len(TERMS)))
-            # The discriminator's are cheap; those of the generators are taken over as many contexts as they can afford.
-            for some in ((asked[0], False, False, False), (False, *asked[1:])):
-                if any(some):
-                    step = 1 if some[0] else max(1, len(self.sample) // self.generators.sample)
-                    sample = self.sample[::step]
-                    cells = np.stack([np.tile(np.arange(len(new)), len(sample)), np.repeat(sample, len(new))], axis=1)
-                    shown = QUIET if some[0] else self.progress
-                    means += self._terms(new, cells, some, shown).reshape(len(sample), len(new), -1).mean(axis=0)
-            self._means |= {(text, asked): row for text, row in zip(new, means, strict=True)}
-        return np.stack([self._means[text, asked] for text in sentences])
-
-    def _terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Wanted, progress: Progress) -> np.ndarray:
-        """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
-        terms = np.zeros((len(cells), len(TERMS)))
-        pmi = self.options.form == "pmi"
-        with torch.inference_mode():
-            if wanted[0]:
-                parts = self.ranker.sentence_parts(self.states.read(sentences))
-                for begin in range(0, len(cells), _CELLS):
-                    rows = cells[begin : begin + _CELLS]
-                    logits = (parts[rows[:, 0]] * self.ranker.context_parts(rows[:, 1])).sum(dim=1)
-                    terms[begin : begin + _CELLS, 0] = logits if pmi else torch.nn.functional.logsigmoid(logits)
-            if any(wanted[1:]):
-                asked = [bool(weight) for weight in wanted[1:]]
-                terms[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, progress)
-        return terms
-
-
 NEAREST = 10
 COPY = 0.97
 """A sentence of the corpus of this cosine or more is a copy, and does not count among the nearest."""
@@ -573,21 +490,73 @@ class Origin:
         return {"similarity": f"Origin, form {self.form}, {self.about}", "precision": precision, "device": "cpu"}
 
     @cached_property
-    def scorer(self) -> TermScorer:
-        """The scorer of the terms of equation 3."""
-        return TermScorer(self.workspace, self.finder.ranker, self.options, self.progress)
-
-    @cached_property
     def finder(self) -> ContextFinder:
         """The finder of contexts."""
         return ContextFinder.open(self.workspace.path, self.states)
 
+    @cached_property
+    def generators(self) -> Generators | PretrainedGenerators:
+        """The generators, opened at their first use."""
+        return load_generators(self.workspace.require("generators"), self.states)
+
+    @cached_property
+    def sample(self) -> np.ndarray:
+        """The contexts over which a sentence's mean is taken."""
+        return np.sort(np.random.default_rng(0).permutation(self.states.store.n_contexts)[:_SAMPLE])
+
+    def fits(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
+        """Return S(s, c) of one sentence in each context: (C,)."""
+        cells = np.stack([np.zeros(len(contexts), np.int64), contexts], axis=1)
+        weights = self.weights[-len(TERMS) :]
+        return self.cell_terms([sentence], cells, weights != 0) @ weights
+
+    def cell_terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Wanted = (True,) * 4) -> np.ndarray:
+        """Return the four terms of equation 3, not yet weighted: (K, 4) float64.
+
+        Args:
+            cells: (K, 2), the index of a sentence and the number of a context; one that is repeated is computed once.
+            wanted: which terms; the others are 0.
+        """
+        if not len(cells):
+            return np.zeros((0, len(TERMS)))
+        distinct, inverse = np.unique(cells[:, ::-1], axis=0, return_inverse=True)  # by context
+        terms = self._terms(sentences, distinct[:, ::-1], wanted)
+        if self.form == "pmi":
+            terms -= self._mean_terms(sentences, wanted)[distinct[:, 1]]
+        return terms[inverse.reshape(-1)]
+
+    def _mean_terms(self, sentences: Sequence[str], wanted: Wanted) -> np.ndarray:
+        """Return the means of the terms of sentences over the sample, (S, 4)."""
+        n, means = len(sentences), np.zeros((len(sentences), len(TERMS)))
+        # The discriminator's are cheap; those of the generators are taken over as many contexts as they can afford.
+        for some in ((wanted[0], False, False, False), (False, *wanted[1:])):
+            if any(some):
+                sample = self.sample[:: 1 if some[0] else max(1, len(self.sample) // self.generators.sample)]
+                cells = np.stack([np.tile(np.arange(n), len(sample)), np.repeat(sample, n)], axis=1)
+                means += self._terms(sentences, cells, some).reshape(len(sample), n, -1).mean(axis=0)
+        return means
+
+    def _terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Wanted) -> np.ndarray:
+        """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
+        terms, ranker, pmi = np.zeros((len(cells), len(TERMS))), self.finder.ranker, self.form == "pmi"
+        with torch.inference_mode():
+            if wanted[0]:
+                parts = ranker.sentence_parts(self.states.read(sentences))
+                for begin in range(0, len(cells), _CELLS):
+                    rows = cells[begin : begin + _CELLS]
+                    logits = (parts[rows[:, 0]] * ranker.context_parts(rows[:, 1])).sum(dim=1)
+                    terms[begin : begin + _CELLS, 0] = logits if pmi else torch.nn.functional.logsigmoid(logits)
+            if any(wanted[1:]):
+                asked = [bool(weight) for weight in wanted[1:]]
+                terms[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, self.progress)
+        return terms
+
     def contexts(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
         """Return the numbers of the contexts of each text."""
-        scorer, contexts = self.scorer, {}
+        contexts = {}
         with self.progress.bar("finding contexts of sentences", len(texts)) as bar:
             for text in texts:
-                contexts[text] = self.finder.find(text, self.selection, scorer)
+                contexts[text] = self.finder.find(text, self.selection, self.fits)
                 bar.advance()
         return contexts
 
@@ -615,7 +584,7 @@ class Origin:
             cells += [np.stack([np.full(len(both), sentences[text]), both], axis=1) for text in (first, second)]
         if not cells:
             return []
-        terms = self.scorer.terms(list(sentences), np.concatenate(cells), wanted)
+        terms = self.cell_terms(list(sentences), np.concatenate(cells), wanted)
         ends = np.cumsum([2 * len(cell) for cell in cells[::2]])
         return [part.reshape(2, -1, len(TERMS)) for part in np.split(terms, ends[:-1])]
 
@@ -698,8 +667,6 @@ class Origin:
         differently.
         """
         self.states.forget()
-        if "scorer" in vars(self):
-            self.scorer._means.clear()
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
         """Return the similarity of each of P pairs, (P,) float64."""

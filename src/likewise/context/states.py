@@ -235,36 +235,27 @@ def read_states(
 
 
 def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progress: Progress) -> None:
-    # Equal lengths share a part, so that little is padded.
-    order = np.argsort([len(text) for text in texts], kind="stable")
-    begins = range(0, len(texts), _AT_ONCE)
-    names = {begin: f"{begin}-{min(begin + _AT_ONCE, len(texts))}.safetensors" for begin in begins}
+    names = {begin: f"{begin}.safetensors" for begin in range(0, len(texts), _AT_ONCE)}
     parts = Parts(job.work / "parts")
-    with orderly_stop(progress) as stop, progress.bar("encoding sentences", len(begins), done=len(parts)) as bar:
-        for begin in begins:
-            if names[begin] in parts:
+    with orderly_stop(progress) as stop, progress.bar("encoding sentences", len(names), done=len(parts)) as bar:
+        for begin, name in names.items():
+            if name in parts:
                 continue
-            with parts.new(names[begin]) as path:
-                save_file(_part([texts[i] for i in order[begin : begin + _AT_ONCE]], encoder, keep), path)
+            with parts.new(name) as path:
+                save_file(_part(texts[begin : begin + _AT_ONCE], encoder, keep), path)
             bar.advance()
-            stop.check(f"after {len(parts)} of {len(begins)} parts")
-    starts = np.zeros(len(texts) + 1, np.int64)
-    starts[1 + order] = np.concatenate([load_file(parts.path(name))["lengths"] for name in names.values()])
-    starts = np.cumsum(starts)
-    width = load_file(parts.path(names[0]))["vectors"].shape[1]
-    vectors, ids = np.empty((len(texts), width), np.float16), np.empty(starts[-1], np.int32)
-    tokens: Any = None
+            stop.check(f"after {len(parts)} of {len(names)} parts")
+
+    def whole(key: str) -> np.ndarray:
+        return np.concatenate([load_file(parts.path(name))[key] for name in names.values()])
+
+    vectors, ids, lengths = whole("vectors"), whole("ids"), whole("lengths")
+    starts, width = np.concatenate([[0], np.cumsum(lengths)]), vectors.shape[1]
     if keep == "tokens":
         tokens = np.lib.format.open_memmap(job.result / _TOKENS, "w+", np.float16, (len(ids), width))
-    for begin, name in names.items():
-        block, rows = load_file(parts.path(name)), order[begin : begin + _AT_ONCE]
-        vectors[rows] = block["vectors"]
-        lengths = block["lengths"]
-        at = np.repeat(starts[rows] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-        ids[at] = block["ids"]
-        if tokens is not None:
-            tokens[at] = block["tokens"]
-    of = np.repeat(np.arange(len(texts)), np.diff(starts))
+        for begin, name in names.items():
+            tokens[starts[begin] : starts[min(begin + _AT_ONCE, len(texts))]] = load_file(parts.path(name))["tokens"]
+    of = np.repeat(np.arange(len(texts)), lengths)
     holding = np.bincount(np.unique(of * encoder.pieces + ids) % encoder.pieces, minlength=encoder.pieces)
     idf = np.log((len(texts) + 1) / (holding + 1)).astype(np.float32)
     save_file({"vectors": vectors, "ids": ids, "starts": starts, "idf": idf}, job.result / _FILE)
