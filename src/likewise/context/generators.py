@@ -141,12 +141,9 @@ class Generators(nn.Module):
         """Return the terms of the centre, the left and the right (K, 3) of sentences in contexts of a store.
 
         Args:
-            states: those of the store.
-            sentences: S sentences.
             cells: (K, 2), the index of a sentence and the number of a context, in the order of the contexts.
             wanted: which of the three; the others are 0.
             pmi: less what each is without the sentence.
-            progress: shows how many cells are done.
         """
         readings, terms = states.read(sentences), np.zeros((len(cells), 3))
         begins = np.flatnonzero(np.diff(cells[:, 1], prepend=-1))[::_CONTEXTS]
@@ -202,12 +199,7 @@ class Generators(nn.Module):
 
 
 class LogBilinear(Generators):
-    """Log-bilinear models with common word vectors.
-
-    Args:
-        width: D.
-        rank: R.
-    """
+    """Log-bilinear models with common word vectors, of rank R, on sentence vectors of width D."""
 
     at_once = 20_000
 
@@ -427,7 +419,7 @@ def _train(job: Job, states: States, options: GeneratorOptions, stop: StopReques
         return model.loss(states.sides(rows))
 
     def evaluate() -> dict[str, float]:
-        by_task = perplexities(model, states, held_out, options.seed, ("right",))["right"]
+        by_task = perplexities(model, states, held_out, ("right",))["right"]
         return {"score": -sum(math.log(value) for value in by_task.values()), **by_task}
 
     def start() -> None:
@@ -440,7 +432,7 @@ def _train(job: Job, states: States, options: GeneratorOptions, stop: StopReques
     facts = loop.run(_updates(training, per_epoch, options), stop, start)
     chunks, _ = store.positions(held_out)
     return facts | {
-        "perplexity": perplexities(model, states, held_out, options.seed),
+        "perplexity": perplexities(model, states, held_out),
         "held_out": {"contexts": len(held_out), "documents": len(np.unique(store.documents[chunks]))},
         "chosen_at": loop.best["step"],
         "examples": len(training),
@@ -449,7 +441,7 @@ def _train(job: Job, states: States, options: GeneratorOptions, stop: StopReques
 
 def _take(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> Record:
     """Return the facts of a pretrained model, which is opened, so that one that cannot be is told at once."""
-    causal = PretrainedGenerators(options.model, options.given).scorer.causal
+    causal = PretrainedGenerators(options.model, options.given).causal
     stop.progress.tell(f"{options.model} has {causal.model.num_parameters():,} parameters, none of which is trained")
     return {"fingerprint": digest_of(f"{causal.identity} {options.given}").hex(), "perplexity": {}}
 
@@ -461,53 +453,46 @@ def held_out_contexts(store: ChunkStore, documents: int, seed: int) -> tuple[np.
     `MOST_OF_A_DOCUMENT` of a document.
     """
     numbers = np.arange(store.n_contexts)
-    chunks, _ = store.positions(numbers)
-    of = store.documents[chunks]
+    of = store.documents[store.positions(numbers)[0]]
     distinct = np.unique(of)
     rng = np.random.default_rng([seed, 4])
     held = rng.permutation(distinct)[: min(documents, len(distinct) // 3)]
     out = np.isin(of, held)
     texts = store.texts()
-    often = {text for text, count in Counter(texts).items() if count > 1}
+    counts = Counter(texts)
     centres, _ = store.places(numbers[out])
-    kept = [number for number, row in zip(numbers[out], centres, strict=True) if texts[row] not in often]
-    seen: Counter[int] = Counter()
-    chosen = []
+    kept = [number for number, row in zip(numbers[out], centres, strict=True) if counts[texts[row]] == 1]
+    chosen: list[int] = []
+    seen = Counter[int]()
     for number in rng.permutation(np.array(kept, np.int64)):
-        seen[int(of[number])] += 1
-        if seen[int(of[number])] <= MOST_OF_A_DOCUMENT:
+        seen[of[number]] += 1
+        if seen[of[number]] <= MOST_OF_A_DOCUMENT:
             chosen.append(number)
     return numbers[~out], np.sort(np.array(chosen, np.int64))
 
 
 def perplexities(
-    model: Generators,
-    states: States,
-    contexts: np.ndarray,
-    seed: int,
-    kinds: tuple[str, ...] = ("right", "shuffled", "none"),
+    model: Generators, states: States, contexts: np.ndarray, kinds: tuple[str, ...] = ("right", "shuffled", "none")
 ) -> dict[str, dict[str, float]]:
     """Return the perplexity of a word by task, with the right sources, shuffled ones and none.
 
-    Shuffled sources are those of another context of those given, at a random distance round the list, so that nearly
-    all are of another document.
+    Shuffled sources are those of the context that stands half of a batch away, nearly always in another document.
     """
-    shift = int(np.random.default_rng([seed, 3]).integers(len(contexts) // 4, 3 * len(contexts) // 4 + 1))
     sums = {kind: dict.fromkeys(TASKS, 0.0) for kind in kinds}
     counts = dict.fromkeys(TASKS, 0)
     with torch.no_grad():
         for begin in range(0, len(contexts), _AT_ONCE):
             texts = states.sides(contexts[begin : begin + _AT_ONCE])
-            others = states.sides(np.roll(contexts, shift)[begin : begin + _AT_ONCE])
-            rows = dict.fromkeys(TASKS, np.arange(len(texts["centre"])))
+            own = np.arange(len(texts["centre"]))
             for task in TASKS:
-                targets = model.targets(texts[task])
+                memories, targets = model.memories(task, texts), model.targets(texts[task])
                 words = (targets >= 0).sum(dim=1).double()
                 counts[task] += int(words.sum())
                 for kind in kinds:
-                    memories = model.memories(task, others if kind == "shuffled" else texts)
-                    memories = [memory.without(kind == "none") for memory in memories]
-                    sums[kind][task] -= float((model.means(task, memories, targets, rows) * words).sum())
+                    others = np.roll(own, len(own) // 2) if kind == "shuffled" else own
+                    rows = dict.fromkeys(TASKS, others) | {task: own}
+                    given = [memory.without(kind == "none") for memory in memories]
+                    sums[kind][task] -= float((model.means(task, given, targets, rows) * words).sum())
     return {kind: {task: float(np.exp(by[task] / max(1, counts[task]))) for task in TASKS} for kind, by in sums.items()}
 
 

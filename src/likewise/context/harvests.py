@@ -28,7 +28,6 @@ import itertools
 import math
 import os
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -250,13 +249,7 @@ def score_shards(
     resume: Resume = "auto",
     overwrite: bool = False,
 ) -> HarvestResult:
-    """Score the pairs of a source, shard by shard.
-
-    Args:
-        score: gives the similarities of pairs.
-        asked, inputs: options and fingerprints that the scores depend on, for the plan.
-        machine: number and count of the machines that share the work.
-    """
+    """Score the pairs of a source, shard by shard; the scores depend on the options `asked`, and on the inputs."""
     out, (number, machines) = Path(out), machine
     options = {"harvest": source.options.to_dict(), **(asked or {}), "machines": machines}
     plan = Plan("context harvest", options, {**(inputs or {}), "sentences": source.fingerprint})
@@ -270,17 +263,18 @@ def score_shards(
         if not job.finished:
             shards = Parts(job.result)
             todo = [k for k in mine if shard_name(k) not in shards]
-            begun, scored = time.monotonic(), 0
             with progress.bar("scoring shards", len(mine), done=len(mine) - len(todo)) as bar:
                 for k in todo:
                     pairs = source.shard(k)
                     texts = (pairs[name].to_pylist() for name in ("sentence1", "sentence2"))
-                    scores = score(list(zip(*texts, strict=True)))
+                    scores = np.asarray(score(list(zip(*texts, strict=True))), dtype=np.float64)
+                    if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
+                        raise ContextError(
+                            f"{shard_name(k)}: the scorer gave {scores.shape} scores, or some that are not finite"
+                        )
                     with shards.new(shard_name(k)) as path:
-                        _write(path, pairs, scores)
-                    scored += len(pairs)
+                        pq.write_table(pairs.add_column(2, "score", pa.array(scores)), path)
                     bar.advance()
-                    bar.update(note=f"{60 * scored / (time.monotonic() - begun):,.0f} pairs a minute")
                     stop.check(f"after {bar.done} of {len(mine)} shards")
             job.finish(_summary([job.result]))
         record = job.finished or {}
@@ -315,13 +309,6 @@ def _summary(folders: Sequence[Path]) -> Record:
         spread[kind] = {"pairs": len(values), "mean": float(values.mean()), "5%": low, "50%": middle, "95%": high}
     counts = {name: int((splits == name).sum()) for name in ("train", "dev", "test")}
     return {"pairs": len(table), "splits": counts, "scores": spread}
-
-
-def _write(path: Path, pairs: pa.Table, scores: np.ndarray) -> None:
-    scores = np.asarray(scores, dtype=np.float64)
-    if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
-        raise ContextError(f"{path.name}: the scorer gave {scores.shape} scores, or some that are not finite")
-    pq.write_table(pairs.add_column(2, "score", pa.array(scores)), path)
 
 
 SPLITS = ("train", "dev", "test")

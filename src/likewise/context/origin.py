@@ -26,9 +26,6 @@ that of a context is in it:
 and then its mean over a sample of all contexts of the corpus. Over retrieved contexts, which both sentences of a
 similar pair fit, a mean over these would take away that they fit.
 
-Computed once: what a model reads of a text for all that ask, and each (sentence, context) however many pairs ask for
-it.
-
 The similarity of two sentences in the form `pmi` is a weighted sum, with signed weights, of
 
     cosine     of the frozen encoder's vectors: what the encoder alone says
@@ -55,6 +52,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
 from scipy.stats import spearmanr
 
 from likewise.context.discriminator import CachedRanker
@@ -91,11 +89,7 @@ class ContextFinder:
 
     @classmethod
     def open(cls, work: str | Path, states: States | None = None) -> Self:
-        """Return the finder of a workspace, its files mapped from disk.
-
-        Args:
-            work: the workspace's folder.
-            states: those of the workspace, if they are open already.
+        """Return the finder of a workspace, its files mapped from disk; `states` if they are open already.
 
         Raises:
             ContextError: index or discriminator was not made, or is stale.
@@ -108,12 +102,8 @@ class ContextFinder:
     def find(self, sentence: str, options: SelectionOptions | None = None, scorer: Scorer | None = None) -> np.ndarray:
         """Return the context set of a sentence: int64 [C], numbers in the store, in the order of choice.
 
-        It is smaller than asked for where retrieval finds too few chunks or the rules leave too few contexts.
-
-        Args:
-            sentence: the sentence.
-            options: sizes and rules.
-            scorer: equation 3, asked where `screened` is above 0.
+        It is smaller than asked for where retrieval finds too few chunks or the rules leave too few contexts. The
+        scorer, equation 3, is asked where `screened` is above 0.
         """
         options, store = options or SelectionOptions(), self.store
         if options.strategy == "random":
@@ -191,12 +181,7 @@ WEIGHTS = "weights.json"
 
 
 def match_words(first: SentenceReading, second: SentenceReading, idf: np.ndarray) -> float:
-    """Return the mean over both directions of the idf-weighted highest cosine of a word piece; 0 without words.
-
-    Args:
-        first, second: T and U word pieces with states of unit length.
-        idf: (V,), by id.
-    """
+    """Return the mean over both directions of the idf-weighted highest cosine of a word piece; 0 without words."""
     if not len(first.ids) or not len(second.ids):
         return 0.0
     cosines = first.states.astype(np.float32) @ second.states.astype(np.float32).T  # (T, U)
@@ -229,37 +214,11 @@ def weighted(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return features @ weights / np.maximum(weights, 0).sum()
 
 
-def even(features: np.ndarray, wanted: Sequence[bool]) -> tuple[float, ...]:
-    """Return weights under which each wanted feature varies as much as the first of them, whose weight is 1.
-
-    A feature that does not vary has weight 0, and so have those that are not wanted.
-
-    Args:
-        features: (P, 7), in the order of `FEATURES`.
-        wanted: (7,).
-
-    >>> even(np.array([[0.0, 0, 1, 0, 0, 0, 0], [1, 2, 5, 0, 0, 0, 0]]), [True, True, False, True, False, False, False])
-    (1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
-    """
-    spread = features.std(axis=0)
-    weights = np.where(np.asarray(wanted) & (spread > 1e-9), 1 / np.maximum(spread, 1e-9), 0.0)
-    if not weights.any():
-        raise ContextError("none of the terms differs between the workspace's sentences: give more documents")
-    weights /= weights[weights > 0][0]
-    return tuple(float(f"{value:.5g}") for value in weights)
-
-
 def choose_signed(features: np.ndarray, gold: np.ndarray) -> tuple[tuple[float, ...], float]:
     """Choose signed weights under which the weighted sum of features agrees best with ratings, by `choose_weights`.
 
-    Features are put on one scale, and the first one that differs between the pairs has weight 1.
-
-    Args:
-        features: (P, 7), in the order of `FEATURES`; one that is 0 throughout gets no weight.
-        gold: (P,).
-
-    Returns:
-        The seven weights, of the features as they are, and Spearman's correlation times 100.
+    Features (P, 7) are put on one scale; the first one that differs between the pairs has weight 1, and one that is 0
+    throughout has none. The weights are of the features as they are; with them comes Spearman's correlation times 100.
     """
     check_rated(features, gold)
     spread = features.std(axis=0)
@@ -275,12 +234,7 @@ def choose_signed(features: np.ndarray, gold: np.ndarray) -> tuple[tuple[float, 
 
 
 def similarities(terms: Sequence[np.ndarray], weights: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Return equation 4 of each pair, the cosine of the two vectors of weighted terms: (P,); 0 without contexts.
-
-    Args:
-        terms: of each pair (2, C, 4), the terms of equation 3 of both sentences in the contexts of both.
-        weights: (4,).
-    """
+    """Return equation 4 of the terms (2, C, 4) of each pair, the cosine of two vectors of weighted terms: (P,)."""
     return np.array([float(agree(*(pair @ np.asarray(weights))[..., None])[0]) for pair in terms])
 
 
@@ -329,58 +283,28 @@ class Weights(Options):
 
 def choose_weights(
     similarities: Callable[[np.ndarray], np.ndarray],
-    gold: Sequence[float] | np.ndarray,
-    start: Sequence[float] | np.ndarray,
+    gold: np.ndarray,
+    start: np.ndarray,
     free: Sequence[int],
-    least: float = -np.inf,
+    least: float = -4.0,
 ) -> tuple[np.ndarray, float]:
-    """Choose weights under which similarities agree best with ratings, by Spearman.
+    """Return the weights under which similarities agree best with ratings, and Spearman's correlation times 100.
 
-    One weight at a time is moved by 0.4, then 0.2, 0.1 and 0.05, as long as Spearman's correlation rises by 0.0001.
-    Then the weights are moved back to where they began by 0.05 at a time, as long as it stays within 0.0002 of the
-    best: of weights that a small dev set cannot tell apart, these change least.
-
-    Args:
-        similarities: weights to the similarities (P,) of the rated pairs.
-        gold: their ratings (P,).
-        start: the weights that are tried first.
-        free: which may be moved.
-        least: none is moved below it.
-
-    Returns:
-        The weights, and Spearman's correlation times 100.
+    Powell's method moves those that are `free`, from `least` to 4, and they are rounded to hundredths.
     """
+    weights = start.copy()
 
-    def spearman(weights: np.ndarray) -> float:
-        value = float(spearmanr(similarities(weights), gold).statistic)
-        return value if np.isfinite(value) else -1.0
+    def disagreement(values: Sequence[float] | np.ndarray) -> float:
+        weights[free] = values
+        value = float(spearmanr(similarities(weights), gold).statistic) if weights.any() else -1.0
+        return -value if np.isfinite(value) else 1.0
 
-    start = np.asarray(start, dtype=np.float64)
-    weights, best = start.copy(), spearman(start)
-
-    def moved(i: int, change: float) -> np.ndarray:
-        tried = weights.copy()
-        tried[i] = max(least, round(tried[i] + change, 2))
-        return tried
-
-    for step in (0.4, 0.2, 0.1, 0.05):
-        rising = True
-        while rising:
-            rising = False
-            for i in free:
-                for change in (step, -step):
-                    tried = moved(i, change)
-                    if tried.any() and (value := spearman(tried)) > best + 1e-4:
-                        best, weights, rising = value, tried, True
-    lowest, falling = best - 2e-4, True
-    while falling:
-        falling = False
-        for i in free:
-            if abs(weights[i] - start[i]) > 0.04:
-                tried = moved(i, 0.05 * float(np.sign(start[i] - weights[i])))
-                if (value := spearman(tried)) >= lowest:
-                    best, weights, falling = value, tried, True
-    return weights, 100 * best
+    best = start[free]
+    if len(free):
+        settings = {"xtol": 0.01, "ftol": 1e-4}
+        best = minimize(disagreement, best, method="Powell", bounds=[(least, 4.0)] * len(free), options=settings).x
+    spearman = -100 * disagreement(best.round(2))
+    return weights, spearman
 
 
 _ANCHORS = 20
@@ -442,14 +366,8 @@ def own_pairs(states: States) -> list[SentencePair]:
 class Origin:
     """The similarity of a workspace. It is a `PairScorer` of `likewise.evaluate`.
 
-    What the terms of equation 3 need is opened when one of them has a weight.
-
-    Args:
-        work: the workspace's folder.
-        states: those of the workspace.
-        options: form and weights.
-        selection: of the context sets.
-        progress: shows what is found and scored.
+    What the terms of equation 3 need is opened when one of them has a weight. Arguments are those of `open_origin`, and
+    the states of the workspace.
     """
 
     def __init__(
@@ -569,12 +487,7 @@ class Origin:
         """Return the terms of each pair (2, C, 4) over the contexts of its first and then of its second sentence.
 
         A sentence without contexts leaves those of the other; where neither has any, the pair has no row, and its
-        similarity is 0.
-
-        Args:
-            pairs: P pairs.
-            wanted: which of the terms of equation 3; the others are 0.
-            contexts: those of each text, if they are found already.
+        similarity is 0. Terms that are not wanted are 0; `contexts` are those of each text, if they are found already.
         """
         sentences = {text: i for i, text in enumerate(_texts(pairs))}
         contexts = contexts or self.contexts(list(sentences))
@@ -735,9 +648,9 @@ def open_origin(
 
 
 def _even_weights(origin: Origin) -> tuple[float, ...]:
-    """Return weights under which each of `options.terms` has the same deviation over `own_pairs`.
+    """Return weights under which each of `options.terms` has the same deviation over `own_pairs`, the first weight 1.
 
-    They are kept in the workspace, for each choice of terms, contexts and models.
+    A term that does not vary has weight 0. They are kept in the workspace, for each choice of terms, contexts, models.
     """
     workspace, terms = origin.workspace, origin.options.terms
     wanted = [name in terms for name in FEATURES]
@@ -751,7 +664,11 @@ def _even_weights(origin: Origin) -> tuple[float, ...]:
         pairs = own_pairs(origin.states)
         count = counted(len(pairs), "pair")
         origin.progress.tell(f"each term is brought to one scale, on {count} of the workspace's sentences")
-        values = even(origin.features(pairs, wanted), wanted)
+        spread = origin.features(pairs, wanted).std(axis=0)
+        weights = np.where(spread > 1e-9, 1 / np.maximum(spread, 1e-9), 0.0) * wanted
+        if not weights.any():
+            raise ContextError("none of the terms differs between the workspace's sentences: give more documents")
+        values = tuple(float(f"{value:.5g}") for value in weights / weights[weights > 0][0])
         source = "equal weights of terms on one scale, that of the workspace's own sentences"
         Weights(values=values, pairs=len(pairs), source=source, form="pmi").save(path)
     return Weights.load(path).values

@@ -1,7 +1,7 @@
 """Generators of equation 2 by a pretrained causal language model, of which nothing is trained.
 
-What stands before is read once for all texts that follow it, and its keys and values are kept for them. Texts of
-near-equal length share a batch. Sums are kept in likewise's cache, so that the same question is not computed again.
+Texts of near-equal length share a batch. Sums are kept in likewise's cache, so that the same question is not computed
+again.
 
 A causal model reads from left to right. What it is asked depends on `given`:
 
@@ -21,15 +21,14 @@ rows of a batch, T tokens, V words.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from likewise.context.states import States, by_length
 from likewise.context.workspace import QUIET
@@ -39,9 +38,6 @@ from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import written_whole
 
-if TYPE_CHECKING:
-    from transformers import DynamicCache
-
 _BATCH_TOKENS = 2_048
 """Tokens of a forward pass."""
 _PIECE = 4_096
@@ -50,18 +46,18 @@ _ROWS = 64
 """Distributions over all words that are normalised at a time: these fit a processor's cache."""
 
 
-class CausalScorer:
-    """The log probability of texts behind other texts.
+class PretrainedGenerators:
+    """The three tasks by one causal model, whose name is what `CausalModel` takes.
 
     A text begins with a blank, also at the start, so that the same tokens are scored with and without a text before
     them. In bfloat16 a sum changes by about a hundredth with the texts that share its batch.
-
-    Args:
-        model: the language model.
     """
 
-    def __init__(self, model: CausalModel) -> None:
-        self.causal = model
+    sample = 8
+    """Contexts of the corpus over which it can afford to take a sentence's mean."""
+
+    def __init__(self, name: str, given: Literal["near", "both"] = "near") -> None:
+        self.given, self.causal = given, CausalModel(name)
         self._tokens: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
@@ -105,32 +101,28 @@ class CausalScorer:
             sums[order] = np.concatenate([np.load(folder / f"{begin}.npy") for begin in pieces])
         return sums
 
-    def _sums(self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray) -> np.ndarray:
-        sums = np.zeros((len(cells), cells.shape[1] - 1))
-        for rows, logs in self._batches(before, texts, cells):
-            for i, log in zip(rows, logs, strict=True):
-                ends = np.cumsum(self.lengths([texts[k] for k in cells[i, 1:]]))
-                sums[i] = [part.sum() for part in np.split(log, ends[:-1])]
-        return sums
-
     @torch.inference_mode()
-    def _batches(
-        self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-        """Yield rows of the cells, and the log probabilities of the tokens of each, until all are done."""
-        distinct, of = np.unique(cells[:, 0], return_inverse=True)
-        sources = [[self.start, *self.ids(before[i])] for i in distinct]
-        following = [[token for i in row[1:] for token in self.ids(texts[i])] for row in cells]
-        lengths = np.array([len(row) for row in following])
-        for block in by_length([len(tokens) for tokens in sources], _BATCH_TOKENS):
-            place = np.full(len(distinct), -1)
-            place[block] = np.arange(len(block))
-            rows = np.flatnonzero(place[of] >= 0)
-            cache, mask = self._read([sources[i][:-1] for i in block])
-            for some in by_length(lengths[rows], _BATCH_TOKENS):
-                batch = rows[some]
-                last = [sources[i][-1] for i in of[batch]]
-                yield batch, self._score(cache, mask, place[of[batch]], last, [following[i] for i in batch])
+    def _sums(self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray) -> np.ndarray:
+        from transformers import DynamicCache
+
+        parts = [[self.ids(texts[i]) for i in row[1:]] for row in cells]
+        lengths = np.array([[len(part) for part in row] for row in parts])  # (K, P)
+        sources = [[self.start, *self.ids(before[i])] for i in cells[:, 0]]
+        rows = [[*source, *itertools.chain(*row)] for source, row in zip(sources, parts, strict=True)]
+        sums = np.zeros(lengths.shape)
+        for batch in by_length([len(row) for row in rows], _BATCH_TOKENS):
+            longest = int(lengths[batch].sum(axis=1).max())
+            ids, mask = self.causal.padded([rows[i] for i in batch])
+            wanted = ids[:, ids.shape[1] - longest :]  # (N, T), behind padding and what stands before
+            logits = self.causal.forward(ids, mask, DynamicCache(), longest + 1)[:, :-1].flatten(0, 1)  # (N T, V)
+            logs = [
+                part.float().log_softmax(dim=1).gather(1, tokens[:, None])[:, 0]
+                for part, tokens in zip(logits.split(_ROWS), wanted.flatten().split(_ROWS), strict=True)
+            ]
+            for i, line in zip(batch, torch.cat(logs).reshape(wanted.shape).double().cpu().numpy(), strict=True):
+                ends = np.cumsum(lengths[i])
+                sums[i] = [part.sum() for part in np.split(line[longest - ends[-1] :], ends[:-1])]
+        return sums
 
     @cached_property
     def start(self) -> int:
@@ -138,52 +130,6 @@ class CausalScorer:
         tokenizer = self.causal.tokenizer
         marks = "<|endoftext|>", tokenizer.bos_token, tokenizer.eos_token
         return next((tokenizer.convert_tokens_to_ids(mark) for mark in marks if mark in tokenizer.get_vocab()), 0)
-
-    def _read(self, rows: list[list[int]]) -> tuple[DynamicCache, Tensor]:
-        """Return the keys and values of rows of tokens, and where there is a token."""
-        from transformers import DynamicCache
-
-        cache = DynamicCache()
-        ids, mask = self.causal.padded(rows)
-        if ids.shape[1]:
-            self.causal.forward(ids, mask, cache)
-        return cache, mask
-
-    def _score(
-        self, cache: DynamicCache, mask: Tensor, at: np.ndarray, last: list[int], texts: list[list[int]]
-    ) -> list[np.ndarray]:
-        """Return the log probabilities of the tokens of each of N texts behind the kept rows `at`."""
-        longest = max(map(len, texts))
-        if not longest:
-            return [np.zeros(0) for _ in texts]
-        device = self.causal.model.device
-        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in texts], device=device)  # (N, T)
-        inputs = torch.cat([torch.tensor(last, device=device)[:, None], ids[:, :-1]], dim=1)
-        rows = torch.as_tensor(at, device=device)
-        cache = copy.deepcopy(cache)
-        cache.batch_select_indices(rows)
-        seen = torch.cat([mask[rows], torch.ones_like(ids)], dim=1)
-        logits = self.causal.forward(inputs, seen, cache, logits=0).flatten(0, 1)  # (N T, V)
-        logs = [
-            part.float().log_softmax(dim=1).gather(1, wanted[:, None])[:, 0]
-            for part, wanted in zip(logits.split(_ROWS), ids.flatten().split(_ROWS), strict=True)
-        ]
-        log_probabilities = torch.cat(logs).reshape(ids.shape).double().cpu().numpy()
-        return [line[: len(row)] for line, row in zip(log_probabilities, texts, strict=True)]
-
-
-class PretrainedGenerators:
-    """The three tasks by one causal model.
-
-    Args:
-        name: of the model, as `CausalModel` takes it.
-        given: "near" or "both".
-    """
-
-    sample = 8
-
-    def __init__(self, name: str, given: Literal["near", "both"] = "near") -> None:
-        self.given, self.scorer = given, CausalScorer(CausalModel(name))
 
     def terms(
         self,
@@ -216,14 +162,13 @@ class PretrainedGenerators:
             cells: (K, 2), the index of a sentence and of a context.
             wanted: which of the three; the others are 0.
             pmi: less what each is without the sentence.
-            progress: shows each pass of the model.
         """
         s, c = cells.T
 
         def behind(before: Sequence[str], texts: Sequence[str], *columns: np.ndarray) -> np.ndarray:
             # (K, P), each computed once.
             distinct, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-            return self.scorer.sums(before, texts, distinct, progress)[inverse.reshape(-1)]
+            return self.sums(before, texts, distinct, progress)[inverse.reshape(-1)]
 
         def alone(texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
             return behind([""], texts, np.zeros_like(rows), rows)[:, 0]
@@ -247,6 +192,6 @@ class PretrainedGenerators:
                 left = left - alone(lefts, c) - right_of_left + alone(rights, c) if pmi else left
             centre = centre + right - right_of_left
             centre, right = (centre - own, right - right_of_left) if pmi else (centre, right)
-        lengths = [self.scorer.lengths(texts)[rows] for texts, rows in ((sentences, s), (lefts, c), (rights, c))]
+        lengths = [self.lengths(texts)[rows] for texts, rows in ((sentences, s), (lefts, c), (rights, c))]
         means = np.stack([centre, left, right], axis=1) / np.maximum(np.stack(lengths, axis=1), 1)
         return np.where(np.asarray(wanted), means, 0.0)

@@ -72,13 +72,7 @@ def by_length(lengths: Sequence[int] | np.ndarray, most: int) -> Iterator[np.nda
 
 
 class FrozenEncoder:
-    """An encoder that is only read: vectors of sentences, and the states of their word pieces.
-
-    Args:
-        name: what `likewise.load` takes.
-        max_tokens: word pieces read of a sentence, special tokens included.
-        precision: what it computes in.
-    """
+    """An encoder that is only read: vectors of sentences, and the states of `max_tokens` word pieces of each."""
 
     def __init__(self, name: str, max_tokens: int, precision: Precision = "fp32") -> None:
         self.name, self.max_tokens, self.precision = name, max_tokens, precision

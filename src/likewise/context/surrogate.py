@@ -66,15 +66,10 @@ _STAGES = ("index", "states", "discriminator")
 
 
 class Profiles:
-    """The sentences of a workspace, and how well they fit its contexts.
+    """The sentences of a workspace, and how well they fit its contexts, which the seed draws.
 
     Attributes:
         sentences: different ones of 4 to 40 words, as in a harvest.
-
-    Args:
-        work: the workspace's folder, with the stages index, states and discriminator.
-        options: what is learnt, and the temperature.
-        seed: fixes the contexts that are drawn.
 
     Raises:
         ContextError: a stage is missing or stale, or there is nothing to learn.
@@ -275,11 +270,7 @@ def _scale(pairs: ScoredPairs, rule: Rule, model: SentenceTransformer | CrossEnc
 
 
 def student_of(base: str, options: SurrogateOptions, texts: Sequence[str] = ()) -> tuple[SentenceTransformer, Any]:
-    """Return the encoder to train, and what makes of it the model to save.
-
-    Args:
-        texts: those to learn from, whose words a light encoder has.
-    """
+    """Return the encoder to train, and what makes of it the model to save; a light one has the words of the texts."""
     if options.pooling == "own":
         return to_continue(base)
     if options.pooling == "light":

@@ -109,11 +109,9 @@ class Workspace:
         """Open the job of a stage; `finish` it with its fingerprint among the facts.
 
         Args:
-            stage, options: what is made.
             needs: the stages it reads.
             inputs: fingerprints of what it reads from elsewhere, by name.
             models: the options that name a model it reads.
-            resume, overwrite: as in `likewise.runs.job.open_job`.
 
         Raises:
             ContextError: an input is missing or stale.

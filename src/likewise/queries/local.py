@@ -110,7 +110,7 @@ class CausalModel:
             ids: (N, T), which follow what is in the cache.
             mask: (N, cached + T), 0 at padding.
             cache: the tokens are added to it.
-            logits: of how many tokens, from the end; 0: of all.
+            logits: of how many tokens, from the end.
         """
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         kept = {"position_ids": positions, self.cache_name: cache}
@@ -120,13 +120,10 @@ class CausalModel:
 
 
 class LocalWriter:
-    """A causal model of transformers, in bfloat16 where the machine has it.
+    """A `CausalModel` that writes queries.
 
     The examples are read once, a passage once for all that is asked of it, and all of that is written side by side. The
     likeliest token is taken each time, so that the same model writes the same again.
-
-    Args:
-        name: `bundled:smollm2`, a folder, or a name of the model hub.
     """
 
     batch = 8
@@ -138,7 +135,7 @@ class LocalWriter:
 
     @property
     def identity(self) -> str:
-        """The name, and the files of a folder by their sizes and times: on these the queries depend."""
+        """What the queries depend on."""
         return self.causal.identity
 
     @cached_property

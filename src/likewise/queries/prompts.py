@@ -52,12 +52,7 @@ def head(kind: str, first: str) -> str:
 
 
 def messages(text: str, form: str = "") -> list[dict[str, str]]:
-    """Return the conversation that asks a chat model for the queries of a passage.
-
-    Args:
-        text: the passage.
-        form: what is asked for at the end, in words.
-    """
+    """Return the conversation that asks a chat model for the queries of a passage, the form in words at the end."""
     asked = [{"role": "system", "content": INSTRUCTION}]
     for passage, *queries in EXAMPLES:
         answer = "\n".join(f"{head(kind, '')} {query}" for kind, query in zip(KINDS, queries, strict=True))
