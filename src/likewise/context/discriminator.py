@@ -464,10 +464,9 @@ def calibrate(model: Discriminator, sentences: Sequence[SentenceReading], batch:
     if not rows:
         return
     contexts, own, drawn = np.array(rows).T
-    unit = torch.nn.functional.normalize(model.meet_sentence(representations), dim=1)
-    near = torch.cat([unit, torch.zeros_like(unit[:1])])[
-        torch.from_numpy(batch.places[contexts])
-    ]  # -1: the row of zeros
+    unit = normalize(model.meet_sentence(representations), dim=1)
+    # A place of -1 is the row of zeros.
+    near = torch.cat([unit, torch.zeros_like(unit[:1])])[torch.from_numpy(batch.places[contexts])]
     features = [(unit[torch.from_numpy(row)][:, None] * near).sum(dim=2).numpy() for row in (own, drawn)]  # (C, J) each
     fitted = LogisticRegression(C=100.0, max_iter=500).fit(np.concatenate(features), np.repeat([1, 0], len(rows)))
     model.scales.copy_(torch.from_numpy(fitted.coef_[0]).float())

@@ -32,11 +32,12 @@ from torch.nn.utils.rnn import pad_sequence
 from likewise.context.index import ChunkStore
 from likewise.context.pretrained import PretrainedGenerators
 from likewise.context.stage_options import GeneratorOptions
-from likewise.context.states import SentenceReading, Side, States, by_length
+from likewise.context.states import SentenceReading, Side, States
 from likewise.context.training_loop import Loop, load_weights, train_stage
 from likewise.context.workspace import QUIET, ContextError, Stage
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
+from likewise.inference.tokens import by_budget
 from likewise.runs.job import Job, Resume
 from likewise.runs.progress import Progress, StopRequest
 from likewise.runs.whole_files import Record
@@ -66,9 +67,7 @@ class Memory(NamedTuple):
 
     def take(self, rows: Tensor) -> Memory:
         """Return the memory of the texts of the given rows."""
-        mask = self.mask[rows]
-        longest = int(mask.sum(dim=1).max()) if len(mask) else 0
-        return Memory(self.values[rows, :longest], mask[:, :longest])
+        return Memory(self.values[rows], self.mask[rows])
 
     def without(self, left_out: Tensor | bool) -> Memory:
         """Return the memory with the texts left out where (N,) is True, or all of them."""
@@ -189,7 +188,7 @@ class Generators(nn.Module):
         own = torch.as_tensor(rows[task])
         of = [torch.as_tensor(rows[side]) for side in SOURCES[task]]
         means = torch.zeros(len(own), dtype=torch.float64)
-        for batch in by_length(lengths[own].cpu().numpy(), self.at_once):
+        for batch in by_budget(lengths[own].cpu().numpy(), self.at_once):
             cells = torch.from_numpy(batch)
             longest = int(lengths[own[cells]].max())
             sources = [memory.take(of[i][cells]) for i, memory in enumerate(memories)]
@@ -476,7 +475,7 @@ def perplexities(
 ) -> dict[str, dict[str, float]]:
     """Return the perplexity of a word by task, with the right sources, shuffled ones and none.
 
-    Shuffled sources are those of the context that stands half of a batch away, nearly always in another document.
+    Shuffled sources are those of a context of the batch that is drawn at random, nearly always of another document.
     """
     sums = {kind: dict.fromkeys(TASKS, 0.0) for kind in kinds}
     counts = dict.fromkeys(TASKS, 0)
@@ -484,13 +483,13 @@ def perplexities(
         for begin in range(0, len(contexts), _AT_ONCE):
             texts = states.sides(contexts[begin : begin + _AT_ONCE])
             own = np.arange(len(texts["centre"]))
+            shuffled = np.random.default_rng(begin).permutation(own)
             for task in TASKS:
                 memories, targets = model.memories(task, texts), model.targets(texts[task])
                 words = (targets >= 0).sum(dim=1).double()
                 counts[task] += int(words.sum())
                 for kind in kinds:
-                    others = np.roll(own, len(own) // 2) if kind == "shuffled" else own
-                    rows = dict.fromkeys(TASKS, others) | {task: own}
+                    rows = dict.fromkeys(TASKS, shuffled if kind == "shuffled" else own) | {task: own}
                     given = [memory.without(kind == "none") for memory in memories]
                     sums[kind][task] -= float((model.means(task, given, targets, rows) * words).sum())
     return {kind: {task: float(np.exp(by[task] / max(1, counts[task]))) for task in TASKS} for kind, by in sums.items()}

@@ -67,7 +67,7 @@ from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import Rows
-from likewise.runs.options import OptionError, Options, option
+from likewise.runs.options import OptionError, Options
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import read_json, write_json
 
@@ -256,17 +256,16 @@ def check_rated(pairs: Sequence[object] | np.ndarray, gold: np.ndarray) -> None:
 
 
 class Weights(Options):
-    """Chosen weights, and how they were chosen."""
+    """Weights of the seven features of the form `pmi` or of the terms of equation 3, and the pairs that chose them.
 
-    values: tuple[float, ...] = option(
-        ..., "The weights of the seven features of the form `pmi`, or of the terms of equation 3."
-    )
-    spearman: float | None = option(
-        None, "Spearman correlation times 100 on the pairs that the weights were chosen on; None without ratings."
-    )
-    pairs: int = option(..., "Number of pairs that the weights were chosen on.")
-    source: str = option(..., "The task or the file of these pairs.")
-    form: Literal["pmi", "paper"] = option(..., "The form of the similarity.")
+    `spearman` is the correlation times 100 on these; None without ratings.
+    """
+
+    values: tuple[float, ...]
+    spearman: float | None = None
+    pairs: int
+    source: str
+    form: Literal["pmi", "paper"]
 
     def save(self, path: Path) -> None:
         """Write the weights as JSON, atomically."""

@@ -30,9 +30,10 @@ from typing import Literal
 import numpy as np
 import torch
 
-from likewise.context.states import States, by_length
+from likewise.context.states import States
 from likewise.context.workspace import QUIET
 from likewise.corpus.lines_and_rows import digest_of
+from likewise.inference.tokens import by_budget
 from likewise.queries.local import CausalModel
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
@@ -110,7 +111,7 @@ class PretrainedGenerators:
         sources = [[self.start, *self.ids(before[i])] for i in cells[:, 0]]
         rows = [[*source, *itertools.chain(*row)] for source, row in zip(sources, parts, strict=True)]
         sums = np.zeros(lengths.shape)
-        for batch in by_length([len(row) for row in rows], _BATCH_TOKENS):
+        for batch in by_budget(np.array([len(row) for row in rows]), _BATCH_TOKENS):
             longest = int(lengths[batch].sum(axis=1).max())
             ids, mask = self.causal.padded([rows[i] for i in batch])
             wanted = ids[:, ids.shape[1] - longest :]  # (N, T), behind padding and what stands before

@@ -10,7 +10,7 @@ Letters of the shapes: S sentences, D embedding, T tokens of a sentence, V word 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -27,6 +27,7 @@ from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.modules import undisturbed
 from likewise.inference.load_model import load
+from likewise.inference.tokens import by_budget
 from likewise.inference.vectors import Precision, autocast
 from likewise.runs.job import Job, Resume
 from likewise.runs.progress import Progress, orderly_stop
@@ -56,21 +57,6 @@ class SentenceReading(NamedTuple):
     states: np.ndarray
 
 
-def by_length(lengths: Sequence[int] | np.ndarray, most: int) -> Iterator[np.ndarray]:
-    """Yield the places of texts of these lengths, the shortest first, in batches of `most` tokens with their padding.
-
-    >>> [batch.tolist() for batch in by_length([3, 1, 2, 9], 6)]
-    [[1, 2], [0], [3]]
-    """
-    order = np.argsort(lengths, kind="stable")
-    sizes = np.maximum(lengths, 1)[order].tolist()
-    begin = 0
-    for end in range(1, len(order) + 1):
-        if end == len(order) or (end + 1 - begin) * sizes[end] > most:
-            yield order[begin:end]
-            begin = end
-
-
 class FrozenEncoder:
     """An encoder that is only read: vectors of sentences, and the states of `max_tokens` word pieces of each."""
 
@@ -93,11 +79,7 @@ class FrozenEncoder:
         return [SentenceReading(nothing.ravel(), row_ids, nothing) for row_ids in ids]
 
     def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[SentenceReading]:
-        """Read sentences.
-
-        This is no `TextEncoder`: any tokenizer of transformers will do, also one that the fast path does not take, and
-        the batches are those that kept states were made in, to the bit.
-        """
+        """Read sentences; unlike in a `TextEncoder`, any tokenizer of transformers will do."""
         readings: list[Any] = [None] * len(texts)
         with (
             progress.bar("reading sentences", len(texts)) as bar,
@@ -106,10 +88,8 @@ class FrozenEncoder:
             torch.inference_mode(),
         ):
             # About four characters a word piece.
-            order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-            lengths = [min(self.max_tokens, 3 + len(texts[i]) // 4) for i in order]
-            for batch in by_length(lengths, _BATCH_TOKENS):
-                rows = [order[i] for i in batch]
+            lengths = np.array([min(self.max_tokens, 3 + len(text) // 4) for text in texts])
+            for rows in by_budget(lengths, _BATCH_TOKENS):
                 features: Any = self.model.preprocess([without_surrogates(texts[i]) for i in rows])
                 features = {k: v.to(self.model.device) if torch.is_tensor(v) else v for k, v in features.items()}
                 out = self.model(features)
