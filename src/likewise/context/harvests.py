@@ -206,7 +206,9 @@ def harvest(
     vectors = states.vectors if states.vectors.shape[1] else tfidf(states.ids, states.starts, states.idf)
 
     def scores(pairs: Sequence[SentencePair]) -> np.ndarray:
-        origin.forget()  # scores do not depend on the shards before: a resumed harvest has the same bytes
+        # A sentence that is remembered is missing in the batch of the others, and sums of another batch are rounded
+        # differently: without it a resumed harvest has the same bytes.
+        states.forget()
         return origin(pairs)
 
     return score_shards(

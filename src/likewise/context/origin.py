@@ -71,9 +71,6 @@ from likewise.runs.options import OptionError, Options
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import read_json, write_json
 
-Scorer = Callable[[str, np.ndarray], np.ndarray]
-"""A sentence and the numbers of C contexts to C scores, higher where it fits better."""
-
 _WORD = re.compile(r"\w+")
 MAX_OVERLAP = 0.5
 """Jaccard similarity of the sentences before two gaps must be below it (section 3.3)."""
@@ -99,7 +96,12 @@ class ContextFinder:
         ranker = CachedRanker(workspace.require("discriminator"), states)
         return cls(states.store, Retrieval(workspace.path / "index" / RETRIEVAL), ranker)
 
-    def find(self, sentence: str, options: SelectionOptions | None = None, scorer: Scorer | None = None) -> np.ndarray:
+    def find(
+        self,
+        sentence: str,
+        options: SelectionOptions | None = None,
+        scorer: Callable[[str, np.ndarray], np.ndarray] | None = None,
+    ) -> np.ndarray:
         """Return the context set of a sentence: int64 [C], numbers in the store, in the order of choice.
 
         It is smaller than asked for where retrieval finds too few chunks or the rules leave too few contexts. The
@@ -571,14 +573,6 @@ class Origin:
             before = deciding[number].part if number in deciding else 0.0
             deciding[number] = Deciding(before + float(part), left, right, (float(both[0]), float(both[1])))
         return sorted(deciding.values(), key=lambda context: -context.part)
-
-    def forget(self) -> None:
-        """Forget the sentences of earlier calls, so that the next result does not depend on them in its last digits.
-
-        A sentence that is remembered is missing in the batch of the others, and sums of another batch are rounded
-        differently.
-        """
-        self.states.forget()
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
         """Return the similarity of each of P pairs, (P,) float64."""
