@@ -21,10 +21,8 @@ from likewise.searching.table import SearchError, Table
 
 _ROWS, _COLUMNS = 2048, 8192
 """Passages that are compared at a time: 64 MB of cosines."""
-_ASKED = 256
-"""Passages whose nearest are looked up in the approximate index at a time."""
 MANY = 20_000
-"""Passages from which on cells are faster: a lookup takes milliseconds, cells some minutes for a million."""
+"""Passages from which on cells are faster than a look at all passages of a large index."""
 _LOOKING = "while neighbours were looked for"
 Blocks = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
 """Gives positions (B,) and vectors (B, D), block after block."""
@@ -135,8 +133,8 @@ def new_name() -> str:
 def build(table: Table, count: int, stop: StopRequest, before: Geometry | None = None) -> Geometry:
     """Compute the geometry of a table.
 
-    Up to the size from which the table has an approximate index, nearest passages are exact. From there on they are
-    looked for in the cells around each passage, or, if only some are new, in the approximate index.
+    Nearest passages are exact, but for those of many passages in a table that has an approximate index: these are
+    looked for in the cells around each passage.
 
     Args:
         count: K, nearest passages of each.
@@ -148,46 +146,74 @@ def build(table: Table, count: int, stop: StopRequest, before: Geometry | None =
         for ids, vectors in table.blocks(_COLUMNS):
             yield np.searchsorted(rows, ids), vectors
 
-    near = np.full((len(rows), count), -1, dtype=np.int32)
-    similarity = np.full((len(rows), count), -np.inf, dtype=np.float32)
-    new = np.ones(len(rows), dtype=bool)
-    stale = new.copy()
+    near = _Nearest(len(rows), count)
     if before is not None and before.near.shape[1] == count:
-        new, stale = _kept(before, keys, near, similarity)
-    if table.is_approximate and stale.sum() > MANY:
-        _in_cells(table, blocks, near, similarity, stale, stop)
-    else:
-        search = _by_index if table.is_approximate else _exact
-        with stop.progress.bar("finding neighbours", total=int(stale.sum())) as bar:
-            for positions, vectors in _chosen(blocks, stale, _ASKED if table.is_approximate else _ROWS):
-                near[positions], similarity[positions] = search(table, rows, blocks, positions, vectors, count)
-                bar.advance(len(positions))
-                stop.check(_LOOKING)
-    if new.any() and not stale.all():
-        if table.is_approximate:
-            _return_visits(near, similarity, new, stale)
-        else:
-            _welcome(blocks, near, similarity, new, stale)
-    near[~np.isfinite(similarity)] = -1
+        near.keep(before, keys)
+    search = _in_cells if table.is_approximate and near.stale.sum() > MANY else _exact
+    search(table, blocks, near, stop)
+    near.places[~np.isfinite(near.similarity)] = -1
     apart, *moments = _moments(blocks, len(rows), table)
     documents = _documents(blocks, table.documents(), *moments)
-    return Geometry(rows, keys, near, np.where(near < 0, 0, similarity), apart, *moments, *documents)
+    similarity = np.where(near.places < 0, 0, near.similarity)
+    return Geometry(rows, keys, near.places, similarity, apart, *moments, *documents)
 
 
-def _kept(
-    before: Geometry, keys: np.ndarray, near: np.ndarray, similarity: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Fill in what is known from before; return which passages are new, and of which the nearest are not known."""
-    _, old, now = np.intersect1d(_numbered(before.keys), _numbered(keys), assume_unique=True, return_indices=True)
-    moved = np.full(len(before.keys) + 1, -1, dtype=np.int32)  # the last one for -1 itself
-    moved[old] = now
-    near[now], known = moved[before.near[old]], before.near[old] >= 0
-    similarity[now] = np.where(known, before.similarity[old], -np.inf)
-    new = np.ones(len(keys), dtype=bool)
-    new[now] = False
-    stale = new.copy()
-    stale[now] = (known & (near[now] < 0)).any(axis=1)  # one of the nearest is gone
-    return new, stale
+class _Nearest:
+    """The nearest passages so far.
+
+    Attributes:
+        places: (N, K) their positions, the nearest first; -1 if there are fewer.
+        similarity: (N, K) their cosines, -inf if there are fewer.
+        new: (N,) whether a passage is new: those that are not stale are compared with these alone.
+        stale: (N,) whether the nearest of a passage are not known.
+    """
+
+    def __init__(self, size: int, count: int) -> None:
+        self.places = np.full((size, count), -1, dtype=np.int32)
+        self.similarity = np.full((size, count), -np.inf, dtype=np.float32)
+        self.new = np.ones(size, dtype=bool)
+        self.stale = self.new.copy()
+
+    def keep(self, before: Geometry, keys: np.ndarray) -> None:
+        """Fill in what is known from before."""
+        _, old, now = np.intersect1d(_numbered(before.keys), _numbered(keys), assume_unique=True, return_indices=True)
+        moved = np.full(len(before.keys) + 1, -1, dtype=np.int32)  # the last one for -1 itself
+        moved[old] = now
+        self.places[now], known = moved[before.near[old]], before.near[old] >= 0
+        self.similarity[now] = np.where(known, before.similarity[old], -np.inf)
+        self.new[now] = False
+        self.stale[now] = (known & (self.places[now] < 0)).any(axis=1)  # one of the nearest is gone
+        self.places[self.stale], self.similarity[self.stale] = -1, -np.inf
+
+    def compare(self, positions: np.ndarray, others: np.ndarray, cosines: np.ndarray) -> None:
+        """Take up what is near to stale passages (R,) among others (B,), and the new of them where they are near.
+
+        Args:
+            cosines: (R, B) of both; they are written over.
+        """
+        _, own, there = np.intersect1d(positions, others, assume_unique=True, return_indices=True)
+        cosines[own, there] = -np.inf  # a passage is not its own neighbour
+        new, kept = self.new[positions], ~self.stale[others]
+        if new.any() and kept.any():
+            self._merge(others[kept], positions[new], cosines[np.ix_(new, kept)].T)
+        self._merge(positions, others, cosines)
+
+    def _merge(self, positions: np.ndarray, others: np.ndarray, cosines: np.ndarray) -> None:
+        """Put the others (B,) that are nearer than the nearest so far of passages (R,) in their place."""
+        count = self.places.shape[1]
+        for _ in range(count):
+            best = cosines.argmax(axis=1)
+            cosine = np.take_along_axis(cosines, best[:, None], axis=1)  # (R, 1)
+            nearer = np.flatnonzero(cosine[:, 0] > self.similarity[positions, -1])
+            if not len(nearer):
+                break
+            cosines[nearer, best[nearer]] = -np.inf
+            some = positions[nearer]
+            values = np.hstack([self.similarity[some], cosine[nearer]])
+            places = np.hstack([self.places[some], others[best[nearer], None]])
+            order = np.argsort(-values, axis=1, kind="stable")[:, :count]
+            self.similarity[some] = np.take_along_axis(values, order, axis=1)
+            self.places[some] = np.take_along_axis(places, order, axis=1)
 
 
 def _numbered(keys: np.ndarray) -> np.ndarray:
@@ -210,78 +236,22 @@ def _chosen(blocks: Blocks, mask: np.ndarray, size: int) -> Iterator[tuple[np.nd
             yield some[start : start + size], rows[start : start + size]
 
 
-def _exact(
-    table: Table, rows: np.ndarray, blocks: Blocks, positions: np.ndarray, vectors: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest (R, K) of passages, and their cosines, by comparing with all."""
-    near = np.full((len(positions), count), -1, dtype=np.int32)
-    similarity = np.full((len(positions), count), -np.inf, dtype=np.float32)
-    room = np.empty((len(vectors), _COLUMNS), dtype=np.float32)  # once: fresh memory for each block costs more
-    for others, block in blocks():
-        cosines = room[:, : len(block)] if len(block) <= _COLUMNS else np.empty((len(vectors), len(block)), np.float32)
-        np.matmul(vectors, block.T, out=cosines)
-        _merge(near, similarity, positions, others, cosines)
-    return near, similarity
+def _exact(table: Table, blocks: Blocks, near: _Nearest, stop: StopRequest) -> None:
+    """Compare stale passages with all."""
+    with stop.progress.bar("finding neighbours", total=int(near.stale.sum())) as bar:
+        for positions, vectors in _chosen(blocks, near.stale, _ROWS):
+            for others, block in blocks():
+                near.compare(positions, others, vectors @ block.T)
+            bar.advance(len(positions))
+            stop.check(_LOOKING)
 
 
-def _merge(
-    near: np.ndarray, similarity: np.ndarray, positions: np.ndarray, others: np.ndarray, cosines: np.ndarray
-) -> None:
-    """Put what is nearer than the nearest so far, (R, K), in its place; cosines (R, B) are those with others (B,)."""
-    _, own, there = np.intersect1d(positions, others, assume_unique=True, return_indices=True)
-    cosines[own, there] = -np.inf  # a passage is not its own neighbour
-    count = near.shape[1]
-    if np.isneginf(similarity[:, -1]).any():  # nothing to compare with yet
-        if cosines.shape[1] > count:
-            best = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
-            cosines, near_by = np.take_along_axis(cosines, best, axis=1), others[best]
-        else:
-            near_by = np.broadcast_to(others, cosines.shape)
-        rows = np.arange(len(near))
-    else:  # most are farther than the nearest so far: the few others are sorted, which takes a tenth of the time
-        rows, cosines, near_by = _nearer(cosines, similarity[:, -1:], others)
-    values, places = np.hstack([similarity[rows], cosines]), np.hstack([near[rows], near_by])
-    order = np.argsort(-values, axis=1, kind="stable")[:, :count]
-    similarity[rows], near[rows] = np.take_along_axis(values, order, axis=1), np.take_along_axis(places, order, axis=1)
-
-
-def _nearer(cosines: np.ndarray, least: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Find the cosines (R, B) with others (B,) above the least ones, (R, 1).
-
-    Returns:
-        the rows (S,) that have any; their cosines (S, M), -inf where a row has fewer than M; and whose these are.
-    """
-    at, columns = np.divmod(np.flatnonzero(cosines > least), len(others))  # nonzero of two dimensions is slower
-    rows, begins, counts = np.unique(at, return_index=True, return_counts=True)
-    shape = len(rows), int(counts.max(initial=0))
-    place = np.repeat(np.arange(len(rows)), counts), np.arange(len(at)) - np.repeat(begins, counts)
-    values, whose = np.full(shape, -np.inf, dtype=cosines.dtype), np.full(shape, -1, dtype=others.dtype)
-    values[place], whose[place] = cosines[at, columns], others[columns]
-    return rows, values, whose
-
-
-def _by_index(
-    table: Table, rows: np.ndarray, blocks: Blocks, positions: np.ndarray, vectors: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest (R, K) of passages, and their cosines, by the approximate index."""
-    near = np.full((len(positions), count), -1, dtype=np.int32)
-    similarity = np.full((len(positions), count), -np.inf, dtype=np.float32)
-    for i, (ids, cosines) in enumerate(table.nearest_of(vectors, count + 1)):
-        others = np.searchsorted(rows, ids)
-        other = others != positions[i]
-        others, cosines = others[other][:count], cosines[other][:count]
-        near[i, : len(others)], similarity[i, : len(others)] = others, cosines
-    return near, similarity
-
-
-def _in_cells(
-    table: Table, blocks: Blocks, near: np.ndarray, similarity: np.ndarray, stale: np.ndarray, stop: StopRequest
-) -> None:
+def _in_cells(table: Table, blocks: Blocks, near: _Nearest, stop: StopRequest) -> None:
     """Find the nearest of stale passages in the cells that these visit, a cell at a time.
 
     The vectors lie in a file by their cells meanwhile, so that memory holds those of a cell and of its visitors.
     """
-    size = len(stale)
+    size = len(near.stale)
     count = -(-size // cells.SIZE)
     centres = cells.Cells.fit(table.sample(min(size, cells.SAMPLE * count)), count)
     visited = np.empty((size, min(cells.VISITED, count)), dtype=np.int32)
@@ -300,36 +270,15 @@ def _in_cells(
                 kept[place[positions]] = vectors
                 bar.advance(len(positions))
                 stop.check(_LOOKING)
-        asking = np.flatnonzero(stale)
+        asking = np.flatnonzero(near.stale)
         with stop.progress.bar("finding neighbours", total=visited[asking].size) as bar:
             for cell, rows in cells.visitors(visited[asking], count):
                 members = slice(starts[cell], starts[cell + 1])
                 for start in range(0, len(rows), _ROWS):
                     mine = asking[rows[start : start + _ROWS]]
-                    there, known = near[mine], similarity[mine]
-                    _merge(there, known, mine, by_cell[members], kept[place[mine]] @ kept[members].T)
-                    near[mine], similarity[mine] = there, known
+                    near.compare(mine, by_cell[members], kept[place[mine]] @ kept[members].T)
                     bar.advance(len(mine))
                 stop.check(_LOOKING)
-
-
-def _welcome(blocks: Blocks, near: np.ndarray, similarity: np.ndarray, new: np.ndarray, stale: np.ndarray) -> None:
-    """Make new passages the neighbours of those passages whose nearest were kept."""
-    for others, arrived in _chosen(blocks, new, _COLUMNS):
-        for positions, vectors in _chosen(blocks, ~stale, _ROWS):
-            there, known = near[positions], similarity[positions]
-            _merge(there, known, positions, others, vectors @ arrived.T)
-            near[positions], similarity[positions] = there, known
-
-
-def _return_visits(near: np.ndarray, similarity: np.ndarray, new: np.ndarray, stale: np.ndarray) -> None:
-    """Make new passages the neighbours of those that they found to be near: a scan of all would take too long."""
-    for one in np.flatnonzero(new):
-        for other, cosine in zip(near[one].copy(), similarity[one].copy(), strict=True):
-            if other >= 0 and not stale[other] and cosine > similarity[other, -1]:
-                place = int(np.searchsorted(-similarity[other], -cosine, side="right"))
-                near[other, place + 1 :], near[other, place] = near[other, place:-1].copy(), one
-                similarity[other, place + 1 :], similarity[other, place] = similarity[other, place:-1].copy(), cosine
 
 
 def _moments(blocks: Blocks, total: int, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -397,17 +397,6 @@ class Table:
         many = max(_TIMES * count, _REFINED) if self.is_approximate else count
         return _ids(self._filtered(self._nearest(vector, many, refined=False), where))
 
-    def nearest_of(self, vectors: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the row ids (S,) and cosines (S,) of the nearest passages of each vector, (Q, D)."""
-        rows = finished(self._nearest(list(vectors), count).to_arrow())
-        ids, cosines = _with_cosines(rows)
-        if len(vectors) == 1:
-            return [(ids, cosines)]
-        query = rows["query_index"].to_numpy()
-        order = np.lexsort((-cosines, query))
-        ends = np.searchsorted(query[order], np.arange(1, len(vectors)))
-        return list(zip(np.split(ids[order], ends), np.split(cosines[order], ends), strict=True))
-
     def _nearest(
         self, vector: np.ndarray | list[np.ndarray], count: int, exact: bool = False, refined: bool = True
     ) -> AsyncVectorQuery:
