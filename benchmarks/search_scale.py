@@ -46,7 +46,6 @@ from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passages import IndexedPassage
 from likewise.searching.search_index import encoder_of
 from likewise.searching.table import Table
-from likewise.searching.word_sample import WordSample
 from rows import ResultFile
 from searching import memory
 
@@ -124,7 +123,6 @@ def built(folder: Path, made: Passages) -> dict[str, Any]:
     lap("s for neighbours")
     found.save(folder / "geometry-00000000")
     made.codec.save(folder / "geometry-00000000")
-    WordSample.save(folder / "geometry-00000000", table, found.rows, "English")
     record: dict[str, Any] = {
         "plan": {"job": "index", "inputs": {"model": ""}, "options": {}},
         "files": [],

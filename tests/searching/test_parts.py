@@ -1,10 +1,8 @@
-import random
-
 import numpy as np
 import pytest
 
 from likewise.runs.options import OptionError
-from likewise.searching import Index, Part, Pipeline, SearchError, index, parts, word_sample
+from likewise.searching import Index, Part, Pipeline, SearchError, index
 
 QUERY = "the famous captain of a zebra"
 
@@ -54,62 +52,15 @@ def test_hybrid_is_the_exhaustive_fusion_of_standardised_scores(reader, neighbou
 
 
 @pytest.mark.parametrize("query", [QUERY, "the old cat near the river", "dogs watch"])
-def test_few_candidates_have_the_scores_of_an_exhaustive_fusion(reader, query, monkeypatch):
+def test_few_candidates_have_the_scores_of_an_exhaustive_fusion(reader, query):
     pipeline = Pipeline(depth=10, neighbours=0.3, nearest=5)
     wanted = Exhaustive(reader, query, pipeline)
-    monkeypatch.setattr(parts, "SCANNED", 400)
     hits = reader.search(query, 10, pipeline=pipeline)
     place = [wanted.texts.index(hit.text) for hit in hits]
     np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=2.5e-3)
     assert (
         len(set(place) & set(np.argsort(-wanted.final)[:10].tolist())) >= 5
     )  # a passage that only its neighbours hold up can be missed
-
-
-@pytest.fixture
-def large(sentences, word_model, tmp_path, monkeypatch):
-    """A function that indexes the passages of `many` as if they were many: the best 20 BM25 scores are read."""
-
-    def indexed(size):
-        for module, name, value in ((word_sample, "SCANNED", 50), (word_sample, "SIZE", size), (parts, "READ", 20)):
-            monkeypatch.setattr(module, name, value)
-        texts = random.Random(1).sample(sentences, 300)
-        return index(texts, model=word_model, out=tmp_path / "a.index", quiet=True)
-
-    return indexed
-
-
-@pytest.mark.parametrize("query", [QUERY, "the old cat near the river", "dogs watch"])
-def test_a_sample_of_all_passages_gives_the_scores_of_an_exhaustive_fusion(reader, large, query):
-    pipeline = Pipeline(depth=300, neighbours=0)
-    wanted = Exhaustive(reader, query, pipeline)
-    hits = large(10_000).search(query, 100, pipeline=pipeline)
-    place = [wanted.texts.index(hit.text) for hit in hits]
-    np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=2.5e-3)
-    np.testing.assert_allclose([hit.words for hit in hits], wanted.words[place], atol=1e-5)
-
-
-def test_a_sample_of_some_passages_changes_scores_by_little(reader, large):
-    wanted = Exhaustive(reader, QUERY, pipeline := Pipeline(neighbours=0))
-    hits = large(100).search(QUERY, 50, pipeline=pipeline)
-    differences = [hit.score - wanted.final[wanted.texts.index(hit.text)] for hit in hits]
-    assert 0 < np.abs(differences).max() < 0.15
-
-
-def test_the_sample_is_that_of_the_last_update(large):
-    made = large(100)
-    before = made.search(QUERY, 1)[0].scores["words"]
-    made.add([f"the famous captain of a zebra, number {i}" for i in range(100)])
-    opened = made._opened
-    assert opened.stored.sample.positions.max() == len(opened.stored.geometry.rows) - 1 == 399
-    assert made.search(QUERY, 1)[0].scores["words"] < 0.8 * before  # what many have says less
-
-
-def test_words_beyond_what_is_read_are_looked_up(reader, monkeypatch):
-    whole = {hit.text: hit.words for hit in reader.search(QUERY, 300)}
-    monkeypatch.setattr(parts, "SCANNED", 12)
-    hits = reader.search(QUERY, 30)
-    assert {hit.text: hit.words for hit in hits} == pytest.approx({hit.text: whole[hit.text] for hit in hits})
 
 
 def test_a_passage_that_nothing_found_comes_in_through_its_neighbours(reader):

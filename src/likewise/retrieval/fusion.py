@@ -12,9 +12,9 @@ EQUAL = 1e-9
 
 
 def standardised(scores: np.ndarray) -> np.ndarray:
-    """Return scores (Q, N) with mean 0 and deviation 1 over the passages of each query; zeros if all are equal."""
-    spread = scores.std(axis=1, keepdims=True)
-    return (scores - scores.mean(axis=1, keepdims=True)) / np.where(spread > EQUAL, spread, 1)
+    """Return scores (..., N) with mean 0 and deviation 1 over the passages of each query; zeros if all are equal."""
+    spread = scores.std(axis=-1, keepdims=True)
+    return (scores - scores.mean(axis=-1, keepdims=True)) / np.where(spread > EQUAL, spread, 1)
 
 
 def spread(own: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:

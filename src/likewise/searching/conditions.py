@@ -259,13 +259,13 @@ class _Parser:
                 self.fail(
                     f"{field.shown} holds {CALLED['list']}, and {sign} compares single values: write =, IN or LIKE"
                 )
-            member = _quoted(f"{BETWEEN}{text.lower()}{BETWEEN}")
+            member = quoted(f"{BETWEEN}{text.lower()}{BETWEEN}")
             # A list without members, or none at all, has no such member.
             return f"{'NOT ' * (sign != '=')}coalesce(strpos(lower(`{field.name}`), {member}) > 0, FALSE)"
         if field.name == "file" and text and sign not in _ORDER:  # as hits show it, without the folders above
-            names = (_quoted(text.lower()), _quoted(f"/{text.lower()}"))
+            names = (quoted(text.lower()), quoted(f"/{text.lower()}"))
             return f"{'NOT ' * (sign != '=')}({_compared(field)} = {names[0]} OR ends_with(lower(`file`), {names[1]}))"
-        return f"{_compared(field)} {sign} {_quoted(text if field.exact else text.lower())}"
+        return f"{_compared(field)} {sign} {quoted(text if field.exact else text.lower())}"
 
     def _number(self, field: FieldColumn, sign: str, literal: str) -> str:
         """Return the comparison of a field of numbers with a number, or with a text that shows one."""
@@ -288,13 +288,13 @@ class _Parser:
                 for sign in _PATTERN_SIGN.findall(pattern.lower())
             )
             # In a group: without one, it would be turned into a pattern of LIKE, with another meaning of backslashes.
-            return f"coalesce(regexp_like(lower(`{field.name}`), {_quoted(f'{BETWEEN}({member}){BETWEEN}')}), FALSE)"
+            return f"coalesce(regexp_like(lower(`{field.name}`), {quoted(f'{BETWEEN}({member}){BETWEEN}')}), FALSE)"
         if field.kind not in ("text", "date"):
             self.fail(f"{field.shown} holds {CALLED[field.kind]}, and LIKE compares texts")
         pattern = _BACKSLASH.sub(r"\\\\", pattern)
         if field.kind == "date":  # as it is written
-            return f"`{field.name}` LIKE {_quoted(pattern)}"
-        return f"{_compared(field)} LIKE {_quoted(pattern if field.exact else pattern.lower())}"
+            return f"`{field.name}` LIKE {quoted(pattern)}"
+        return f"{_compared(field)} LIKE {quoted(pattern if field.exact else pattern.lower())}"
 
 
 def _compared(field: FieldColumn) -> str:
@@ -309,7 +309,8 @@ def _plain(literal: str) -> str:
     return literal[1:-1].replace("''", "'") if literal.startswith("'") else literal
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 

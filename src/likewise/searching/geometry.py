@@ -17,7 +17,7 @@ import numpy as np
 from likewise.retrieval import cells
 from likewise.runs.progress import StopRequest
 from likewise.runs.whole_files import written_whole
-from likewise.searching.table import SearchError, Table
+from likewise.searching.table import Table, damaged
 
 _ROWS, _COLUMNS = 2048, 8192
 """Passages that are compared at a time: 64 MB of cosines."""
@@ -72,9 +72,7 @@ class Geometry:
         try:
             return cls(*(np.load(folder / f"{one.name}.npy", mmap_mode="r") for one in fields(cls)))
         except (OSError, ValueError) as error:
-            raise SearchError(
-                f"{folder.parent} is damaged ({error}): make it again with `likewise index ... --overwrite`"
-            ) from None
+            raise damaged(folder.parent, error) from None
 
     def save(self, folder: Path) -> None:
         """Write the files to a folder, which is made."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -13,8 +12,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
-
-import numpy as np
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, shortened
@@ -26,22 +23,21 @@ from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.handle import ModelHandle, told_cosine
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
-from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
+from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record, work_of
 from likewise.runs.on_ray import cluster, loadable
 from likewise.runs.prefetch import finished_behind, in_order, read_ahead
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
+from likewise.runs.results import JobError, read_working_file
 from likewise.runs.whole_files import Record, Values
 from likewise.searching.fields import kinds_of, merged
 from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.index_plan import Change, FilePlan, settings_of, state_of
-from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passage_encoder import Entry, PassageEncoder, Shared
 from likewise.searching.passages import IndexedPassage, Splitting, TokenLimit
 from likewise.searching.search_index import FORMAT, Index, check_version, encoder_of, precision_of
-from likewise.searching.table import SHOWN, SearchError, Table, check_fields, number_of
+from likewise.searching.table import GRACE, OWN_FOLDER, SHOWN, SearchError, Table, check_fields
 from likewise.searching.typed_query import known_language
-from likewise.searching.word_sample import WordSample
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -219,7 +215,7 @@ def _updated(
         loadable(encoder.name)
     record = {} if manner.overwrite else read_record(target)
     check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
-    left, facts = left_in(target), encoder.facts
+    left, facts = _left_in(target), encoder.facts
     if facts.other_similarity and not record:
         progress.tell(told_cosine(facts.other_similarity))
     usual = None if facts.tokens else WITHOUT_TOKENS
@@ -247,7 +243,7 @@ def _updated(
         changed = update.run(change)
         recall = _index_columns(table, settings["language"], manner.approximate, progress)
         codec, unweighed = passages.weighed(record.get("unweighed", 0) + sum(changed[:3]))
-        geometry = _geometry(job, table, steps, stop, record, codec, settings["language"])
+        geometry = _geometry(job, table, steps, stop, record, codec)
         now = time.time()
         before = {name: since for name, since in left.items() if name not in (f"{table.name}.lance", geometry)}
         job.finish(
@@ -276,6 +272,24 @@ def _updated(
     for line in changed.lines():
         progress.tell(line)
     return changed, recall
+
+
+def _left_in(target: Path) -> dict[str, float]:
+    """Return the folders of the present index and of those before it, with the time since which none is needed.
+
+    Readers may still use them for a while. Those that a killed run began are in its notes.
+    """
+    names: dict[str, float] = {}
+    for read in (lambda: read_record(target), lambda: read_working_file(work_of(target) / "notes.json")):
+        with suppress(JobError):
+            found, now = read(), time.time()
+            mine = [f"{found.get('table')}.lance", found.get("geometry")]
+            old = found.get("left")
+            names |= {one: now for one in mine if isinstance(one, str) and OWN_FOLDER.fullmatch(one)}
+            for name, since in old.items() if isinstance(old, dict) else ():
+                if OWN_FOLDER.fullmatch(name) and isinstance(since, int | float):
+                    names[name] = since
+    return names
 
 
 def _splitting(change: Change, settings: Values, encoder: ModelHandle) -> Splitting:
@@ -321,7 +335,7 @@ class _Update:
     skipped: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     stale: dict[str, None] = field(default_factory=dict)  # sources of texts whose ids were given anew
-    wanted: array[int] = field(default_factory=lambda: array("Q"))  # the numbers of sources of texts
+    wanted: set[str] = field(default_factory=set)  # sources of texts
     changed: list[str] = field(default_factory=list)  # sources of files that changed while they were read
     failed: list[str] = field(default_factory=list)  # sources of files that could not be read to their end
 
@@ -346,9 +360,8 @@ class _Update:
         self.id_kind = self.id_kind if keep else ""
         report = CorpusReport()
         self._written(lambda: self._windows_of_texts(given.path, keep, report), given.path.stat().st_size)
-        wanted = np.sort(np.frombuffer(self.wanted, dtype=np.uint64))
-        stale = list(self.stale) if keep else self.table.all_but(wanted)
-        if not self.table.rows or (len(wanted) == 0 and not (keep and stale)):
+        stale = list(self.stale) if keep else self.table.all_but(self.wanted)
+        if not self.table.rows or not (self.wanted or (keep and stale)):
             raise CorpusError(f"no text to index in {' '.join(given.names)}: give texts with words")
         self.table.remove(stale)
         name = "row" if given.rows else "text"
@@ -388,7 +401,7 @@ class _Update:
             }
             said = [str(first.id), first.title, *(one.text for one in passages), repr(sorted(values.items()))]
             source = digest_of("\0".join(said)).hex()
-            self.wanted.append(number_of(source))
+            self.wanted.add(source)
             self._saw(first)
             rows[source] = passages
             held += len(passages)
@@ -453,7 +466,7 @@ class _Update:
         self._written(lambda: self._windows(plan), plan.size)
         stale = plan.stale(self.there, change.keep)
         if not change.keep:
-            stale += self.table.sources_of_texts()
+            stale += self.table.all_but((), "file = ''")
         wanted, fresh = ({str(path) for path in paths.values()} for paths in (plan.wanted, plan.fresh))
         if not change.keep:
             self.partial = {file: told for file, told in self.partial.items() if file in wanted}
@@ -538,9 +551,8 @@ def _geometry(
     stop: StopRequest,
     record: Values,
     codec: TokenCodec | None,
-    language: str,
 ) -> str:
-    """Write the geometry of the finished passages, a sample of their words, and the form of their tokens.
+    """Write the geometry of the finished passages, and the form of their tokens.
 
     Returns:
         the name of the folder.
@@ -552,7 +564,6 @@ def _geometry(
     name = new_name()
     geometry = build(table, steps.nearest, stop, before)
     geometry.save(job.target / name)
-    WordSample.save(job.target / name, table, geometry.rows, language)
     if codec is not None:
         codec.save(job.target / name)
     return name

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from likewise.runs.whole_files import written_whole
+from likewise.searching.table import damaged
 
 WIDTH = 192
 """P: with 2 bits each, 48 bytes a token; see benchmarks/notebook/search.md."""
@@ -84,12 +85,15 @@ class TokenCodec:
         """Return the codec in a folder; None if there is none.
 
         Raises:
-            OSError, ValueError, KeyError: the file is damaged.
+            SearchError: the file is damaged.
         """
         if not (folder / _FILE).is_file():
             return None
-        with np.load(folder / _FILE) as found:
-            return cls(*(found[one.name] for one in fields(cls)))
+        try:
+            with np.load(folder / _FILE) as found:
+                return cls(*(found[one.name] for one in fields(cls)))
+        except (OSError, ValueError, KeyError) as error:
+            raise damaged(folder.parent, error) from None
 
     def projected(self, tokens: np.ndarray) -> np.ndarray:
         """Return the tokens (T, E) of a text, of length 1, in the directions that are stored: (T, P)."""

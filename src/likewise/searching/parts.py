@@ -7,7 +7,8 @@ hits of vectors and of words hold the answer.
 A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`retrieval/pipeline.py`), or, with a
 weight of its own, given to an `Index`.
 
-Letters of the shapes: S passages, K nearest passages, D embedding, Q tokens of the query, P a token's vector.
+Letters of the shapes: N all passages, S some of them, M documents, K nearest passages, D embedding, Q tokens of the
+query, P a token's vector.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from likewise.errors import counted
-from likewise.retrieval.fusion import EQUAL, spread, token_gains
+from likewise.retrieval.fusion import EQUAL, spread, standardised, token_gains
 from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.whole_files import Record
 from likewise.searching.geometry import Geometry
 from likewise.searching.maxsim import TokenCodec
-from likewise.searching.table import SearchError, Table, WordScores
-from likewise.searching.word_sample import READ, SCANNED, WordSample, moments
+from likewise.searching.table import SearchError, Table
 
+_READ = 100_000
+"""BM25 scores that are read, the highest: a passage below them, in a larger index, counts as one without the words."""
 _SLOPE = 0.2
 """How much of a document's length its sum is divided by: the slope of Singhal, Buckley and Mitra (1996)."""
 _AS_LONG = 1.0
@@ -79,17 +81,15 @@ class Stored(NamedTuple):
 
     Attributes:
         codec: the form of the tokens that are stored; None if there are none.
-        sample: of the words of a large index.
     """
 
     table: Table
     geometry: Geometry
     codec: TokenCodec | None = None
-    sample: WordSample | None = None
 
 
 class Lookup:
-    """The cosines and BM25 scores of one query, looked up for passages as they are needed, and their moments.
+    """The cosines and BM25 scores of one query with passages, and their moments over the index.
 
     The words are searched while the vectors are.
 
@@ -101,38 +101,25 @@ class Lookup:
     """
 
     def __init__(self, stored: Stored, asked: Asked, by_words: bool = True) -> None:
-        self.table, self.geometry, self.codec, self._sample = stored
+        self.table, self.geometry, self.codec = stored
         self.asked = asked
-        self._read = READ if self._sample else SCANNED
-        text = asked.text if by_words else ""
-        self._words = self.table.by_words_soon(text, self._read)
-        self._of_sample = self._sample.scores_soon(text) if self._sample else None
+        self._words = self.table.by_words_soon(asked.text if by_words else "", _READ)
         mean, deviation = self.geometry.moments(asked.vector)
         self.of_vectors = mean, deviation if deviation > EQUAL else 1.0
-        self._known = np.zeros(0, dtype=np.int64)  # positions, ascending
-        self._raw = np.zeros((2, 0))  # cosines and BM25 scores of these
+        self._cosines = np.full(len(self.geometry.rows), np.nan)  # NaN until they are needed
 
     @cached_property
-    def holding(self) -> np.ndarray:
-        """Positions (S,) of the passages with the highest BM25 scores, the best first."""
-        return self.geometry.positions(self._words()[0])
-
-    @property
-    def scores(self) -> np.ndarray:
-        """Their BM25 scores (S,)."""
-        return self._words()[1]
+    def bm25(self) -> np.ndarray:
+        """The BM25 scores (N,) of all passages."""
+        ids, scores = self._words()
+        bm25 = np.zeros(len(self.geometry.rows))
+        bm25[self.geometry.positions(ids)] = scores
+        return bm25
 
     @cached_property
-    def of_words(self) -> tuple[float, float]:
-        """Mean and deviation of the BM25 scores of all passages."""
-        return moments(self.scores, self.others[1], len(self.geometry.rows))
-
-    @cached_property
-    def others(self) -> WordScores:
-        """Positions (O,) and BM25 scores (O,) of a sample of the passages below the best; none if those score 0."""
-        if self._sample and self._of_sample and len(self.holding) == self._read:
-            return self._sample.others(self._of_sample(), self.holding, self.scores)
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    def words(self) -> np.ndarray:
+        """The same scores (N,), standardised."""
+        return standardised(self.bm25)
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
@@ -142,37 +129,14 @@ class Lookup:
 
     def best_words(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the passages with the highest BM25 scores."""
-        if not where:
-            return self.holding[:depth]
-        return self.geometry.positions(self.table.by_words(self.asked.text, depth, where)[0])
+        ids, _ = self.table.by_words(self.asked.text, depth, where) if where else self._words()
+        return self.geometry.positions(ids[:depth])
 
     def raw(self, positions: np.ndarray) -> np.ndarray:
         """Return cosines and BM25 scores, (2, S), of passages."""
-        missing = np.setdiff1d(positions, self._known)
-        if len(missing):
-            new = np.stack([self.geometry.cosines(self.asked.vector, missing), self._bm25(missing)])
-            known = np.concatenate([self._known, missing])
-            order = np.argsort(known)
-            self._known, self._raw = known[order], np.hstack([self._raw, new])[:, order]
-        return self._raw[:, np.searchsorted(self._known, positions)]
-
-    def _bm25(self, positions: np.ndarray) -> np.ndarray:
-        bm25, holding = np.zeros(len(positions)), self.holding
-        if not len(holding):
-            return bm25
-        place = np.searchsorted(holding, positions, sorter=self._by_place).clip(max=len(holding) - 1)
-        place = self._by_place[place]
-        there = holding[place] == positions
-        bm25[there] = self.scores[place[there]]
-        if len(holding) == self._read and not there.all():
-            rest = np.flatnonzero(~there)
-            ids, scores = self.table.by_words(self.asked.text, len(rest), among=self.geometry.rows[positions[rest]])
-            bm25[rest[np.searchsorted(positions[rest], self.geometry.positions(ids))]] = scores
-        return bm25
-
-    @cached_property
-    def _by_place(self) -> np.ndarray:
-        return np.argsort(self.holding)
+        missing = np.unique(positions[np.isnan(self._cosines[positions])])
+        self._cosines[missing] = self.geometry.cosines(self.asked.vector, missing)
+        return np.stack([self._cosines[positions], self.bm25[positions]])
 
 
 class Part:
@@ -230,8 +194,7 @@ class Words(Part):
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the standardised BM25 scores times the weight."""
-        mean, deviation = self.lookup.of_words
-        return self.weight * (self.lookup.raw(candidates.positions)[1] - mean) / deviation
+        return self.weight * self.lookup.words[candidates.positions]
 
 
 class TokenFit(Part):
@@ -276,11 +239,6 @@ class Neighbours(Part):
 
     name = "neighbours"
 
-    def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Look up what any of the passages, or of their nearest, may need: one look is faster than two."""
-        near = self.near(best_first)
-        self.lookup.raw(np.unique(np.concatenate([best_first, near, self.near(near)])))
-
     def near(self, positions: np.ndarray) -> np.ndarray:
         """Return the positions (S,) of the nearest passages of others, each once."""
         near = np.unique(np.asarray(self.geometry.near[positions, : self.pipeline.nearest]))
@@ -300,9 +258,7 @@ class Documents(Part):
 
     The score is that of the document's mean vector and of the sum of its passages' BM25 scores, each standardised over
     all documents: long documents are about a query in several passages, none of which may say all of it. The sum is
-    divided by a pivoted length, or a document of many passages would be above all others in every query. Of a large
-    index, the BM25 scores of the best passages and of the candidates are known; any other passage counts as much as the
-    mean of a sample.
+    divided by a pivoted length, or a document of many passages would be above all others in every query.
     """
 
     name = "documents"
@@ -316,37 +272,17 @@ class Documents(Part):
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the weight times the scores of the documents."""
         numbers = np.asarray(self.geometry.document[candidates.positions])
-        own, bm25 = self.lookup.raw(candidates.positions)
+        own = self.lookup.raw(candidates.positions)[0]
         cosines, mean, deviation = self.geometry.document_cosines(query.vector, numbers, own)
         by_vectors = (cosines - mean) / (deviation if deviation > EQUAL else 1.0)
-        holding, sums, other, mean, deviation = self._words
-        place = np.searchsorted(holding, numbers).clip(max=len(holding) - 1)
-        of_words = np.where(holding[place] == numbers, sums[place], self.geometry.document_sizes[numbers] * other)
-        is_counted = np.isin(candidates.positions, self.lookup.holding)
-        of_words += np.where(is_counted, 0.0, bm25 - other)
-        of_words /= self._pivoted(self.geometry.document_sizes[numbers])
-        by_words = (of_words - mean) / deviation
-        return self.weight * (self.pipeline.vectors * by_vectors + self.pipeline.words * by_words)
-
-    def _pivoted(self, sizes: np.ndarray) -> np.ndarray:
-        """Return what the sums of documents of some sizes (S,) are divided by: 1 for the mean size."""
-        return 1 - _SLOPE + _SLOPE * sizes / self.geometry.document_sizes.mean()
+        return self.weight * (self.pipeline.vectors * by_vectors + self.pipeline.words * self._words[numbers])
 
     @cached_property
-    def _words(self) -> tuple[np.ndarray, np.ndarray, float, float, float]:
-        """The documents of the best passages, the sums of their BM25 scores, that of any other passage, and moments."""
-        document, sizes = self.geometry.document, self.geometry.document_sizes
-        positions, scores = self.lookup.others
-        other = float(scores.mean()) if len(scores) else 0.0
-        holding, place, counts = np.unique(document[self.lookup.holding], return_inverse=True, return_counts=True)
-        sums = np.bincount(place, self.lookup.scores, len(holding)) + (sizes[holding] - counts) * other
-        # Of the other documents, those with many passages are as much likelier to be in the sample.
-        apart = ~np.isin(document[positions], holding)
-        size = sizes[document[positions[apart]]]
-        spread_sums = (scores[apart] + (size - 1) * other) / self._pivoted(size)
-        mean, deviation = moments(sums / self._pivoted(sizes[holding]), spread_sums, len(sizes), 1 / size)
-        holding, sums = np.append(holding, len(sizes)), np.append(sums, 0.0)  # so that there is one
-        return holding, sums, other, mean, deviation
+    def _words(self) -> np.ndarray:
+        """The standardised sums (M,) of BM25 scores, divided by a length that is 1 for a document of the mean size."""
+        sizes = self.geometry.document_sizes
+        sums = np.bincount(self.geometry.document, self.lookup.bm25, len(sizes))
+        return standardised(sums / (1 - _SLOPE + _SLOPE * sizes / sizes.mean()))
 
 
 PARTS: tuple[type[Part], ...] = (Vectors, Words, TokenFit, Neighbours, Documents)
@@ -358,7 +294,6 @@ class _Scores:
 
     def __init__(self, lookup: Lookup, parts: list[Part]) -> None:
         self.lookup, self.parts = lookup, [part for part in parts if part.is_used]
-        self.pipeline = parts[0].pipeline
 
     def before(self, count: int | None = None) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that gives the sum of the first parts, or of all, (S,) for positions (S,)."""
@@ -396,7 +331,7 @@ def ranked(
     excluded: Asked | None = None,
     more: Sequence[type[Part]] = (),
 ) -> Ranking:
-    """Rank the passages of an index.
+    """Rank the best passages of an index by vectors and the best by words, and those that their neighbours bring in.
 
     Args:
         asked: what is searched for.
@@ -407,35 +342,27 @@ def ranked(
         more: parts of others, which add to the scores after those of `PARTS`.
     """
     lookup = Lookup(stored, asked, bool(pipeline.words))
-    unwanted = Lookup(stored, excluded, bool(pipeline.words)) if excluded else None
     scores = _Scores(lookup, [part(lookup, pipeline) for part in (*PARTS, *more)])
-    return _ranked(lookup, scores, unwanted, max(count, pipeline.depth), where)
-
-
-def _ranked(lookup: Lookup, scores: _Scores, unwanted: Lookup | None, depth: int, where: str | None) -> Ranking:
-    """Rank the best passages by vectors and the best by words, and those that their neighbours bring in."""
-    pipeline, table, geometry = scores.pipeline, lookup.table, lookup.geometry
     barred = None
-    if unwanted:
+    if excluded:
+        unwanted = Lookup(stored, excluded, bool(pipeline.words))
         barred = _Scores(unwanted, [Vectors(unwanted, pipeline), Words(unwanted, pipeline)]).before()
 
     def off(positions: np.ndarray) -> np.ndarray:
         return pipeline.excluded * barred(positions) if barred else np.zeros(len(positions))
 
+    table, geometry, depth = stored.table, stored.geometry, max(count, pipeline.depth)
     nearest = lookup.nearest(depth, where) if pipeline.vectors else np.zeros(0, dtype=np.int64)
     best_words = lookup.best_words(depth, where) if pipeline.words else np.zeros(0, dtype=np.int64)
     passages = np.union1d(nearest, best_words)  # (S,)
     if not len(passages):
         return Ranking(passages, np.zeros(0), np.zeros(0), np.zeros(0))
-    neighbours = next((part for part in scores.parts if isinstance(part, Neighbours)), None)
-    if neighbours:
-        neighbours.prepare(passages, scores.before(0))
     for number, part in enumerate(scores.parts):
-        if part is not neighbours and type(part).prepare is not Part.prepare:
+        if type(part).prepare is not Part.prepare:
             before = scores.before(number)
             part.prepare(passages[np.argsort(off(passages) - before(passages), kind="stable")], before)
     scores.parts = [part for part in scores.parts if part.is_used]  # tokens may not be worth comparing
-    if neighbours:
+    for neighbours in (part for part in scores.parts if isinstance(part, Neighbours)):
         best = passages[np.argsort(off(passages) - scores.before()(passages), kind="stable")[:depth]]
         taken = np.setdiff1d(neighbours.near(best), passages)
         if where:

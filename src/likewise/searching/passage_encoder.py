@@ -12,21 +12,21 @@ import numpy as np
 
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.inference.handle import ModelHandle
-from likewise.inference.text_encoder import Item, TextEncoder
+from likewise.inference.text_encoder import TextEncoder
 from likewise.runs.job import Job, Plan
 from likewise.runs.on_ray import begun_on_ray
 from likewise.runs.progress import Progress
 from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import IndexedPassage
 from likewise.searching.search_index import finished_record
-from likewise.searching.table import Encoded, SearchError, Table
+from likewise.searching.table import Encoded, SearchError, Table, number_of
 
 _FITTED = 256
 """Passages whose tokens say in which form those of all are stored."""
 _UNWEIGHED = 0.01
 """Share of passages, texts and files that may change before the weights of tokens are found anew."""
 _COUNTED = 10_000
-"""Passages by which the weights of tokens are found, all of a smaller index: 2 s."""
+"""Passages by which the weights of tokens are found, all of a smaller index."""
 Entry = tuple[str, str, bool, IndexedPassage]
 """Source, file, whether it is the last of its source, and the passage."""
 
@@ -65,11 +65,6 @@ class Shared(NamedTuple):
         parts = ("directions", "mean", "step")
         return all(np.array_equal(getattr(codec, one), getattr(self.codec, one)) for one in parts)
 
-    def known(self, keys: Sequence[str], tokens: bool) -> dict[str, Encoded]:
-        """Return the vectors, and the tokens if they are wanted, of texts by key."""
-        found = self.table.known(keys)
-        return found if tokens else {key: (vector, b"") for key, (vector, _) in found.items()}
-
 
 class PassageEncoder:
     """The encoding of the passages of one update.
@@ -105,9 +100,7 @@ class PassageEncoder:
         self._vectors: Any = None  # a TextEncoder, opened when there is something to encode
         self._elsewhere: Any = None  # opens it in a worker of a cluster
         self._pending: deque[dict[str, Encoded]] = deque()  # by key, what may not be in the table yet
-        self._counting = not (workers or table.rows)
-        self._seen: set[int] | None = None if table.rows else set()  # the beginnings of the keys of this run
-        self._ids: list[Item] = []  # of the tokens of all passages, if these are few and encoded here
+        self._seen = set(table.keys()[1].tolist())  # the beginnings of the keys in the table, and of this run
         self._shared = shared
         if shared is not None and table.has_tokens:
             if codec is None and shared.codec is not None:
@@ -130,10 +123,8 @@ class PassageEncoder:
         codec, rows = self.codec, self._table.rows
         if codec is None or not rows or not (unweighed > _UNWEIGHED * rows or len(codec.weights) == 1):
             return codec, unweighed
-        if not (self._counting and len(self._ids) == rows <= _COUNTED):
-            reader = self._vectors or self._encoder.opened("document")
-            self._ids = reader.items(self._table.texts(_COUNTED))
-        return replace(codec, weights=token_weights(self._ids)), 0
+        reader = self._vectors or self._encoder.opened("document")
+        return replace(codec, weights=token_weights(reader.items(self._table.texts(_COUNTED)))), 0
 
     def finish_first(self) -> None:
         """Forget the vectors of the window that was begun first: they are in the table."""
@@ -146,7 +137,7 @@ class PassageEncoder:
         for before in self._pending:
             known |= {key: before[key] for key in keys if key in before}
         if self._shared is not None and (missing := [key for key in keys if key not in known]):
-            known |= self._shared.known(missing, self._table.has_tokens)
+            known |= self._shared.table.known(missing)
         new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in known}
         rows = self._encode(list(new.values()), total) if new else tuple
         self.encoded += len(new)
@@ -166,12 +157,10 @@ class PassageEncoder:
     def _in_table(self, keys: Sequence[str]) -> dict[str, Encoded]:
         """Look up the texts, by key, whose vectors are in the table already.
 
-        Where all of the table went through this run, it is asked only for texts that come again: a look at the whole
-        table for each window would take longer than a light encoder.
+        It is asked only for texts that come again: a look at the whole table for each window would take longer than a
+        light encoder.
         """
-        if self._seen is None:
-            return self._table.known(keys)
-        numbers = [int(key[:16], 16) for key in keys]
+        numbers = list(map(number_of, keys))
         again = [key for key, number in zip(keys, numbers, strict=True) if number in self._seen]
         self._seen.update(numbers)
         return self._table.known(again) if again else {}
@@ -197,19 +186,13 @@ class PassageEncoder:
         """Return the vectors and the tokens of texts, encoded by this process."""
         if self.codec is None:
             return [(vector, b"") for vector in self._vectors(texts, self.bar.advance)]
-        items = self._counted(self._vectors.items(texts))
+        items = self._vectors.items(texts)
         return list(zip(*self._vectors.with_tokens(items, self.codec.pack, self.bar.advance), strict=True))
-
-    def _counted(self, items: list[Item]) -> list[Item]:
-        """Return items, which are kept if they may be all that the weights of tokens are found by."""
-        if self._counting and len(self._ids) <= _COUNTED:
-            self._ids += items
-        return items
 
     def _fitted(self, texts: list[str]) -> Callable[[], Iterable[Encoded]]:
         """Return the same, after the form of the tokens is found by some of the texts, which are encoded once too."""
         some = dict.fromkeys(np.linspace(0, len(texts) - 1, num=min(_FITTED, len(texts))).astype(int).tolist())
-        items = self._counted(self._vectors.items([texts[i] for i in some]))
+        items = self._vectors.items([texts[i] for i in some])
         vectors, tokens = self._vectors.with_tokens(items, lambda rows: rows.astype(np.float32))
         self.bar.advance(0 if self.workers else len(some))
         self.codec = TokenCodec.fit(tokens)

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from numbers import Integral
 from pathlib import Path
@@ -35,14 +35,12 @@ from likewise.searching.exclusion import divided
 from likewise.searching.fields import CALLED
 from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit, Hits, document_of, place_of
-from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.parts import PARTS, Asked, Part, Ranking, Stored, ranked
 from likewise.searching.passages import passage_text
 from likewise.searching.reranker import Reranker, in_range
-from likewise.searching.table import SHOWN, DamageError, SearchError, Table, damage
+from likewise.searching.table import OWN_FOLDER, SHOWN, DamageError, SearchError, Table, damage, damaged
 from likewise.searching.typed_query import TypedQuery, searched_words
-from likewise.searching.word_sample import WordSample
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -99,12 +97,14 @@ class _Opened:
         state: what tells it from others.
         folder: where it is, behind any link.
         stored: its passages.
+        sentences: the vectors (D,) of sentences that hits had.
     """
 
     state: object
     folder: Path
     record: Record
     stored: Stored
+    sentences: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> _Opened:
@@ -113,9 +113,10 @@ class _Opened:
         record = finished_record(folder)
         table = Table(folder, record["table"], record["version"])
         beside = folder / record["geometry"]
-        codec, geometry = _codec(beside) if table.has_tokens else None, Geometry.open(beside)
-        sample = WordSample.open(beside, len(geometry.rows))
-        return cls(state, folder, record, Stored(table, geometry, codec, sample))
+        codec, geometry = TokenCodec.open(beside) if table.has_tokens else None, Geometry.open(beside)
+        if table.has_tokens and codec is None:
+            raise damaged(folder, "the form of its tokens is missing")
+        return cls(state, folder, record, Stored(table, geometry, codec))
 
     @property
     def made_with(self) -> str:
@@ -189,14 +190,12 @@ class Index:
         self._fits = ""
         self._reranker: Reranker | None = None
         self._writer: ModelHandle | None = None
-        self._sentences: dict[str, np.ndarray] = {}  # vectors (D,) of sentences that hits had
-        self._sentences_of = ""  # the model of these
         _ = self.table
 
     def __getstate__(self) -> Record:
         """Return what another process opens the index by: what is open or loaded here stays."""
         here = ("_now", "_encoder", "_reranker", "_writer")
-        return {**self.__dict__, **dict.fromkeys(here), "_fits": "", "_sentences": {}}
+        return {**self.__dict__, **dict.fromkeys(here), "_fits": ""}
 
     def __len__(self) -> int:
         return self.passages
@@ -218,11 +217,6 @@ class Index:
     def files(self) -> int:
         """The number of files that they are of."""
         return len(self.table.sources())
-
-    @property
-    def texts(self) -> int:
-        """The number of texts and rows, given themselves and not in a file, that they are of."""
-        return self.table.texts_given()
 
     @property
     def fields(self) -> dict[str, str]:
@@ -436,7 +430,7 @@ class Index:
         shown = [(group[0], group[1:]) for group in groups[offset : offset + k]]
         texts = [rows[i]["text"] for i, _ in shown]
         vector = asked.vector if asked else None
-        sentences = self._marked(query, vector, texts) if mark else texts
+        sentences = self._marked(opened, query, vector, texts) if mark else texts
         hits = [
             Hit(
                 score=float(ranking.scores[i]),
@@ -532,16 +526,7 @@ class Index:
         scores = (ranking.scores + added)[order]
         return Ranking(ranking.ids[order], scores, ranking.similarity[order], ranking.words[order], parts)
 
-    def _vectors_of(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return the vectors (S, D) of sentences, of which those of earlier hits are known."""
-        if self._sentences_of != self.made_with or len(self._sentences) > _SENTENCES:
-            self._sentences, self._sentences_of = {}, self.made_with
-        known = self._sentences
-        if new := [sentence for sentence in sentences if sentence not in known]:
-            known.update(zip(new, self._encode(new), strict=True))
-        return np.stack([known[sentence] for sentence in sentences])
-
-    def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
+    def _marked(self, opened: _Opened, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""
         lines = [text.split("\n") for text in texts]  # of lists, code and tables
         split = [
@@ -553,8 +538,13 @@ class Index:
         if vector is None:
             wanted = {word.lower() for word in _WORD.findall(query)}
             fit = {text: sum(word.lower() in wanted for word in _WORD.findall(text)) for text in several}
-        elif several:
-            fit = dict(zip(several, (self._vectors_of(several) @ vector).tolist(), strict=True))
+        else:
+            known = opened.sentences
+            if len(known) > _SENTENCES:
+                known.clear()
+            if new := [sentence for sentence in several if sentence not in known]:
+                known.update(zip(new, self._encode(new), strict=True))
+            fit = {sentence: float(known[sentence] @ vector) for sentence in several}
         return [max(some, key=lambda sentence: fit.get(sentence, 0.0)) for some in split]
 
 
@@ -659,17 +649,6 @@ def check_version(index: Path, record: Values) -> None:
     """Raise SearchError if the files of an index have the format of an older version."""
     if record and isinstance(before := record["plan"].get("format"), int) and before < FORMAT:
         raise SearchError(f"{index} was made by an older version: make it again with `likewise index ... --overwrite`")
-
-
-def _codec(folder: Path) -> TokenCodec:
-    """Return the form in which the tokens of an index are stored."""
-    try:
-        if codec := TokenCodec.open(folder):
-            return codec
-        reason = "the form of its tokens is missing"
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error)
-    raise SearchError(f"{folder.parent} is damaged ({reason}): make it again with `likewise index ... --overwrite`")
 
 
 def _state(path: Path) -> object:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache, cached_property
@@ -26,11 +26,10 @@ from likewise.errors import LikewiseError, first_line
 from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.retrieval.bm25 import folded
 from likewise.runs.whole_files import Record
-from likewise.searching.conditions import ConditionError, condition_of
+from likewise.searching.conditions import ConditionError, condition_of, quoted
 from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
 from likewise.searching.hit import document_of
 from likewise.searching.lance import begun, finished, lancedb_module
-from likewise.searching.leftovers import GRACE, OWN_FOLDER
 from likewise.searching.passages import IndexedPassage, passage_text
 from likewise.searching.typed_query import has_blanks, standing
 
@@ -41,8 +40,10 @@ if TYPE_CHECKING:
 
 SHOWN = ("file", "line", "title", "text")
 _OWN = ("source", "key", "last", "id", "searched", *SHOWN)
-_KEPT = timedelta(seconds=GRACE)
-"""How long the versions before an update are kept, for readers that still use them."""
+GRACE = 15 * 60.0
+"""Seconds for which the versions before an update are kept, for readers that still use them."""
+OWN_FOLDER = re.compile(r"passages-[0-9a-f]{8}\.lance|geometry-[0-9a-f]{8}")
+"""The names of the folders that `index` makes."""
 _LISTED_AT_ONCE = 1000
 _HELD_AT_MOST = 20_000
 """Passages with a phrase up to which they are listed in a condition; more are found by its pattern anew."""
@@ -83,13 +84,12 @@ def damage(folder: Path) -> Iterator[None]:
     except RuntimeError as error:
         if not _is_lost(error):
             raise
-        raise _damaged(folder, error) from None
+        raise damaged(folder, first_line(error)) from None
 
 
-def _damaged(folder: Path, error: BaseException) -> DamageError:
-    return DamageError(
-        f"{folder} is damaged ({first_line(error)}): make it again with `likewise index ... --overwrite`"
-    )
+def damaged(folder: Path, reason: object) -> DamageError:
+    """Return the error that an index is damaged, with its cure."""
+    return DamageError(f"{folder} is damaged ({reason}): make it again with `likewise index ... --overwrite`")
 
 
 class Table:
@@ -108,7 +108,7 @@ class Table:
             self._table = finished(_opened(lancedb, folder, name, version))
             self.is_approximate = "vector_idx" in self._indexes()
         except (ValueError, RuntimeError, OSError, TypeError, OverflowError) as error:
-            raise _damaged(folder, error) from None
+            raise damaged(folder, first_line(error)) from None
 
     @classmethod
     def create(cls, folder: Path, name: str, dimension: int, tokens: bool = False) -> Table:
@@ -212,7 +212,7 @@ class Table:
     def known(self, keys: Sequence[str]) -> dict[str, Encoded]:
         """Return the vectors, (D,) each, and the tokens of those texts that are in the table, by key."""
         kept = ["tokens"] if self.has_tokens else []
-        rows = self._select(["key", "vector", *kept], f"key IN ({_quoted(keys)})")
+        rows = self._select(["key", "vector", *kept], _among("key", keys))
         tokens = rows["tokens"].to_pylist() if kept else [b""] * len(rows)
         encoded = zip(matrix_of(rows["vector"]), tokens, strict=True)
         return dict(zip(rows["key"].to_pylist(), encoded, strict=True))
@@ -228,7 +228,18 @@ class Table:
 
         names = (*_OWN, *(column.name for column in self._columns.values()))
         rows = [
-            (source, key, last, _id(one.id), folded(one.encoded), file, one.line, one.title, one.text, *one.metadata)
+            (
+                source,
+                key,
+                last,
+                None if one.id is None else str(one.id),
+                folded(one.encoded),
+                file,
+                one.line,
+                one.title,
+                one.text,
+                *one.metadata,
+            )
             for (source, file, last, one), key in zip(placed, keys, strict=True)
         ]
         columns: Record = dict(zip(names, zip(*rows, strict=True), strict=True))
@@ -238,21 +249,20 @@ class Table:
 
     def remove(self, sources: Sequence[str]) -> None:
         """Remove the passages of sources."""
-        for start in range(0, len(sources), _LISTED_AT_ONCE):
-            finished(self._table.delete(f"source IN ({_quoted(sources[start : start + _LISTED_AT_ONCE])})"))
+        for some in _pieces(sources):
+            finished(self._table.delete(_among("source", some)))
 
     def rename(self, source: str, name: str) -> None:
         """Give the passages of a source to one of another name."""
-        finished(self._table.update({"source": name}, where=f"source IN ({_quoted([source])})"))
+        finished(self._table.update({"source": name}, where=_among("source", [source])))
 
     def remove_ids(self, ids: Sequence[str]) -> int:
         """Remove the rows of ids, and return how many there were. A file that loses one will be read anew."""
         removed: set[str] = set()
-        for start in range(0, len(ids), _LISTED_AT_ONCE):
-            among = f"id IN ({_texts(ids[start : start + _LISTED_AT_ONCE])})"
-            rows = self._select(["id", "source", "file"], among)
+        for some in _pieces(ids):
+            rows = self._select(["id", "source", "file"], _among("id", some))
             removed |= set(rows["id"].to_pylist())
-            finished(self._table.delete(among))
+            finished(self._table.delete(_among("id", some)))
             of_files = {row["source"] for row in rows.to_pylist() if row["file"]}
             for source in sorted(of_files):
                 self.rename(source, uuid4().hex)  # is that of no file, and so the file is read again
@@ -261,42 +271,27 @@ class Table:
     def present(self, ids: Sequence[str]) -> list[str]:
         """Return those of some ids that are in the table."""
         there: dict[str, None] = {}
-        for start in range(0, len(ids), _LISTED_AT_ONCE):
-            among = f"id IN ({_texts(ids[start : start + _LISTED_AT_ONCE])})"
-            there |= dict.fromkeys(self._select(["id"], among)["id"].to_pylist())
+        for some in _pieces(ids):
+            there |= dict.fromkeys(self._select(["id"], _among("id", some))["id"].to_pylist())
         return list(there)
 
     def complete(self, sources: Sequence[str]) -> set[str]:
         """Return those of some sources that are in the table."""
-        return set(self._select(["source"], f"source IN ({_quoted(sources)})")["source"].to_pylist())
+        return set(self._select(["source"], _among("source", sources))["source"].to_pylist())
 
     def others(self, ids: Sequence[str], sources: Sequence[str]) -> list[str]:
         """Return the sources of ids, without some sources: what was known by these ids before."""
-        rows = self._select(["source"], f"id IN ({_texts(ids)}) AND source NOT IN ({_quoted(sources)})")
+        rows = self._select(["source"], f"{_among('id', ids)} AND NOT {_among('source', sources)}")
         return list(dict.fromkeys(rows["source"].to_pylist()))
 
-    def all_but(self, wanted: np.ndarray) -> list[str]:
-        """Return the sources that are not wanted, by the first 16 hex digits of each as whole numbers, ascending."""
-        unwanted: dict[str, None] = {}
-        for batch in _batches(self._table.query().select(["source"]), 1 << 16):
-            sources = batch["source"].to_pylist()
-            numbers = np.array([number_of(source) for source in sources], dtype=np.uint64)
-            unwanted |= dict.fromkeys(sources[i] for i in np.flatnonzero(~np.isin(numbers, wanted)).tolist())
-        return list(unwanted)
-
-    def sources_of_texts(self) -> list[str]:
-        """Return the sources of texts and rows that were given themselves."""
-        return list(dict.fromkeys(self._select(["source"], "file = ''")["source"].to_pylist()))
+    def all_but(self, wanted: Collection[str], where: str | None = None) -> list[str]:
+        """Return the sources that are not wanted, of those that meet a condition."""
+        sources = dict.fromkeys(self._select(["source"], where)["source"].to_pylist())
+        return [source for source in sources if source not in wanted]
 
     def next_id(self) -> int:
         """Return the whole number after the largest id that is one."""
         return max((int(id) for id in self.ids() if id.isdecimal() and len(id) < 19), default=-1) + 1
-
-    def texts_given(self) -> int:
-        """Return the number of texts and rows that were given themselves, and not in a file."""
-        import pyarrow.compute as pc
-
-        return int(pc.count_distinct(self._select(["source"], "file = ''")["source"]).as_py())
 
     def ids(self) -> list[str]:
         """Return all ids, each once, in the order of the table."""
@@ -333,7 +328,7 @@ class Table:
             left: names of folders that the record of the index names as its own, of the form that `index` gives.
                 Nothing else in the folder is touched.
         """
-        finished(self._table.optimize(cleanup_older_than=_KEPT))
+        finished(self._table.optimize(cleanup_older_than=timedelta(seconds=GRACE)))
         own = self.folder / f"{self.name}.lance"
         for path in own.rglob(".tmp*"):  # of a killed process: only one writes at a time
             if path.is_file():
@@ -348,26 +343,23 @@ class Table:
 
     def sample(self, count: int) -> np.ndarray:
         """Return the vectors (S, D) of up to `count` passages, evenly spaced."""
-        places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
-        return matrix_of(finished(self._table.take_offsets(places).select(["vector"]).to_arrow())["vector"])
-
-    def searched(self, ids: np.ndarray) -> list[str]:
-        """Return the words of the passages of row ids (S,), ascending, as they are looked for."""
-        texts: list[str] = self._taken(ids, ["searched"])["searched"].to_pylist()
-        return texts
+        return matrix_of(self._spaced(count, ["vector"])["vector"])
 
     def texts(self, count: int) -> list[str]:
         """Return the texts, as the model reads them, of up to `count` passages, evenly spaced."""
+        return [passage_text(row["title"], row["text"]) for row in self._spaced(count, ["title", "text"]).to_pylist()]
+
+    def _spaced(self, count: int, columns: list[str]) -> pa.Table:
+        """Return columns of up to `count` passages, evenly spaced."""
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
-        rows = finished(self._table.take_offsets(places).select(["title", "text"]).to_arrow()).to_pylist()
-        return [passage_text(row["title"], row["text"]) for row in rows]
+        return finished(self._table.take_offsets(places).select(columns).to_arrow())
 
     def keys(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the row ids (S,) of all passages, ascending, and the hashes (S,) of their texts, as whole numbers."""
         rows = self._select(["key"], with_ids=True)
         ids, keys = _ids(rows), rows["key"].to_pylist()
         order = np.argsort(ids)
-        return ids[order], np.array([int(key[:16], 16) for key in keys], dtype=np.uint64)[order]
+        return ids[order], np.array(list(map(number_of, keys)), dtype=np.uint64)[order]
 
     def documents(self) -> np.ndarray:
         """Return the number of the document of each passage (S,), in the order of the row ids."""
@@ -384,7 +376,7 @@ class Table:
     def blocks(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the row ids (S,) and vectors (S, D) of all passages, about `size` at a time."""
         for batch in _batches(self._table.query().select(["vector"]).with_row_id(), size):
-            yield batch["_rowid"].to_numpy(), _rows(batch["vector"])
+            yield _ids(batch), matrix_of(batch["vector"])
 
     def nearest(
         self, vector: np.ndarray, count: int, where: str | None = None, exact: bool = False
@@ -409,23 +401,16 @@ class Table:
         query = query.nprobes(_PROBES)
         return query.refine_factor(max(_TIMES, _REFINED // count)) if refined else query
 
-    def by_words(self, text: str, count: int, where: str | None = None, among: np.ndarray | None = None) -> WordScores:
-        """Return the row ids (S,) of the passages with the highest BM25 scores, the best first, and these (S,).
+    def by_words(self, text: str, count: int, where: str | None = None) -> WordScores:
+        """Return the row ids (S,) of the passages with the highest BM25 scores, the best first, and these (S,)."""
+        return self.by_words_soon(text, count, where)()
 
-        Args:
-            among: row ids that are looked at alone.
-        """
-        return self.by_words_soon(text, count, where, among)()
-
-    def by_words_soon(
-        self, text: str, count: int, where: str | None = None, among: np.ndarray | None = None
-    ) -> Callable[[], WordScores]:
+    def by_words_soon(self, text: str, count: int, where: str | None = None) -> Callable[[], WordScores]:
         """Begin what `by_words` does, and return what waits for it."""
         if not text:
             return lambda: (np.zeros(0, dtype=np.uint64), np.zeros(0))
         query = self._words(text).limit(count).select(["_score"])
-        limits = [f"({where})"] * bool(where) + ([f"_rowid IN ({_listed(among)})"] if among is not None else [])
-        rows = self._filtered_soon(query.with_row_id(), " AND ".join(limits) or None, where)
+        rows = self._filtered_soon(query.with_row_id(), where)
 
         @cache
         def ordered() -> WordScores:
@@ -511,12 +496,14 @@ async def _created(lancedb: ModuleType, folder: Path, name: str, schema: pa.Sche
     await (await lancedb.connect_async(folder.resolve())).create_table(name, schema=schema, mode="overwrite")
 
 
-def _batches(query: AsyncStandardQuery, size: int) -> Iterator[pa.RecordBatch]:
+def _batches(query: AsyncStandardQuery, size: int) -> Iterator[pa.Table]:
     """Yield the rows of a query, about `size` at a time."""
+    import pyarrow as pa
+
     batches = finished(query.to_batches(max_batch_length=size))
     with suppress(StopAsyncIteration):
         while True:
-            yield finished(anext(batches))
+            yield pa.Table.from_batches([finished(anext(batches))])
 
 
 def check_fields(names: Sequence[str]) -> None:
@@ -538,13 +525,9 @@ def column_of(field: str, kind: Kind) -> str:
     )
 
 
-def number_of(source: str) -> int:
-    """Return the first 16 hex digits of a source as a whole number."""
-    return int(source[:16], 16)
-
-
-def _id(value: str | int | None) -> str | None:
-    return None if value is None else str(value)
+def number_of(key: str) -> int:
+    """Return the first 16 hex digits of a key as a whole number."""
+    return int(key[:16], 16)
 
 
 def _ids(rows: pa.Table) -> np.ndarray:
@@ -556,19 +539,16 @@ def _with_cosines(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     return _ids(rows), 1.0 - rows["_distance"].to_numpy()
 
 
-def _rows(column: pa.ChunkedArray) -> np.ndarray:
-    """Return an array of vectors as (S, D)."""
-    flat: np.ndarray = column.flatten().to_numpy()
-    return flat.reshape(-1, column.type.list_size)
-
-
 def _listed(ids: np.ndarray) -> str:
     return ", ".join(map(str, ids.tolist()))
 
 
-def _texts(values: Sequence[str]) -> str:
-    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+def _among(column: str, values: Sequence[str]) -> str:
+    """Return the condition that a column has one of some texts."""
+    return f"{column} IN ({', '.join(map(quoted, values))})"
 
 
-def _quoted(values: Sequence[str]) -> str:
-    return ", ".join(f"'{value}'" for value in values)  # hex digits only
+def _pieces(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield values, as many at a time as a condition may list."""
+    for start in range(0, len(values), _LISTED_AT_ONCE):
+        yield values[start : start + _LISTED_AT_ONCE]
