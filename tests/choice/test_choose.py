@@ -10,7 +10,7 @@ from likewise.choice.choice_flow import ChoiceError, _of_passages, _written
 from likewise.choice.choice_result import Choice, System, compared, decided, judgement
 from likewise.choice.held_out import Excerpt
 from likewise.cli import build_app
-from likewise.retrieval.pipeline import free_hybrid, vectors_alone, words_alone
+from likewise.retrieval.pipeline import FREE_HYBRID, VECTORS_ALONE, WORDS_ALONE
 from likewise.runs.progress import Progress
 from likewise.searching import Pipeline
 
@@ -188,7 +188,7 @@ def test_judgements_say_what_they_would_have_chosen():
 
 
 def test_the_ways_switch_every_other_part_off():
-    for one, weights in ((free_hybrid(), (0.5, 0.5)), (words_alone(), (0, 1)), (vectors_alone(), (1, 0))):
+    for one, weights in ((FREE_HYBRID, (0.5, 0.5)), (WORDS_ALONE, (0, 1)), (VECTORS_ALONE, (1, 0))):
         assert (one.vectors, one.words) == weights
         others = {name: value for name, value in one.to_dict().items() if isinstance(value, float)}
         assert {name for name, value in others.items() if value} <= {"vectors", "words"}

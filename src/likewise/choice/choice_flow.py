@@ -32,7 +32,7 @@ from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, rea
 from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import base_name
 from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
-from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
+from likewise.retrieval.pipeline import FREE_HYBRID, VECTORS_ALONE, WORDS_ALONE, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
 from likewise.runs.duration import seconds_each, spoken
 from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
@@ -265,10 +265,10 @@ class _Run:
             sizes = {"index_bytes": _bytes(path), "model_bytes": weight_bytes(encoder.name or "")}
             self.job.note(**{noted: {"passages_a_second": pace, **sizes}})
         facts: Record = self.job.notes[noted]
-        ways = [(_BM25, Way("words", words_alone()), True)] if not self.systems else []
+        ways = [(_BM25, Way("words", WORDS_ALONE), True)] if not self.systems else []
         ways += [
-            (f"{shown}, alone", Way("vectors", vectors_alone()), free),
-            (f"{shown} + BM25", Way("hybrid", free_hybrid()), free),
+            (f"{shown}, alone", Way("vectors", VECTORS_ALONE), free),
+            (f"{shown} + BM25", Way("hybrid", FREE_HYBRID), free),
             (f"{shown}, pipeline", Way("hybrid", opened.pipeline), False),
         ]
         self.pipelines.append(len(self.systems) + len(ways) - 1)

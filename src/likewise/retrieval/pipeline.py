@@ -87,22 +87,12 @@ def pipeline_of(asked: Given | None, before: Pipeline | None = None) -> Pipeline
     return base.updated(**values)
 
 
-def free_hybrid() -> Pipeline:
-    """Return the pipeline of the free hybrid: cosines and BM25 scores, each standardised, and added."""
-    return _only(vectors=0.5, words=0.5)
-
-
-def words_alone() -> Pipeline:
-    """Return the pipeline of a search by words."""
-    return _only(vectors=0, words=1)
-
-
-def vectors_alone() -> Pipeline:
-    """Return the pipeline of a search by vectors."""
-    return _only(vectors=1, words=0)
-
-
 def _only(**weights: float) -> Pipeline:
     """Return a pipeline with the given weights, in which every other part of the scores is switched off."""
     parts = [name for name, item in Pipeline.model_fields.items() if item.annotation is float]
     return Pipeline().updated(**{**dict.fromkeys(parts, 0.0), **weights})
+
+
+FREE_HYBRID = _only(vectors=0.5, words=0.5)
+"""Cosines and BM25 scores, each standardised, and added."""
+WORDS_ALONE, VECTORS_ALONE = _only(vectors=0, words=1), _only(vectors=1, words=0)

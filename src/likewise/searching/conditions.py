@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import re
 from calendar import monthrange
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
@@ -46,6 +46,7 @@ _WORDS = frozenset("AND OR NOT IN LIKE ILIKE BETWEEN IS NULL TRUE FALSE".split()
 _GRAMMAR = "=, !=, <, <=, >, >=, LIKE, IN, BETWEEN, IS NULL, AND, OR, NOT"
 _PATTERN_SIGN = re.compile(r"\\[%_\\]|.", re.DOTALL)
 _BACKSLASH = re.compile(r"\\(?![%_\\])")  # in a pattern it stands for itself, unless a sign of patterns follows
+_MOMENT = timedelta(microseconds=1)
 _PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?")
 
 
@@ -129,16 +130,16 @@ class _Parser:
         return condition
 
     def _any(self) -> str:
-        parts = [self._all()]
-        while self._took("OR"):
-            parts.append(self._all())
-        return f"({' OR '.join(parts)})" if len(parts) > 1 else parts[0]
+        return self._joined("OR", self._all)
 
     def _all(self) -> str:
-        parts = [self._term()]
-        while self._took("AND"):
-            parts.append(self._term())
-        return f"({' AND '.join(parts)})" if len(parts) > 1 else parts[0]
+        return self._joined("AND", self._term)
+
+    def _joined(self, word: str, part: Callable[[], str]) -> str:
+        parts = [part()]
+        while self._took(word):
+            parts.append(part())
+        return f"({f' {word} '.join(parts)})" if len(parts) > 1 else parts[0]
 
     def _term(self) -> str:
         self.depth += 1
@@ -331,21 +332,15 @@ def _period(text: str) -> tuple[datetime, datetime] | None:
         return None
     moment = datetime.fromisoformat(text)
     moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-    return moment, moment + timedelta(days=len(text) == 10 and moment.year < 9999, minutes=has_no_seconds(text))
+    length = timedelta(days=1) if len(text) == 10 else timedelta(minutes=1) if has_no_seconds(text) else _MOMENT
+    return moment, min(moment, datetime.max - length) + length
 
 
 def _in_period(value: str, sign: str, begin: datetime, end: datetime) -> str:
     """Return the comparison of a time with a period."""
     first, last = (f"TIMESTAMP '{one.isoformat()}'" for one in (begin, end))
-    inside = f"({value} >= {first} AND {value} < {last})" if begin < end else f"({value} = {first})"
-    before_end = f"{value} < {last}" if begin < end else f"{value} <= {first}"
-    after = f"{value} >= {last}" if begin < end else f"{value} > {first}"
-    return {
-        "=": inside,
-        "!=": f"NOT {inside}",
-        "<>": f"NOT {inside}",
-        "<": f"{value} < {first}",
-        "<=": before_end,
-        ">": after,
-        ">=": f"{value} >= {first}",
-    }[sign]
+    inside = f"({value} >= {first} AND {value} < {last})"
+    ordered = {"<": f"< {first}", "<=": f"< {last}", ">": f">= {last}", ">=": f">= {first}"}
+    if sign in ordered:
+        return f"{value} {ordered[sign]}"
+    return inside if sign == "=" else f"NOT {inside}"

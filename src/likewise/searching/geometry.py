@@ -15,6 +15,7 @@ from uuid import uuid4
 import numpy as np
 
 from likewise.retrieval import cells
+from likewise.retrieval.fusion import EQUAL
 from likewise.runs.progress import StopRequest
 from likewise.runs.whole_files import written_whole
 from likewise.searching.table import Table, damaged
@@ -101,10 +102,8 @@ class Geometry:
         """
         return _moments_along(vector, self.mean, self.covariance)
 
-    def document_cosines(
-        self, vector: np.ndarray, numbers: np.ndarray, own: np.ndarray
-    ) -> tuple[np.ndarray, float, float]:
-        """Return the products of a query with the mean vectors of documents (S,), and their moments over all documents.
+    def document_cosines(self, vector: np.ndarray, numbers: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Return the products (S,) of a query with the mean vectors of documents, standardised over all documents.
 
         Args:
             vector: (D,) of length 1.
@@ -115,12 +114,16 @@ class Geometry:
         products, some = own.copy(), rows >= 0
         unique, place = np.unique(rows[some], return_inverse=True)
         products[some] = (np.asarray(self.document_vectors[unique]).astype(np.float32) @ vector)[place]
-        return products, *_moments_along(vector, self.document_mean, self.document_covariance)
+        mean, deviation = _moments_along(vector, self.document_mean, self.document_covariance)
+        standardised: np.ndarray = (products - mean) / deviation
+        return standardised
 
 
 def _moments_along(vector: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> tuple[float, float]:
+    """Return the mean and the deviation of products with a vector; the deviation is 1 if they are all equal."""
     query = vector.astype(np.float64)
-    return float(query @ mean), float(np.sqrt(max(0.0, query @ covariance @ query)))
+    deviation = float(np.sqrt(max(0.0, query @ covariance @ query)))
+    return float(query @ mean), deviation if deviation > EQUAL else 1.0
 
 
 def new_name() -> str:
@@ -247,34 +250,29 @@ def _exact(table: Table, blocks: Blocks, near: _Nearest, stop: StopRequest) -> N
 def _in_cells(table: Table, blocks: Blocks, near: _Nearest, stop: StopRequest) -> None:
     """Find the nearest of stale passages in the cells that these visit, a cell at a time.
 
-    The vectors lie in a file by their cells meanwhile, so that memory holds those of a cell and of its visitors.
+    The vectors lie in a file meanwhile, so that memory holds those of a cell and of its visitors.
     """
     size = len(near.stale)
     count = -(-size // cells.SIZE)
     centres = cells.Cells.fit(table.sample(min(size, cells.SAMPLE * count)), count)
     visited = np.empty((size, min(cells.VISITED, count)), dtype=np.int32)
     with TemporaryFile(dir=table.folder) as file:
-        with stop.progress.bar("sorting by cells", total=2 * size) as bar:
+        kept = np.memmap(file, dtype=np.float32, mode="w+", shape=(size, table.dimension))
+        with stop.progress.bar("sorting by cells", total=size) as bar:
             for positions, vectors in blocks():
-                visited[positions] = centres.around(vectors)
+                kept[positions], visited[positions] = vectors, centres.around(vectors)
                 bar.advance(len(positions))
                 stop.check(_LOOKING)
-            by_cell = np.argsort(visited[:, 0], kind="stable")
-            starts = np.searchsorted(visited[by_cell, 0], np.arange(count + 1))
-            place = np.empty(size, dtype=np.int64)
-            place[by_cell] = np.arange(size)
-            kept = np.memmap(file, dtype=np.float32, mode="w+", shape=(size, table.dimension))
-            for positions, vectors in blocks():
-                kept[place[positions]] = vectors
-                bar.advance(len(positions))
-                stop.check(_LOOKING)
+        by_cell = np.argsort(visited[:, 0], kind="stable")
+        starts = np.searchsorted(visited[by_cell, 0], np.arange(count + 1))
         asking = np.flatnonzero(near.stale)
         with stop.progress.bar("finding neighbours", total=visited[asking].size) as bar:
             for cell, rows in cells.visitors(visited[asking], count):
-                members = slice(starts[cell], starts[cell + 1])
+                members = by_cell[starts[cell] : starts[cell + 1]]
+                block = kept[members]
                 for start in range(0, len(rows), _ROWS):
                     mine = asking[rows[start : start + _ROWS]]
-                    near.compare(mine, by_cell[members], kept[place[mine]] @ kept[members].T)
+                    near.compare(mine, members, kept[mine] @ block.T)
                     bar.advance(len(mine))
                 stop.check(_LOOKING)
 

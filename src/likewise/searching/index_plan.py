@@ -43,7 +43,7 @@ class Change:
     deleted: Sequence[str] = ()
 
     @classmethod
-    def of(cls, given: TextSource, target: Path, keep: bool) -> Change:
+    def of(cls, given: TextSource, keep: bool) -> Change:
         """Return the change by what is given."""
         if given.in_memory:
             return cls(given, keep=keep)

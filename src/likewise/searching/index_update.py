@@ -172,7 +172,7 @@ def index(
     check_target(target)
     with ExitStack() as stack:
         given = given_texts(texts, corpus_options, stack=stack)
-        change = Change.of(given, target, keep)
+        change = Change.of(given, keep)
         precision = precision or precision_of({} if overwrite else read_record(target))
         encoder = encoder_of(target, model, engine=engine, precision=precision)
         settings: Record = {"words": words, "metadata": metadata, "language": known_language(language)}
@@ -190,7 +190,7 @@ def add(
     with ExitStack() as stack:
         first = max(opened.table.next_id(), read_record(opened.path).get("next_id", 0))  # no id comes twice
         given = given_texts(texts, options, first=first, stack=stack)
-        return _updated(opened.path, encoder, Change.of(given, opened.path, keep=True), {}, progress)[0]
+        return _updated(opened.path, encoder, Change.of(given, keep=True), {}, progress)[0]
 
 
 def delete(opened: Index, encoder: ModelHandle, ids: Sequence[str], progress: Progress) -> int:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from likewise.errors import counted
-from likewise.retrieval.fusion import EQUAL, spread, standardised, token_gains
+from likewise.retrieval.fusion import spread, standardised, token_gains
 from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.whole_files import Record
 from likewise.searching.geometry import Geometry
@@ -104,8 +104,7 @@ class Lookup:
         self.table, self.geometry, self.codec = stored
         self.asked = asked
         self._words = self.table.by_words_soon(asked.text if by_words else "", _READ)
-        mean, deviation = self.geometry.moments(asked.vector)
-        self.of_vectors = mean, deviation if deviation > EQUAL else 1.0
+        self.of_vectors = self.geometry.moments(asked.vector)
         self._cosines = np.full(len(self.geometry.rows), np.nan)  # NaN until they are needed
 
     @cached_property
@@ -273,8 +272,7 @@ class Documents(Part):
         """Return the weight times the scores of the documents."""
         numbers = np.asarray(self.geometry.document[candidates.positions])
         own = self.lookup.raw(candidates.positions)[0]
-        cosines, mean, deviation = self.geometry.document_cosines(query.vector, numbers, own)
-        by_vectors = (cosines - mean) / (deviation if deviation > EQUAL else 1.0)
+        by_vectors = self.geometry.document_cosines(query.vector, numbers, own)
         return self.weight * (self.pipeline.vectors * by_vectors + self.pipeline.words * self._words[numbers])
 
     @cached_property

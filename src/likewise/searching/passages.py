@@ -230,18 +230,23 @@ class Splitting:
         parts = list(sentences)
         if any(len(text) > _SLICE for _, text in parts):
             parts = [(line, part) for line, text in parts for part in _slices(text)]
-        counts = self.limit.counts([text for _, text in parts]) if self.limit and room else [0] * len(parts)
+        counts = self._counts([text for _, text in parts], room)
         for (line, text), tokens in zip(parts, counts, strict=True):
             words = _size(text)
             if words <= self.words and tokens <= room:
                 yield line, text, words, tokens
                 continue
             for piece in self._cut(text):
-                if not self.limit or not room or self.limit.counts([piece])[0] <= room:
-                    yield line, piece, _size(piece), self.limit.counts([piece])[0] if self.limit and room else 0
+                (count,) = self._counts([piece], room)
+                if not self.limit or count <= room:
+                    yield line, piece, _size(piece), count
                     continue
                 for short in self.limit.pieces(piece, room - _SPARE):
                     yield line, short.strip(), _size(short), self.limit.counts([short])[0]
+
+    def _counts(self, texts: Sequence[str], room: int) -> list[int]:
+        """Return the number of tokens of each text; 0 if there is room for any."""
+        return self.limit.counts(texts) if self.limit and room else [0] * len(texts)
 
     def _cut(self, text: str) -> Iterator[str]:
         """Yield a text in pieces that are no longer than a passage in words."""
@@ -261,8 +266,7 @@ class Splitting:
         """
         texts = [text for _, text in placed]
         room = self._room(texts, title)
-        tokens = self.limit.counts(texts) if self.limit and room else [0] * len(texts)
-        sizes = [(_size(text), count) for text, count in zip(texts, tokens, strict=True)]
+        sizes = [(_size(text), count) for text, count in zip(texts, self._counts(texts, room), strict=True)]
         first = 2 if len(placed) > 2 and is_delimiter(texts[1]) else 0
         above = (sum(words for words, _ in sizes[:first]), sum(count for _, count in sizes[:first]))
         if above[0] > self.words // 2 or (room and above[1] > room // 2):  # a header that leaves no room is given once
