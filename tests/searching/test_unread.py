@@ -131,6 +131,6 @@ def test_the_parts_of_a_plan(tmp_path):
         name: (str(tmp_path / path), 1, True)
         for name, path in {"1": "sub/a.txt", "2": "subs.txt", "3": "b.txt"}.items()
     }
-    plan = FilePlan.of(change, there)
-    assert plan.stale(there, keep=False) == ["2", "3"]
-    assert plan.stale(there, keep=True) == []
+    plan = FilePlan(change, there)
+    assert plan.stale(keep=False) == ["2", "3"]
+    assert plan.stale(keep=True) == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -25,24 +25,6 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
         while (item := following.result()) is not end:
             following = reader.submit(next, items, end)
             yield item
-
-
-def finished_behind(begun: Iterable[Callable[[], T]]) -> Iterator[T]:
-    """Yield the results of pieces of work in their order; a thread finishes each while the next one is begun.
-
-    If whoever takes the results stops, the piece that was begun last is not finished.
-
-    >>> list(finished_behind([lambda: 1, lambda: 2]))
-    [1, 2]
-    """
-    with ThreadPoolExecutor(1, "likewise-writer") as writer:
-        last: Future[T] | None = None
-        for finish in begun:
-            if last is not None:
-                yield last.result()
-            last = writer.submit(finish)
-        if last is not None:
-            yield last.result()
 
 
 def in_order(begun: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:

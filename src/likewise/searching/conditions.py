@@ -50,8 +50,8 @@ _MOMENT = timedelta(microseconds=1)
 _PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?")
 
 
-class ConditionError(LikewiseError):
-    """Raised if a condition is not valid; the message names the part and what can be written."""
+class SearchError(LikewiseError):
+    """Raised if an index, a query or a condition is not valid; the message names the cure."""
 
 
 def condition_of(given: str, fields: Mapping[str, FieldColumn]) -> str:
@@ -68,7 +68,7 @@ def condition_of(given: str, fields: Mapping[str, FieldColumn]) -> str:
         fields: those that it may name, with their columns.
 
     Raises:
-        ConditionError: it holds anything else than fields, texts, numbers and the words above, or compares what cannot
+        SearchError: it holds anything else than fields, texts, numbers and the words above, or compares what cannot
             be compared.
     """
     return _Parser(given, fields).parsed()
@@ -96,7 +96,7 @@ class _Parser:
 
     def fail(self, reason: str) -> NoReturn:
         shown = self.given if len(self.given) <= _SHOWN else f"{self.given[:_SHOWN]}..."
-        raise ConditionError(
+        raise SearchError(
             f"the filter {shown!r} is not valid ({reason}): write it as in SQL, for example \"file LIKE '%.md'\", "
             f"with {_GRAMMAR} and brackets; the fields are {', '.join(self.fields)}"
         )
@@ -222,7 +222,6 @@ class _Parser:
         return text
 
     def _fields(self, left: FieldColumn, sign: str, right: FieldColumn) -> str:
-        """Return the comparison of two fields."""
         numbers = ("int", "float")
         if left.kind != right.kind and not (left.kind in numbers and right.kind in numbers):
             self.fail(f"one field holds {CALLED[left.kind]}, the other {CALLED[right.kind]}")

@@ -6,12 +6,13 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from likewise.corpus.corpus_options import TEXT, CorpusOptions
+from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.inputs import ID, plain_value
 from likewise.corpus.lines_and_rows import decimal_of, without_invisible
 from likewise.corpus.paragraphs import read_fields
@@ -91,7 +92,7 @@ class _Seen:
         if "" in kinds or not self.kinds or self.characters > LONGEST * max(1, self.texts):
             return None
         if "list" in kinds:
-            return "list" if kinds <= {"list", "text"} else None
+            return "list"
         if kinds and kinds <= {"int", "float"}:
             return "float" if "float" in kinds else "int"
         return kinds.pop() if len(kinds) == 1 else "text"  # type: ignore[return-value]
@@ -106,20 +107,18 @@ def kinds_of(
         wanted: the fields that are kept; None for every field whose values are numbers, dates, short texts, lists of
             these, or true or false.
         taken: names that no field can have, if none are wanted.
-
-    Raises:
-        CorpusError: a file cannot be read.
     """
     seen: dict[str, _Seen] = defaultdict(_Seen)
     text = options.field or TEXT
-    for path in paths:
-        source = open_source(path, options)
-        decimal = decimal_of(source)
-        for row in read_fields(source) if wanted != () else ():
-            for name, value in row.items():
-                value = _value(value, decimal)
-                if value is not None and (name in wanted if wanted is not None else name != text):
-                    seen[name].add(value)
+    for path in paths if wanted is None or wanted else ():
+        with suppress(CorpusError):  # it is told when the file is read
+            source = open_source(path, options)
+            decimal = decimal_of(source)
+            for row in read_fields(source):
+                for name, value in row.items():
+                    value = _value(value, decimal)
+                    if value is not None and (name in wanted if wanted is not None else name != text):
+                        seen[name].add(value)
     if wanted is not None:
         return {name: seen[name].kind or "text" for name in wanted if name in seen}, {}
     kinds: dict[str, Kind] = {}
@@ -134,16 +133,6 @@ def kinds_of(
         else:
             kinds[name] = kind
     return kinds, left_out
-
-
-def merged(one: Kind, other: Kind) -> Kind:
-    """Return the kind that fits values of two kinds.
-
-    >>> merged("int", "float"), merged("int", "bool")
-    ('float', 'text')
-    """
-    both: set[Kind] = {one, other}
-    return one if one == other else "float" if both == {"int", "float"} else "list" if "list" in both else "text"
 
 
 def _value(value: object, decimal: str | None) -> Any:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.corpus.corpus_options import CorpusError
@@ -72,9 +71,12 @@ def files_of(given: TextSource) -> tuple[list[Path], list[Listing]]:
     return files, listings
 
 
-@dataclass
 class FilePlan:
     """What an update does with files.
+
+    Args:
+        change: the change of the index.
+        there: each source of the index with its file, how many passages it has, and whether these are all.
 
     Attributes:
         wanted: each source, which is a path with its content, to the file.
@@ -83,45 +85,29 @@ class FilePlan:
         unread: what cannot be read now, each with a sentence: its passages stay.
         left_out: sentences on what is not read, as it is of another format or a rule excludes it.
         named: files that were named: a fault of one ends the update.
+
+    Raises:
+        CorpusError: a file that was named cannot be read.
     """
 
-    wanted: dict[str, Path] = field(default_factory=dict)
-    fresh: dict[str, Path] = field(default_factory=dict)
-    states: dict[str, State] = field(default_factory=dict)
-    unread: dict[Path, str] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
-    named: frozenset[Path] = frozenset()
-
-    @classmethod
-    def of(cls, change: Change, there: Mapping[str, tuple[str, int, bool]]) -> FilePlan:
-        """Return the plan of a change.
-
-        Args:
-            there: each source of the index with its file, how many passages it has, and whether these are all.
-
-        Raises:
-            CorpusError: a file that was named cannot be read.
-        """
-        plan = cls(named=frozenset(change.named))
-        for listing in change.listings:
-            plan.unread |= listing.unread
-            plan.left_out += listing.left_out
+    def __init__(self, change: Change, there: Mapping[str, tuple[str, int, bool]]) -> None:
+        self.named, self.there = frozenset(change.named), there
+        self.wanted: dict[str, Path] = {}
+        self.states: dict[str, State] = {}
+        self.unread = {path: reason for listing in change.listings for path, reason in listing.unread.items()}
+        self.left_out = [reason for listing in change.listings for reason in listing.left_out]
         for path in [*(path for listing in change.listings for path in listing.files), *change.named]:
-            plan._add(path)
-        plan.fresh = {one: path for one, path in plan.wanted.items() if one not in there or not there[one][2]}
-        return plan
-
-    def _add(self, path: Path) -> None:
-        try:
-            check_name(path)
-            state = state_of(path)
-            source = digest_of(f"{path.resolve()}\0{checksum(path)}").hex()
-        except OSError as error:
-            self.fail(path, f"{path}: it cannot be read ({error.strerror}): {_CURE}")
-        except CorpusError as error:
-            self.fail(path, str(error))
-        else:
-            self.wanted[source], self.states[source] = path, state
+            try:
+                check_name(path)
+                state = state_of(path)
+                source = digest_of(f"{path.resolve()}\0{checksum(path)}").hex()
+            except OSError as error:
+                self.fail(path, f"{path}: it cannot be read ({error.strerror}): {_CURE}")
+            except CorpusError as error:
+                self.fail(path, str(error))
+            else:
+                self.wanted[source], self.states[source] = path, state
+        self.fresh = {one: path for one, path in self.wanted.items() if one not in there or not there[one][2]}
 
     def fail(self, path: Path, reason: str) -> None:
         """Keep the reason for which a file cannot be read.
@@ -138,21 +124,19 @@ class FilePlan:
         """The bytes of the files that are read."""
         return sum(sum(self.states[source][:1]) for source in self.fresh)
 
-    def stale(self, there: Mapping[str, tuple[str, int, bool]], keep: bool) -> list[str]:
+    def stale(self, keep: bool) -> list[str]:
         """Return the sources that the index holds and that have changed, are gone or no longer named.
 
         Args:
             keep: those that are no longer named stay.
         """
         files = {str(path.resolve()) for path in self.wanted.values()}
-        unread = [str(_resolved(path)) for path in self.unread]
+        unread = [_resolved(path) for path in self.unread]
 
         def stays(file: str) -> bool:
-            return (keep and file not in files) or any(
-                file == one or file.startswith(f"{one}{os.sep}") for one in unread
-            )
+            return (keep and file not in files) or any(map(Path(file).is_relative_to, unread))
 
-        return [source for source, (file, *_) in there.items() if source not in self.wanted and not stays(file)]
+        return [source for source, (file, *_) in self.there.items() if source not in self.wanted and not stays(file)]
 
 
 def _resolved(path: Path) -> Path:

@@ -25,11 +25,11 @@ from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipelin
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record, work_of
 from likewise.runs.on_ray import cluster, loadable
-from likewise.runs.prefetch import finished_behind, in_order, read_ahead
+from likewise.runs.prefetch import in_order, read_ahead
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
 from likewise.runs.results import JobError, read_working_file
 from likewise.runs.whole_files import Record, Values
-from likewise.searching.fields import kinds_of, merged
+from likewise.searching.fields import kinds_of
 from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.index_plan import Change, FilePlan, settings_of, state_of
 from likewise.searching.maxsim import TokenCodec
@@ -235,7 +235,9 @@ def _updated(
         job.note(table=table.name, left=left)
         if steps.tokens and not table.has_tokens:
             steps = steps.updated(tokens=0)
-            progress.tell(f"the tokens of passages are not compared: {_no_tokens(target, facts.tokens)}")
+            held = f"{target} holds none, so that only `likewise index ... --overwrite` can add them"
+            why = held if facts.tokens else "the model has no vectors of them"
+            progress.tell(f"the tokens of passages are not compared: {why}")
         codec = _codec(job, table, record)
         passages = PassageEncoder(table, encoder, job, progress, workers=workers, codec=codec, shared=shared)
         update = _Update(table, passages, _splitting(change, settings, encoder), stop, settings["metadata"])
@@ -343,7 +345,6 @@ class _Update:
         self.there = self.table.sources()
 
     def run(self, change: Change) -> Changed:
-        """Change the table."""
         if change.given is None:
             return Changed(removed=self.table.remove_ids(change.deleted))
         if change.given.in_memory:
@@ -370,18 +371,12 @@ class _Update:
 
     def _fields(self, paths: Iterable[Path]) -> None:
         """Make columns for the fields of rows that are kept."""
-        kinds: Record = {}
-        left_out: dict[str, str] = {}
-        for path in paths if self.metadata is None or self.metadata else ():
-            with suppress(CorpusError):  # it is told when the file is read
-                found, others = kinds_of([path], self.splitting.options, self.metadata, SHOWN)
-                left_out |= others
-                kinds |= {name: merged(kinds.get(name, kind), kind) for name, kind in found.items()}
+        kinds, left_out = kinds_of(paths, self.splitting.options, self.metadata, SHOWN)
         for name in sorted({*(self.metadata or ())} - {*kinds, *self.table.metadata}):
             self.skipped.append(f"no row has the field {name!r}, which was to be kept")
             kinds[name] = "text"
-        if reasons := [f"{name} ({why})" for name, why in left_out.items() if name not in kinds]:
-            self.skipped.append(f"these fields of rows cannot be used in conditions: {', '.join(reasons)}")
+        if reasons := ", ".join(f"{name} ({why})" for name, why in left_out.items()):
+            self.skipped.append(f"these fields of rows cannot be used in conditions: {reasons}")
         self.table.extend(kinds)
         self.splitting = replace(self.splitting, metadata=self.table.metadata)
 
@@ -426,14 +421,13 @@ class _Update:
         ]
 
     def _saw(self, passage: IndexedPassage) -> None:
-        """Take note of the kind of an id."""
         if passage.id is not None and self.id_kind != "text":
             self.id_kind = "int" if isinstance(passage.id, int) else "text"
 
     def _written(self, windows: Callable[[], Iterator[list[Entry]]], size: int) -> None:
         """Encode and write windows of passages, of texts with `size` bytes in all.
 
-        While a window is encoded, the next one is read in a thread, and the one before is written in another.
+        While a window is encoded, the next one is read in a thread.
         """
         workers = self.passages.workers
         with self.stop.progress.bar("indexing") as bar:
@@ -452,19 +446,17 @@ class _Update:
                     yield self.passages.begin(window, bar.total or 0)
 
             done = 0
-            for written in in_order(begun(), 2 * workers) if workers else finished_behind(begun()):
+            for written in in_order(begun(), 2 * workers):
                 done += written
-                self.passages.finish_first()
-                if workers:
-                    bar.update(done=done)
+                bar.update(done=done)
                 self.stop.check(f"after {counted(done, 'passage')}")
 
     def _files(self, change: Change) -> Changed:
         """Bring the table in line with the files."""
-        plan = FilePlan.of(change, self.there)
+        plan = FilePlan(change, self.there)
         self._fields(plan.fresh.values())
         self._written(lambda: self._windows(plan), plan.size)
-        stale = plan.stale(self.there, change.keep)
+        stale = plan.stale(change.keep)
         if not change.keep:
             stale += self.table.all_but((), "file = ''")
         wanted, fresh = ({str(path) for path in paths.values()} for paths in (plan.wanted, plan.fresh))
@@ -514,13 +506,6 @@ class _Update:
                     self.partial[str(path)] = list(report.told)
         if window:
             yield window
-
-
-def _no_tokens(target: Path, length: int) -> str:
-    """Return why there are none."""
-    if not length:
-        return "the model has no vectors of them"
-    return f"{target} holds none, so that only `likewise index ... --overwrite` can add them"
 
 
 def _codec(job: Job, table: Table, record: Values) -> TokenCodec | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +98,6 @@ class PassageEncoder:
         self._table, self._encoder, self._job, self._progress = table, encoder, job, progress
         self._vectors: Any = None  # a TextEncoder, opened when there is something to encode
         self._elsewhere: Any = None  # opens it in a worker of a cluster
-        self._pending: deque[dict[str, Encoded]] = deque()  # by key, what may not be in the table yet
         self._seen = set(table.keys()[1].tolist())  # the beginnings of the keys in the table, and of this run
         self._shared = shared
         if shared is not None and table.has_tokens:
@@ -126,29 +124,18 @@ class PassageEncoder:
         reader = self._vectors or self._encoder.opened("document")
         return replace(codec, weights=token_weights(reader.items(self._table.texts(_COUNTED)))), 0
 
-    def finish_first(self) -> None:
-        """Forget the vectors of the window that was begun first: they are in the table."""
-        self._pending.popleft()
-
     def begin(self, window: list[Entry], total: int) -> Callable[[], int]:
         """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
         keys = [digest_of(passage.encoded).hex() for *_, passage in window]
         known = self._in_table(keys)
-        for before in self._pending:
-            known |= {key: before[key] for key in keys if key in before}
         if self._shared is not None and (missing := [key for key in keys if key not in known]):
             known |= self._shared.table.known(missing)
         new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in known}
         rows = self._encode(list(new.values()), total) if new else tuple
         self.encoded += len(new)
-        self._pending.append(known)
-        if not self.workers:
-            known.update(zip(new, rows(), strict=True))
-            self.bar.advance(len(window) - len(new))
 
         def write() -> int:
-            if self.workers:
-                known.update(zip(new, rows(), strict=True))
+            known.update(zip(new, rows(), strict=True))
             self._table.add(window, keys, [known[key] for key in keys])
             return len(window)
 

@@ -56,7 +56,6 @@ _OF_QUERIES = {"prompt", "tokenizer", "truncate_dim"}
 """The facts of a record by which queries are encoded."""
 _SENTENCES = 10_000
 """Sentences whose vectors are kept for the next search, which often has hits of the same passages: 15 MB."""
-_NO_TOKENS = Pipeline(tokens=0)
 _OTHER_NAMES = ("top_k", "limit")
 _SPARE = 10
 """Passages that are ranked beyond those that are wanted, in the place of copies."""
@@ -108,7 +107,6 @@ class _Opened:
 
     @classmethod
     def open(cls, path: Path) -> _Opened:
-        """Open the present state of an index."""
         state, folder = _state(path), path.resolve()
         record = finished_record(folder)
         table = Table(folder, record["table"], record["version"])
@@ -125,7 +123,6 @@ class _Opened:
 
     @property
     def language(self) -> str:
-        """The language of its words."""
         return str(self.record["plan"]["options"].get("language", "English"))
 
     @property
@@ -263,11 +260,10 @@ class Index:
         unwanted = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else [ids]
         if wrong := [id for id in unwanted if isinstance(id, bool) or not isinstance(id, str | Integral)]:
             raise SearchError(f"{wrong[0]!r} is not an id: give texts or whole numbers, such as those of hits (hit.id)")
-        there = self.table.present([without_invisible(str(id)) for id in unwanted])
-        return delete(self, self._writing(), there, Progress(quiet)) if there else 0
+        names = [without_invisible(str(id)) for id in unwanted]
+        return delete(self, self._writing(), names, Progress(quiet)) if names else 0
 
     def _writing(self) -> ModelHandle:
-        """Return the encoder of passages."""
         if self._writer is None:
             self._writer = encoder_of(self.path, self._model, precision=precision_of(read_record(self.path)))
         return self._writer
@@ -296,14 +292,14 @@ class Index:
             return self.vectors(texts)
         return self._encoder_of(self._opened)(texts)
 
-    def _asked(self, opened: _Opened, query: str, steps: Pipeline, words: str) -> Asked:
+    def _asked(self, opened: _Opened, query: str, words: str, tokens: bool) -> Asked:
         """Return a query with its vector, and with its tokens if they are to be compared."""
         codec = opened.stored.codec
-        if codec is None or not steps.tokens or (self.tokens is None and self.vectors is not None):
+        if codec is None or not tokens or (self.tokens is None and self.vectors is not None):
             return Asked(words, self._encode([query])[0])
         read = self.tokens or self._encoder_of(opened, tokens=True).read_query
-        vector, tokens, ids = read(query)
-        return Asked(words, vector, codec.projected(tokens), codec.weights_of(ids))
+        vector, rows, ids = read(query)
+        return Asked(words, vector, codec.projected(rows), codec.weights_of(ids))
 
     def _encoder_of(self, opened: _Opened, tokens: bool = False) -> TextEncoder:
         """Return the encoder of queries, one that gives the vectors of tokens if these are needed."""
@@ -395,7 +391,6 @@ class Index:
                     raise  # otherwise the index was replaced by another one meanwhile
 
     def _searched(self, opened: _Opened, request: _Request, steps: Pipeline) -> Hits:
-        """Search one state of the index."""
         typed, k, offset, by, mode, where, mark = request
         table = opened.stored.table
         whole = opened.record.get("ids") == "int"
@@ -410,19 +405,16 @@ class Index:
         condition = " AND ".join(conditions) or None
         query, excluded = divided(typed.text) if mode == "hybrid" and steps.excluded else (typed.text, "")
         words = searched_words(query, opened.language)
-        asked = None
-        if mode != "words":
-            asked = self._asked(opened, query, steps if mode == "hybrid" else _NO_TOKENS, words)
-        barred = None
-        if excluded:
-            barred = Asked(searched_words(excluded, opened.language), self._encode([excluded])[0])
+        tokens = mode == "hybrid" and bool(steps.tokens)
+        asked = self._asked(opened, query, words, tokens) if mode != "words" else None
+        barred = self._asked(opened, excluded, searched_words(excluded, opened.language), False) if excluded else None
         wanted = min(offset + k, table.rows)  # LanceDB's numbers are not as large as Python's
         count = wanted + _SPARE
         while True:
             ranking = self._ranked(opened, words, asked, count, mode, condition, steps, barred)
             if mode == "hybrid" and steps.reranker:
                 ranking = self._reranked(opened, ranking, query, steps)
-            rows = table.passages(ranking.ids[: max(count, wanted + _SPARE)])
+            rows = table.passages(ranking.ids[:count])
             groups = _grouped(rows, by)
             if len(groups) >= wanted or len(ranking.ids) < count:
                 break
@@ -667,16 +659,19 @@ def finished_record(path: Path) -> Record:
         time.sleep(0.05)
     if record.get("plan", {}).get("job") == "index":
         check_version(path, record)
-        kinds = {"table": str, "version": int, "geometry": str, "pipeline": dict}
-        wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
-        wrong += [] if wrong or OWN_FOLDER.fullmatch(f"{record['table']}.lance") else ["table"]
-        wrong += [] if wrong or OWN_FOLDER.fullmatch(record["geometry"]) else ["geometry"]
         query = record.get("query") or {}
-        wrong += [] if isinstance(query, dict) and query.keys() <= _OF_QUERIES else ["query"]
-        wrong += [] if record.get("ids", "") in ("", "int", "text") else ["ids"]
-        if wrong or not isinstance(record["plan"].get("inputs"), dict):
+        fits = {
+            "table": OWN_FOLDER.fullmatch(f"{record.get('table')}.lance"),
+            "geometry": OWN_FOLDER.fullmatch(str(record.get("geometry"))),
+            "version": isinstance(record.get("version"), int),
+            "pipeline": isinstance(record.get("pipeline"), dict),
+            "query": isinstance(query, dict) and query.keys() <= _OF_QUERIES,
+            "ids": record.get("ids", "") in ("", "int", "text"),
+            "plan": isinstance(record["plan"].get("inputs"), dict),
+        }
+        if wrong := [name for name, is_right in fits.items() if not is_right]:
             raise SearchError(
-                f"{path / 'likewise.json'} is damaged (its {(wrong or ['plan'])[0]!r}): make the index again with "
+                f"{path / 'likewise.json'} is damaged (its {wrong[0]!r}): make the index again with "
                 "`likewise index ... --overwrite`"
             )
         return record

@@ -7,29 +7,33 @@ kind, and the name of the field as in a URL. Letters of the shapes: S passages, 
 
 from __future__ import annotations
 
+import asyncio
+import math
+import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache, cached_property
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import numpy as np
 
-from likewise.corpus.lines_and_rows import digest_of
-from likewise.errors import LikewiseError, first_line
+from likewise.errors import LikewiseError, first_line, require_extra
 from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.retrieval.bm25 import folded
 from likewise.runs.whole_files import Record
-from likewise.searching.conditions import ConditionError, condition_of, quoted
+from likewise.searching.conditions import SearchError, condition_of, quoted
 from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
 from likewise.searching.hit import document_of
-from likewise.searching.lance import begun, finished, lancedb_module
 from likewise.searching.passages import IndexedPassage, passage_text
 from likewise.searching.typed_query import has_blanks, standing
 
@@ -51,16 +55,16 @@ _PROBES = 20
 """Cells of the approximate index that are searched."""
 _REFINED, _TIMES = 500, 5
 """Vectors that are compared after it: so many, or so many times those that are wanted if these are more."""
-
+_CLIENT = "lance_namespace_urllib3_client"
+"""Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
+_ADDRESSES = 3 << 30
+"""Bytes of address space without which LanceDB ends the whole process, or waits for ever; it uses a tenth of them."""
+_Made = TypeVar("_Made")
 
 WordScores = tuple[np.ndarray, np.ndarray]
 """The row ids, or the positions, (S,) of passages, and their BM25 scores (S,)."""
 Encoded = tuple[np.ndarray, bytes]
 """The vector (D,) of a text, and its tokens as they are stored; b"" if they are not."""
-
-
-class SearchError(LikewiseError):
-    """Raised if an index or a query is not valid; the message names the cure."""
 
 
 class DamageError(SearchError):
@@ -180,12 +184,9 @@ class Table:
         Raises:
             SearchError: it is not valid.
         """
-        try:
-            own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in SHOWN}
-            ids = {"id": FieldColumn("id", "text", exact=True, whole=whole_ids)}
-            return condition_of(given, ids | own | self._columns)
-        except ConditionError as error:
-            raise SearchError(str(error)) from None
+        own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in SHOWN}
+        ids = {"id": FieldColumn("id", "text", exact=True, whole=whole_ids)}
+        return condition_of(given, ids | own | self._columns)
 
     def holding(self, phrase: str) -> str:
         """Return the condition on passages in which the words of a phrase stand beside each other."""
@@ -267,13 +268,6 @@ class Table:
             for source in sorted(of_files):
                 self.rename(source, uuid4().hex)  # is that of no file, and so the file is read again
         return len(removed)
-
-    def present(self, ids: Sequence[str]) -> list[str]:
-        """Return those of some ids that are in the table."""
-        there: dict[str, None] = {}
-        for some in _pieces(ids):
-            there |= dict.fromkeys(self._select(["id"], _among("id", some))["id"].to_pylist())
-        return list(there)
 
     def complete(self, sources: Sequence[str]) -> set[str]:
         """Return those of some sources that are in the table."""
@@ -364,14 +358,13 @@ class Table:
     def documents(self) -> np.ndarray:
         """Return the number of the document of each passage (S,), in the order of the row ids."""
         query = self._table.query().select(["file", "line", "title", "id", "source"]).with_row_id()
-        ids, names = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int64)]
+        ids, numbers = [np.zeros(0, dtype=np.uint64)], list[int]()
+        known: dict[object, int] = {}
         for batch in _batches(query, 1 << 14):
             ids.append(_ids(batch))
-            keys = [repr(document_of(row)) if row["file"] else row["source"] for row in batch.to_pylist()]
-            digests = b"".join(digest_of(key)[:8] for key in keys)
-            names.append(np.frombuffer(digests, dtype=np.int64))
-        _, numbers = np.unique(np.concatenate(names)[np.argsort(np.concatenate(ids))], return_inverse=True)
-        return numbers.astype(np.int32)
+            keys = (document_of(row) if row["file"] else row["source"] for row in batch.to_pylist())
+            numbers += [known.setdefault(key, len(known)) for key in keys]
+        return np.array(numbers, dtype=np.int32)[np.argsort(np.concatenate(ids))]
 
     def blocks(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the row ids (S,) and vectors (S, D) of all passages, about `size` at a time."""
@@ -552,3 +545,57 @@ def _pieces(values: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield values, as many at a time as a condition may list."""
     for start in range(0, len(values), _LISTED_AT_ONCE):
         yield values[start : start + _LISTED_AT_ONCE]
+
+
+def lancedb_module() -> ModuleType:
+    """Return the module `lancedb`.
+
+    Raises:
+        MissingExtraError: it is not installed.
+        LikewiseError: the process may not have as much address space as it needs.
+    """
+    require_extra("search", "An index", "lancedb")
+    if (allowed := _allowed()) < _ADDRESSES:
+        raise LikewiseError(
+            f"this shell allows a process {allowed / 2**30:.1f} GiB of addresses (`ulimit -v`), and an index needs "
+            f"{_ADDRESSES >> 30}: raise the limit, for example by `ulimit -v unlimited`, and run the command again"
+        )
+    os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it would warn of each table that it makes
+    client = find_spec(_CLIENT) if _CLIENT not in sys.modules else None
+    if client is not None:
+        sys.modules[_CLIENT] = module_from_spec(client)
+    import lancedb
+
+    if client is not None:
+        del sys.modules[_CLIENT]  # imported by somebody else, it is whole
+    return lancedb
+
+
+def begun(work: Coroutine[object, object, _Made]) -> Future[_Made]:
+    """Begin work of LanceDB in the loop in which it runs all of it.
+
+    Its functions that are not asynchronous wait many times in a query, each time for the other thread.
+    """
+    from lancedb.background_loop import LOOP
+
+    return asyncio.run_coroutine_threadsafe(work, LOOP.loop)
+
+
+def finished(work: Coroutine[object, object, _Made]) -> _Made:
+    """Wait for work of LanceDB, and return what comes of it."""
+    future = begun(work)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _allowed() -> float:
+    """Return the bytes of address space that this process may have."""
+    try:
+        import resource
+    except ImportError:  # another system
+        return math.inf
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return math.inf if allowed == resource.RLIM_INFINITY else allowed
