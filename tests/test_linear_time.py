@@ -168,7 +168,7 @@ def looks() -> dict[str, object]:
     from likewise.retrieval.bm25 import analyzer, folded
     from likewise.searching.exclusion import divided
     from likewise.searching.fields import is_date
-    from likewise.searching.typed_query import TypedQuery, searched_words, words_of
+    from likewise.searching.typed_query import TypedQuery, searched_words
 
     def typed(text: str) -> object:
         with suppress(likewise.LikewiseError):  # too many phrases
@@ -197,7 +197,7 @@ def looks() -> dict[str, object]:
         "wiki": lambda text: (clean_markup(text), heading_in(text), is_sentence_like(text)),
         "a terminal": printable,
         "written queries": lambda text: (answered(text), shown(text)),
-        "words of a search": lambda text: (folded(text), analyzer("english")(text), words_of(text)),
+        "words of a search": lambda text: (folded(text), analyzer("english")(text)),
         "exclusion": divided,
         "a query": lambda text: (searched_words(text, "English"), typed(text)),
         "dates": is_date,

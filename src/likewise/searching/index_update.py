@@ -57,6 +57,7 @@ class Changed(NamedTuple):
     removed: int = 0
     skipped: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    recall: float | None = None
 
     def lines(self) -> list[str]:
         """Return the lines for the user: the first on what was left out or read differently, and how many more."""
@@ -79,10 +80,9 @@ class Indexed(Index):
         recall: of the approximate index, if there is one: the share of the 10 exact nearest that it finds.
     """
 
-    def __init__(self, path: Path, model: Any, found: Changed, recall: float | None) -> None:
+    def __init__(self, path: Path, model: Any, found: Changed) -> None:
         super().__init__(path, model)
-        self.encoded, self.added, self.removed, self.skipped, self.unread = found
-        self.recall = recall
+        self.encoded, self.added, self.removed, self.skipped, self.unread, self.recall = found
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ def index(
         if not given.in_memory:
             settings |= {"split": given.options.split, "field": given.options.field}
         manner = _Manner(approximate, pipeline, vectors_from, precision, on, workers, resume, overwrite)
-        found, recall = _updated(target, encoder, change, settings, progress, manner)
-    return Indexed(target, model, found, recall)
+        found = _updated(target, encoder, change, settings, progress, manner)
+    return Indexed(target, model, found)
 
 
 def add(
@@ -190,12 +190,12 @@ def add(
     with ExitStack() as stack:
         first = max(opened.table.next_id(), read_record(opened.path).get("next_id", 0))  # no id comes twice
         given = given_texts(texts, options, first=first, stack=stack)
-        return _updated(opened.path, encoder, Change.of(given, keep=True), {}, progress)[0]
+        return _updated(opened.path, encoder, Change.of(given, keep=True), {}, progress)
 
 
 def delete(opened: Index, encoder: ModelHandle, ids: Sequence[str], progress: Progress) -> int:
     """Delete the texts and rows of ids, and return how many there were."""
-    return _updated(opened.path, encoder, Change(deleted=ids), {}, progress)[0].removed
+    return _updated(opened.path, encoder, Change(deleted=ids), {}, progress).removed
 
 
 def _updated(
@@ -205,8 +205,8 @@ def _updated(
     asked: Values,
     progress: Progress,
     manner: _Manner = _Manner(),
-) -> tuple[Changed, float | None]:
-    """Change an index, and return what was done, and `recall` of `Indexed`.
+) -> Changed:
+    """Change an index, and return what was done.
 
     Args:
         asked: settings of the plan; those that are missing are those of the index.
@@ -240,7 +240,11 @@ def _updated(
             progress.tell(f"the tokens of passages are not compared: {why}")
         codec = _codec(job, table, record)
         passages = PassageEncoder(table, encoder, job, progress, workers=workers, codec=codec, shared=shared)
-        update = _Update(table, passages, _splitting(change, settings, encoder), stop, settings["metadata"])
+        limit = TokenLimit(facts.longest, encoder.tokenizer, settings["prompt"]) if facts.longest else None
+        options = change.given.options if change.given else CorpusOptions()
+        strict = change.given is not None and change.given.in_memory
+        splitting = Splitting(settings["words"], options, limit=limit, strict=strict)
+        update = _Update(table, passages, splitting, stop, settings["metadata"])
         update.id_kind, update.partial = record.get("ids", ""), dict(record.get("partial", {}))
         changed = update.run(change)
         recall = _index_columns(table, settings["language"], manner.approximate, progress)
@@ -273,7 +277,7 @@ def _updated(
         table.clean({name: since for name, since in before.items() if now - since > GRACE})
     for line in changed.lines():
         progress.tell(line)
-    return changed, recall
+    return changed._replace(recall=recall)
 
 
 def _left_in(target: Path) -> dict[str, float]:
@@ -292,15 +296,6 @@ def _left_in(target: Path) -> dict[str, float]:
                 if OWN_FOLDER.fullmatch(name) and isinstance(since, int | float):
                     names[name] = since
     return names
-
-
-def _splitting(change: Change, settings: Values, encoder: ModelHandle) -> Splitting:
-    """Return the rules by which the text of a change becomes passages."""
-    longest = encoder.facts.longest
-    limit = TokenLimit(longest, encoder.tokenizer, settings["prompt"]) if longest else None
-    options = change.given.options if change.given else CorpusOptions()
-    strict = change.given is not None and change.given.in_memory
-    return Splitting(settings["words"], options, limit=limit, strict=strict)
 
 
 def _index_columns(table: Table, language: str, approximate: int, progress: Progress) -> float | None:
@@ -360,7 +355,7 @@ class _Update:
         self._fields([given.path])
         self.id_kind = self.id_kind if keep else ""
         report = CorpusReport()
-        self._written(lambda: self._windows_of_texts(given.path, keep, report), given.path.stat().st_size)
+        self._written(self._windows_of_texts(given.path, keep, report), given.path.stat().st_size)
         stale = list(self.stale) if keep else self.table.all_but(self.wanted)
         if not self.table.rows or not (self.wanted or (keep and stale)):
             raise CorpusError(f"no text to index in {' '.join(given.names)}: give texts with words")
@@ -424,7 +419,7 @@ class _Update:
         if passage.id is not None and self.id_kind != "text":
             self.id_kind = "int" if isinstance(passage.id, int) else "text"
 
-    def _written(self, windows: Callable[[], Iterator[list[Entry]]], size: int) -> None:
+    def _written(self, windows: Iterator[list[Entry]], size: int) -> None:
         """Encode and write windows of passages, of texts with `size` bytes in all.
 
         While a window is encoded, the next one is read in a thread.
@@ -435,7 +430,7 @@ class _Update:
 
             def begun() -> Iterator[Callable[[], int]]:
                 before = 0
-                for window, following in pairwise(chain(read_ahead(filter(None, windows())), [None])):
+                for window, following in pairwise(chain(read_ahead(filter(None, windows)), [None])):
                     assert window is not None
                     if following is None:
                         bar.update(total=before + len(window))
@@ -455,7 +450,7 @@ class _Update:
         """Bring the table in line with the files."""
         plan = FilePlan(change, self.there)
         self._fields(plan.fresh.values())
-        self._written(lambda: self._windows(plan), plan.size)
+        self._written(self._windows(plan), plan.size)
         stale = plan.stale(change.keep)
         if not change.keep:
             stale += self.table.all_but((), "file = ''")

@@ -91,34 +91,24 @@ class Stored(NamedTuple):
 class Lookup:
     """The cosines and BM25 scores of one query with passages, and their moments over the index.
 
-    The words are searched while the vectors are.
-
     Args:
         by_words: False takes every BM25 score as 0.
 
     Attributes:
         of_vectors: mean and deviation of the cosines of all passages.
+        bm25: (N,) the BM25 scores of all passages.
+        words: (N,) the same scores, standardised.
     """
 
     def __init__(self, stored: Stored, asked: Asked, by_words: bool = True) -> None:
         self.table, self.geometry, self.codec = stored
         self.asked = asked
-        self._words = self.table.by_words_soon(asked.text if by_words else "", _READ)
         self.of_vectors = self.geometry.moments(asked.vector)
         self._cosines = np.full(len(self.geometry.rows), np.nan)  # NaN until they are needed
-
-    @cached_property
-    def bm25(self) -> np.ndarray:
-        """The BM25 scores (N,) of all passages."""
-        ids, scores = self._words()
-        bm25 = np.zeros(len(self.geometry.rows))
-        bm25[self.geometry.positions(ids)] = scores
-        return bm25
-
-    @cached_property
-    def words(self) -> np.ndarray:
-        """The same scores (N,), standardised."""
-        return standardised(self.bm25)
+        self._best_words, scores = self.table.by_words(asked.text if by_words else "", _READ)
+        self.bm25 = np.zeros(len(self.geometry.rows))
+        self.bm25[self.geometry.positions(self._best_words)] = scores
+        self.words = standardised(self.bm25)
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
@@ -128,8 +118,8 @@ class Lookup:
 
     def best_words(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the passages with the highest BM25 scores."""
-        ids, _ = self.table.by_words(self.asked.text, depth, where) if where else self._words()
-        return self.geometry.positions(ids[:depth])
+        ids = self.table.by_words(self.asked.text, depth, where)[0] if where else self._best_words[:depth]
+        return self.geometry.positions(ids)
 
     def raw(self, positions: np.ndarray) -> np.ndarray:
         """Return cosines and BM25 scores, (2, S), of passages."""

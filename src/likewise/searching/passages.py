@@ -107,10 +107,6 @@ class TokenLimit:
             return title
         return next(self.pieces(title, self.room // 2 - _SPARE)).strip()
 
-    def room_below(self, title: str) -> int:
-        """Return the tokens that a text may have below a title."""
-        return self.room - (self.counts([f"{title}:"])[0] if title else 0)
-
     def may_be_long(self, texts: Sequence[str]) -> bool:
         """Return whether texts may have more tokens than there is room, since each has a byte or more."""
         size = sum(len(text.encode("utf-8", "replace")) + 1 for text in texts)
@@ -223,7 +219,7 @@ class Splitting:
         """Return the tokens that a passage may have below a title; 0 if none of these texts can be too long."""
         if self.limit is None or not self.limit.may_be_long([title, *texts]):
             return 0
-        return self.limit.room_below(title)
+        return self.limit.room - (self.limit.counts([f"{title}:"])[0] if title else 0)
 
     def _sized(self, sentences: Sequence[Placed], room: int) -> Iterator[tuple[int, str, int, int]]:
         """Yield the line, the text, the words and the tokens of sentences, in pieces where they are too long."""

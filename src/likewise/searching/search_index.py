@@ -173,9 +173,11 @@ class Index:
         self.path, self.vectors, self.tokens, self.parts = Path(path), vectors, tokens, parts
         if isinstance(parts, type):
             raise SearchError(f"parts is a list, such as [{parts.__name__}]")
-        if wrong := [part for part in parts if not _is_part(part)]:
+        for part in parts:
+            if isinstance(part, type) and issubclass(part, Part) and getattr(part, "name", "") and part.weight:
+                continue
             raise SearchError(
-                f"{wrong[0]!r} is no part of a search: give a subclass of likewise.searching.Part that has a name and "
+                f"{part!r} is no part of a search: give a subclass of likewise.searching.Part that has a name and "
                 "a weight other than 0, or leave it out"
             )
         names = [*Pipeline.model_fields, *(part.name for part in parts)]
@@ -593,11 +595,7 @@ def search(
 
 
 def _grouped(rows: Sequence[Values], by: By) -> list[list[int]]:
-    """Return the places of rows, those of copies of one passage together, or those of one document.
-
-    Args:
-        rows: passages, the best first.
-    """
+    """Return the places of rows, the best first, those of copies of one passage, or of one document, together."""
     groups: dict[object, list[int]] = {}
     for i, row in enumerate(rows):
         key = document_of(row) if by == "document" else (row["title"], row["text"])
@@ -624,11 +622,6 @@ def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] 
     if made_with is None:
         raise SearchError(f"{index} names no model: give the one to index with, such as --model runs/arc")
     return ModelHandle(made_with, **engine)
-
-
-def _is_part(part: object) -> bool:
-    """Return whether a part of others can add to the scores."""
-    return isinstance(part, type) and issubclass(part, Part) and bool(getattr(part, "name", "") and part.weight)
 
 
 def precision_of(record: Values) -> EnginePrecision:

@@ -7,17 +7,15 @@ kind, and the name of the field as in a URL. Letters of the shapes: S passages, 
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import ModuleType
@@ -61,8 +59,6 @@ _ADDRESSES = 3 << 30
 """Bytes of address space without which LanceDB ends the whole process, or waits for ever; it uses a tenth of them."""
 _Made = TypeVar("_Made")
 
-WordScores = tuple[np.ndarray, np.ndarray]
-"""The row ids, or the positions, (S,) of passages, and their BM25 scores (S,)."""
 Encoded = tuple[np.ndarray, bytes]
 """The vector (D,) of a text, and its tokens as they are stored; b"" if they are not."""
 
@@ -394,25 +390,14 @@ class Table:
         query = query.nprobes(_PROBES)
         return query.refine_factor(max(_TIMES, _REFINED // count)) if refined else query
 
-    def by_words(self, text: str, count: int, where: str | None = None) -> WordScores:
+    def by_words(self, text: str, count: int, where: str | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the row ids (S,) of the passages with the highest BM25 scores, the best first, and these (S,)."""
-        return self.by_words_soon(text, count, where)()
-
-    def by_words_soon(self, text: str, count: int, where: str | None = None) -> Callable[[], WordScores]:
-        """Begin what `by_words` does, and return what waits for it."""
         if not text:
-            return lambda: (np.zeros(0, dtype=np.uint64), np.zeros(0))
-        query = self._words(text).limit(count).select(["_score"])
-        rows = self._filtered_soon(query.with_row_id(), where)
-
-        @cache
-        def ordered() -> WordScores:
-            found = rows()
-            ids, scores = _ids(found), found["_score"].to_numpy()
-            order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
-            return ids[order], scores[order]
-
-        return ordered
+            return np.zeros(0, dtype=np.uint64), np.zeros(0)
+        rows = self._filtered(self._words(text).limit(count).select(["_score"]).with_row_id(), where)
+        ids, scores = _ids(rows), rows["_score"].to_numpy()
+        order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
+        return ids[order], scores[order]
 
     def _words(self, text: str, every: bool = False) -> AsyncFTSQuery:
         """Return the query for passages that have a word of a text, or every word."""
@@ -453,24 +438,13 @@ class Table:
 
     def _filtered(self, query: AsyncStandardQuery, condition: str | None, where: str | None = None) -> pa.Table:
         """Return the rows of a query that meet a condition, which holds `where`, that of the user."""
-        return self._filtered_soon(query, condition, where)()
-
-    def _filtered_soon(
-        self, query: AsyncStandardQuery, condition: str | None, where: str | None = None
-    ) -> Callable[[], pa.Table]:
-        """Begin what `_filtered` does, and return what waits for it."""
-        rows = begun((query.where(condition) if condition else query).to_arrow())
-
-        def result() -> pa.Table:
-            try:
-                return rows.result()
-            except (ValueError, RuntimeError) as error:
-                told = where or condition
-                if told is None or _is_lost(error):
-                    raise
-                raise SearchError(f"the filter {told!r} is not valid: {first_line(error)}") from None
-
-        return result
+        try:
+            return finished((query.where(condition) if condition else query).to_arrow())
+        except (ValueError, RuntimeError) as error:
+            told = where or condition
+            if told is None or _is_lost(error):
+                raise
+            raise SearchError(f"the filter {told!r} is not valid: {first_line(error)}") from None
 
     def _select(self, columns: list[str], where: str | None = None, with_ids: bool = False) -> pa.Table:
         query = self._table.query().select(columns)
@@ -571,24 +545,15 @@ def lancedb_module() -> ModuleType:
     return lancedb
 
 
-def begun(work: Coroutine[object, object, _Made]) -> Future[_Made]:
-    """Begin work of LanceDB in the loop in which it runs all of it.
+def finished(work: Coroutine[object, object, _Made]) -> _Made:
+    """Wait for work of LanceDB in the loop in which it runs all of it, and return what comes of it.
 
     Its functions that are not asynchronous wait many times in a query, each time for the other thread.
     """
     from lancedb.background_loop import LOOP
 
-    return asyncio.run_coroutine_threadsafe(work, LOOP.loop)
-
-
-def finished(work: Coroutine[object, object, _Made]) -> _Made:
-    """Wait for work of LanceDB, and return what comes of it."""
-    future = begun(work)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+    made: _Made = LOOP.run(work)
+    return made
 
 
 def _allowed() -> float:

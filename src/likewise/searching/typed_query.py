@@ -35,10 +35,6 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u
 which joins particles to a word."""
 
 
-class LanguageError(LikewiseError):
-    """Raised if the words of a language cannot be indexed; the message names those that can."""
-
-
 @dataclass(frozen=True)
 class TypedQuery:
     """A query in its parts.
@@ -108,11 +104,6 @@ def _excluded(query: str, parts: Sequence[re.Match[str]]) -> set[int]:
     return {int(number) for number in re.findall("\0(\\d+)\0", divided("".join([*marked, query[at:]]))[1])}
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of a text as they are looked for."""
-    return _WORD.findall(folded(text))
-
-
 def searched_words(text: str, language: str) -> str:
     """Return a query as its words are searched for: without those that say nothing, unless there are no others.
 
@@ -157,11 +148,11 @@ def known_language(name: str) -> str:
     """Return a language by the name that LanceDB has for it.
 
     Raises:
-        LanguageError: there are no stems for it.
+        LikewiseError: there are no stems for it; the message names those that there are.
 
     >>> known_language("german")
     'German'
     """
     if (known := name.strip().title()) not in _lists():
-        raise LanguageError(f"language is {name!r}: give one of {', '.join(_lists())}")
+        raise LikewiseError(f"language is {name!r}: give one of {', '.join(_lists())}")
     return known
