@@ -34,10 +34,9 @@ from lancedb.query import MatchQuery
 import likewise
 from domains import Bm25, Cosines, Encoded, Hybrid, task_of
 from likewise.choice.trial import gain_interval
-from likewise.corpus.bundled import resolve_model
+from likewise.corpus.bundled import read_weaknesses, resolve_model
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.sentence_splitter import sentence_spans
-from likewise.corpus.weaknesses import read_weaknesses
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.cache import data_folder

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from likewise.cli import build_app
 from likewise.corpus import CorpusOptions, read_documents, read_sentences
+from likewise.corpus.documents import read_triplets
 from likewise.corpus.passages import read_passages
-from likewise.corpus.triplets import read_triplets
 from likewise.errors import LikewiseError
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.suite import read_tasks

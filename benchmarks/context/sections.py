@@ -31,8 +31,7 @@ from pretrained import OWN, features, opened
 import likewise
 from likewise.context.stage_options import FEATURES
 from likewise.context.workspace import Workspace
-from likewise.corpus.documents import read_documents
-from likewise.corpus.triplets import Triplet
+from likewise.corpus.documents import Triplet, read_documents
 from likewise.evaluation.tasks.wiki_sections import TASKS, WikiSectionsTask
 from likewise.runs.cache import data_folder
 from likewise.runs.job import machine

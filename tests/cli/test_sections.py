@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from likewise.corpus.triplets import read_triplets
+from likewise.corpus.documents import read_triplets
 
 
 @pytest.fixture

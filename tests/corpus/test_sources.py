@@ -76,7 +76,7 @@ ARTICLE = json.dumps({"id": "1", "title": "T", "sections": [{"heading": "", "par
         ("a.json", '{\n "t": "pretty printed"\n}', CorpusOptions(field="t"), "json"),
         ("a.csv", "t,n\nOne two three.,1\n", CorpusOptions(field="t"), "csv"),
         ("a.tsv", "t\tn\nOne two three.\t1\n", CorpusOptions(field="t"), "csv"),
-        ("a.md", "# One\n\nTwo three four.\n", DEFAULT, "text"),
+        ("a.md", "# One\n\nTwo three four.\n", DEFAULT, "markdown"),
         ("a.xml", "<mediawiki>\n</mediawiki>", DEFAULT, "wiki"),
         ("a.txt", "<?xml version='1.0'?>\n<mediawiki>\n", DEFAULT, "wiki"),
     ],

@@ -3,8 +3,7 @@ import csv
 import pytest
 
 from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.documents import Document, Section
-from likewise.corpus.triplets import Triplet, read_triplets, section_triplets, write_triplets
+from likewise.corpus.documents import Document, Section, Triplet, read_triplets, section_triplets, write_triplets
 from likewise.errors import LikewiseError
 
 

@@ -1,12 +1,12 @@
 import pytest
 
-from likewise.corpus import CorpusError, weaknesses
+from likewise.corpus import CorpusError, bundled
 
 pytest.importorskip("cwe2", reason="needs the extra 'bundled'")
 
 
 def test_the_list_has_descriptions_parents_and_reports():
-    listed = weaknesses.read_weaknesses()
+    listed = bundled.read_weaknesses()
     assert len(listed) > 900
     scripting = next(weakness for weakness in listed if weakness.id == "79")
     assert scripting.name.startswith("Improper Neutralization of Input During Web Page Generation")
@@ -19,6 +19,6 @@ def test_the_list_has_descriptions_parents_and_reports():
 
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch):
-    monkeypatch.setattr(weaknesses, "find_spec", lambda name: None)
+    monkeypatch.setattr(bundled.util, "find_spec", lambda name: None)
     with pytest.raises(CorpusError, match=r"pip install .likewise\[bundled\]"):
-        weaknesses.read_weaknesses()
+        bundled.read_weaknesses()

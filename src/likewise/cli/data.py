@@ -57,8 +57,7 @@ def sections(
     overwrite: ReplaceOption = False,
 ) -> None:
     """Draw triplets from articles: a sentence, one of its section, and one of another."""
-    from likewise.corpus.documents import read_documents
-    from likewise.corpus.triplets import section_triplets, write_triplets
+    from likewise.corpus.documents import read_documents, section_triplets, write_triplets
     from likewise.runs.results import check_results
 
     check_results(out, overwrite=overwrite)

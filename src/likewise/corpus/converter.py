@@ -90,8 +90,7 @@ def converters() -> dict[str, Converter]:
 
     from likewise.corpus.corpus_options import CorpusError
     from likewise.corpus.mails import Mail, Mailbox
-    from likewise.corpus.office_files import Sheets, Slides, Word
-    from likewise.corpus.open_documents import OpenDocument
+    from likewise.corpus.office_files import OpenDocument, Sheets, Slides, Word
     from likewise.corpus.pdf_files import Pdf
     from likewise.corpus.web_pages import Book, WebPage
     from likewise.runs.plugins import FORMATS_GROUP, load_registered

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.encodings import seen_encoding
 from likewise.corpus.files import format_suffix, kernel_devices, read_head
-from likewise.corpus.lines_and_rows import MARKED
+from likewise.corpus.markdown import MARKED
 from likewise.corpus.paged_documents import document_suffixes, lacks_extra, uninstalled
 from likewise.errors import counted
 from likewise.runs.results import RECORD

@@ -17,19 +17,15 @@ from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, Reason
 from likewise.corpus.encodings import AUTO, LineDecoder
 from likewise.corpus.files import HEAD, LINE_LIMIT, Tick, format_suffix, numbered_lines, read_head
-from likewise.corpus.paged_documents import document_suffixes, rows_of_sheets
+from likewise.corpus.paged_documents import rows_of_sheets
 from likewise.corpus.sentence_splitter import is_prose, is_wrapped
-from likewise.errors import LikewiseError
 from likewise.runs.whole_files import Record, parse_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _T = TypeVar("_T")
-SourceKind = Literal["text", "jsonl", "json", "csv", "parquet", "xlsx", "articles", "wiki", "document"]
-MARKED = (".md", ".markdown", ".org", ".adoc", ".asciidoc")
-"""Endings of text with marks of headings, lists and code."""
-
+SourceKind = Literal["text", "markdown", "jsonl", "json", "csv", "parquet", "xlsx", "articles", "wiki", "document"]
 JSON_LIMIT = 1 << 26
 """Longest row read, in bytes or characters: it must be held whole."""
 _BAD_ROWS = 1000
@@ -48,12 +44,13 @@ class Source:
     """One file of a corpus, and how it is read.
 
     Attributes:
-        kind: what it holds: plain "text"; rows with a text field ("jsonl", "json" for a list of objects, "csv" for TSV
-            too, "parquet", "xlsx"); "articles" (rows of id, title, sections); a MediaWiki dump ("wiki"); or a
-            "document": what a converter reads.
+        kind: what it holds: plain "text"; "markdown", also Org and AsciiDoc; rows with a text field ("jsonl", "json"
+            for a list of objects, "csv" for TSV too, "parquet", "xlsx"); "articles" (rows of id, title, sections); a
+            MediaWiki dump ("wiki"); or a "document": what a converter reads.
         report: counts and names what is left out while the file is read.
         tick: called with the bytes read so far.
         strict: a row that cannot be read is an error; otherwise the report names it.
+        document: the ending of the format of a document, "" for any other file.
     """
 
     path: Path
@@ -62,25 +59,12 @@ class Source:
     report: CorpusReport = field(default_factory=CorpusReport, compare=False)
     tick: Tick | None = field(default=None, compare=False)
     strict: bool = False
+    document: str = ""
 
     @property
     def size(self) -> int:
         """Bytes on disk."""
         return self.path.stat().st_size
-
-    @property
-    def document(self) -> str:
-        """The ending of the format of a document, "" for any other file; a PDF is known whatever its name."""
-        if (suffix := self.path.suffix.lower()) in document_suffixes():
-            return suffix
-        with suppress(OSError), self.path.open("rb") as file:
-            return ".pdf" if file.read(5) == b"%PDF-" else ""
-        return ""
-
-    @property
-    def is_marked(self) -> bool:
-        """True for Markdown, Org and AsciiDoc that is read as such, and not as a list of lines."""
-        return self.kind == "text" and self.options.split != "line" and format_suffix(self.path) in MARKED
 
     def drop(self, reason: Reason, line: int, count: int = 1) -> None:
         """Count sentences that begin at a line and are left out."""
@@ -224,19 +208,18 @@ def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str]]:
         source.report.note(f"{path}:{first_bad}: {bad} of its lines left out: they are not {known}: give --encoding")
 
 
-def json_object(text: str, where: str, fault: type[LikewiseError] = CorpusError) -> Record:
+def json_object(text: str, where: str) -> Record:
     """Return the object that a line of a JSONL file holds; the error of one that holds none names its place."""
     try:
         value = parse_json(text)
+        reason = f"it is {json_type(value)}"
     except ValueError as error:
-        raise fault(f"{where}: {_no_object(str(error))}") from None
+        value, reason = None, str(error)
     if isinstance(value, dict):
         return value
-    raise fault(f"{where}: {_no_object(f'it is {json_type(value)}')}")
-
-
-def _no_object(reason: str) -> str:
-    return f"not a JSON object ({reason}): a JSONL file has one object on each line and nothing else"
+    raise CorpusError(
+        f"{where}: not a JSON object ({reason}): a JSONL file has one object on each line and nothing else"
+    )
 
 
 def json_type(value: object) -> str:
@@ -309,48 +292,24 @@ def _json(source: Source) -> Iterator[NumberedRow]:
 
     A string of a list is a row with that text alone.
     """
-    lines = _decoded(source, LINE_LIMIT)
-    decoder, held, at, line, ended = json.JSONDecoder(), "", 0, 1, False
-
-    def more() -> bool:
-        """Read on, as much again as is held, and return whether there was anything."""
-        nonlocal held, at, ended
-        parts, size = [held[at:]], 0
-        wanted = max(1 << 16, len(parts[0]))
-        while size < wanted and not ended:
-            _, text = next(lines, (0, ""))
-            ended = not text
-            parts.append(text)
-            size += len(text)
-        held, at = "".join(parts), 0
-        return size > 0
-
-    more()
-    is_list, begun = held.lstrip().startswith("["), False
+    text = "".join(part for _, part in _decoded(source, LINE_LIMIT))
+    decoder, is_list = json.JSONDecoder(), text.lstrip().startswith("[")
+    at = text.index("[") + 1 if is_list else 0
+    line = 1 + text.count("\n", 0, at)
     while True:
-        gap = _GAP.match(held, at)
+        gap = _GAP.match(text, at)
         assert gap is not None
-        line += held.count("\n", at, gap.end())
-        at = gap.end()
-        if at == len(held):
-            if more():
-                continue
-            if is_list:
-                source.drop_row(line, "the list does not end: the file is cut short, or is being written")
+        begin = gap.end()
+        line += text.count("\n", at, begin)
+        if text[begin : begin + 1] == ("]" if is_list else ""):
             return
-        if is_list and held[at] == ("]" if begun else "["):
-            if begun:
-                return
-            begun, at = True, at + 1
-            continue
+        if begin == len(text):
+            source.drop_row(line, "the list does not end: the file is cut short, or is being written")
+            return
         try:
-            value, end = decoder.raw_decode(held, at)
+            value, at = decoder.raw_decode(text, begin)
         except (json.JSONDecodeError, RecursionError) as error:
-            nested = isinstance(error, RecursionError)
-            reason = "it is nested too deeply" if nested else str(error)
-            unfinished = not nested and (error.pos > len(held) - 64 or error.msg.startswith("Unterminated"))  # type: ignore[union-attr]
-            if unfinished and len(held) - at < JSON_LIMIT and more():
-                continue
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
             source.drop_row(line, f"not a JSON object ({reason}): it and what follows is left out")
             return
         if isinstance(value, dict):
@@ -360,8 +319,7 @@ def _json(source: Source) -> Iterator[NumberedRow]:
         else:
             rows = "a list has an object or a text for each row" if is_list else "one object follows the other"
             source.drop_row(line, f"not a JSON object (it is {json_type(value)}): {rows}")
-        line += held.count("\n", at, end)
-        at = end
+        line += text.count("\n", begin, at)
 
 
 class CsvForm(NamedTuple):

@@ -101,12 +101,14 @@ def adoc_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
             yield number, _text(line)
 
 
-MARKED: dict[str, Callable[[Iterable[Placed]], Iterator[Placed]]] = {
+MARKED: dict[str, Callable[[Iterable[Placed]], Iterator[Placed]] | None] = {
+    ".md": None,
+    ".markdown": None,
     ".org": org_lines,
     ".adoc": adoc_lines,
     ".asciidoc": adoc_lines,
 }
-"""Endings of the files that are read in this way."""
+"""Endings of text with marks of headings, lists and code, and what gives the lines of such a file as Markdown."""
 
 
 BlockKind = Literal["prose", "code", "table", "heading"]

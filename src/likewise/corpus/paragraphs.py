@@ -65,7 +65,7 @@ def read_paragraphs(
         split_lines: divide a line that holds several sentences also where lines are sentences.
         join_rows: give the paragraphs of a row as one.
     """
-    if source.is_marked or source.kind == "document":
+    if source.kind in ("markdown", "document"):
         for block, fields in _blocks(source):
             title = block.headings[-1] if block.headings else ""
             if block.kind == "prose":
@@ -77,7 +77,7 @@ def read_paragraphs(
     elif source.kind == "text":
         layout = text_layout(source)
         if layout != "line":
-            yield from map(Paragraph, prose_paragraphs(source, layout))
+            yield from map(Paragraph, _prose(source, layout))
             return
         for line, text in text_lines(source):
             text = " ".join(text.split())
@@ -104,13 +104,13 @@ def read_fields(source: Source) -> Iterator[Values]:
     """Yield the fields of each row of a file, or those of a document: its front matter, or of each mail."""
     if source.kind in READERS:
         yield from (row for _, row in read_rows(source))
-    elif source.is_marked:
+    elif source.kind == "markdown":
         yield front_matter(text_lines(source))[0]
     elif source.kind == "document" and source.document != NOTEBOOK:
         yield from (page.fields for page in pages_of(source.path, source.document, source.options))
 
 
-def prose_paragraphs(source: Source, layout: Layout) -> Iterator[list[Placed]]:
+def _prose(source: Source, layout: Layout) -> Iterator[list[Placed]]:
     """Yield the sentences of each paragraph of a text; a paragraph past the limit is given in several lists."""
 
     def with_ends() -> Iterator[Placed]:
@@ -129,7 +129,7 @@ def _blocks(source: Source) -> Iterator[tuple[Block, Values]]:
 
     Each comes with what its document says of itself.
     """
-    if source.kind == "text":
+    if source.kind == "markdown":
         lines = text_lines(source)
         fields, first = front_matter(lines)
         title = str(fields.get("title") or "")

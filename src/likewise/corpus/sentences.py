@@ -4,14 +4,14 @@ import random
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from operator import itemgetter
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick
 from likewise.corpus.lines_and_rows import Source, text_layout, text_lines
-from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs
+from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, word_count
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
@@ -74,14 +74,13 @@ def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | Non
 
 def _candidates(source: Source) -> Iterator[Placed]:
     """Yield the sentences of a file before the length limits."""
-    layout = text_layout(source) if source.kind == "text" and not source.is_marked else None
-    kind = "markdown" if source.is_marked else source.kind
-    source.report.files[str(source.path)] = kind if layout is None else "line" if layout == "line" else "prose"
-    if layout is None:
+    kind: str = source.kind
+    if kind == "text":
+        kind = "line" if text_layout(source) == "line" else "prose"
+    source.report.files[str(source.path)] = kind
+    if kind != "line":
         for paragraph in read_paragraphs(source):
             yield from paragraph.sentences
-    elif layout != "line":
-        yield from chain.from_iterable(prose_paragraphs(source, layout))
     else:
         for number, pieces in groupby(text_lines(source), key=itemgetter(0)):
             held = [text for _, text in islice(pieces, 2)]

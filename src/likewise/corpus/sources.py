@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -22,6 +22,7 @@ from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, re
 from likewise.corpus.folders import FOLDER_SUFFIXES, Listing, list_folder
 from likewise.corpus.inputs import plain_value
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_type, read_rows
+from likewise.corpus.markdown import MARKED
 from likewise.corpus.paged_documents import converted, document_suffixes
 from likewise.errors import first_line, is_utf8
 from likewise.runs.cache import cache_folder, cached, made_in_cache
@@ -204,13 +205,22 @@ def open_source(
     check_name(path)
     if options.field is None and path.suffix == ".jsonl" and path.parent.parent.name == "hub":  # made by `hub_rows`
         options = options.updated(field=path.stem)
-    kind = _kind(Source(path, options))
+    source = Source(path, options, document=_document(path))
+    kind = _kind(source)
     if kind in READERS and options.field is None:  # `_kind_of_rows` saw that it is there
         options = options.updated(field=TEXT)
-    source = Source(path, options, kind, report if report is not None else CorpusReport())
-    if source.kind == "document" and source.document in converters():
+    if kind == "document" and source.document in converters():
         converted(path, source.document, options, tick)
-    return source
+    return replace(source, options=options, kind=kind, report=report if report is not None else CorpusReport())
+
+
+def _document(path: Path) -> str:
+    """Return the ending of the format of a document, "" for any other file; a PDF is known whatever its name."""
+    if (suffix := path.suffix.lower()) in document_suffixes():
+        return suffix
+    with suppress(OSError), path.open("rb") as file:
+        return ".pdf" if file.read(5) == b"%PDF-" else ""
+    return ""
 
 
 def _kind(source: Source) -> SourceKind:
@@ -221,13 +231,13 @@ def _kind(source: Source) -> SourceKind:
         if source.document in (".xlsx", ".xlsm") and source.options.field is not None:
             return _kind_of_rows(source, "xlsx")
         return "document"
-    if (suffix := format_suffix(path)) in document_suffixes() and suffix != path.suffix.lower():
+    suffix = format_suffix(path)
+    if suffix in document_suffixes() and suffix != path.suffix.lower():
         raise CorpusError(f"{path}: a {suffix} file is not read while it is compressed: unpack it first")
     head = read_head(path, source.options)
     if not head.startswith(_PARQUET):
         refuse_binary(path, head)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    suffix = format_suffix(path)
     kind: SourceKind = "text"
     if head.startswith(_PARQUET):
         kind = _kind_of_rows(source, "parquet")
@@ -241,7 +251,7 @@ def _kind(source: Source) -> SourceKind:
         kind = _json_kind(source, text, named=suffix in _JSON_SUFFIXES)
     if source.options.split == "line" and kind != "text":
         raise CorpusError(f"{path}: split 'line' is for plain text, and this file is {kind}, which is always prose")
-    return kind
+    return "markdown" if kind == "text" and suffix in MARKED and source.options.split != "line" else kind
 
 
 def refuse_binary(path: Path, head: bytes) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from likewise.corpus.triplets import SEED, Triplet, read_triplets, section_triplets
+from likewise.corpus.documents import SEED, Triplet, read_triplets, section_triplets
 from likewise.evaluation.data_folder import find_file
 from likewise.evaluation.pairs import triplet_accuracy
 from likewise.evaluation.task import Prepared, Task, TaskResult
