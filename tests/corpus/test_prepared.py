@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, prepare
-from likewise.corpus import prepared as module
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus import sentences as module
 from likewise.runs.progress import Progress
 
 
@@ -59,19 +58,6 @@ def test_deduplicates_across_files_as_a_set_does(write, cache, tmp_path):
     assert len(corpus) == corpus.report.kept == len(wanted)
     assert corpus.sha256 == hashlib.sha256("".join(f"{text}\n" for text in wanted).encode()).hexdigest()
     assert corpus.sources == tuple(str(tmp_path / name) for name in ("a.txt", "b.txt", "c.txt"))
-
-
-@pytest.mark.parametrize("partition", [1 << 22, 1000, 64])
-def test_fingerprints_are_compared_as_a_set_does(tmp_path, partition):
-    chance = random.Random(5)
-    texts = [f"text {chance.randrange(900)}" for _ in range(3000)]
-    seen: set[str] = set()
-    wanted = []
-    for text in texts:
-        wanted.append(text in seen)
-        seen.add(text)
-    (tmp_path / "fingerprints").write_bytes(b"".join(map(digest_of, texts)))
-    assert module.repeated(tmp_path / "fingerprints", partition).tolist() == wanted
 
 
 def test_columns_are_mapped_from_disk(write, cache):
@@ -184,7 +170,7 @@ def test_progress(write, cache):
     assert len(seen) > 3
 
 
-def test_memory_does_not_grow_with_the_corpus(write, cache):
+def test_memory_grows_by_fingerprints_alone(write, cache):
     paths = [write(f"{n}.txt", "".join(f"Sentence {i} of a corpus\n" for i in range(n))) for n in (20_000, 50_000)]
     prepare(write("first.txt", "One two three"))  # what is loaded once is not counted
     peaks = []
@@ -193,5 +179,5 @@ def test_memory_does_not_grow_with_the_corpus(write, cache):
         prepare(path)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    # Sorting fingerprints takes memory up to one partition of 4 million; so 30,000 more may add theirs.
+    # The fingerprints of 30,000 more sentences.
     assert peaks[1] < peaks[0] + 30_000 * 120

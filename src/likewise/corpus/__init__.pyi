@@ -8,6 +8,6 @@ from .counts import CorpusReport as CorpusReport
 from .documents import Document as Document
 from .documents import Section as Section
 from .documents import read_documents as read_documents
-from .prepared import PreparedCorpus as PreparedCorpus
-from .prepared import prepare as prepare
+from .sentences import PreparedCorpus as PreparedCorpus
+from .sentences import prepare as prepare
 from .sentences import read_sentences as read_sentences

@@ -1,22 +1,35 @@
-"""Reading of sentences from files: split, cleaned and measured, one after the other."""
+"""Sentences of files: split, cleaned and measured, one after the other; and prepared for training in one file."""
 
+import hashlib
 import random
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick
-from likewise.corpus.lines_and_rows import Source, text_layout, text_lines
+from likewise.corpus.lines_and_rows import Source, text_layout, text_lines, unrepeated
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, word_count
-from likewise.corpus.sources import Spec, find_sources
+from likewise.corpus.sources import Spec, find_sources, tell
 from likewise.errors import counted
+from likewise.runs.cache import cached
+from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record, read_json, write_json
+
+if TYPE_CHECKING:
+    import datasets
 
 _SIGN = re.compile(r"\w")
+# A part of every cache key: raise it when the same files and options give other sentences.
+FORMAT = 4
+_BATCH = 10_000  # sentences written at once
+_DATA, _FACTS = "sentences.arrow", "corpus.json"
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,122 @@ def _candidates(source: Source) -> Iterator[Placed]:
                 yield number, held[0]
             else:  # longer than what is held of a line at once
                 source.drop("too long", number)
+
+
+@dataclass(frozen=True)
+class PreparedCorpus:
+    """Sentences on disk, in the order of the corpus.
+
+    Attributes:
+        dataset: memory mapped, columns `sentence` (string) and `words` (int32, counted by white space).
+        report: counts of what was read, kept and dropped.
+        sha256: of the kept sentences in order, each with a line end, in UTF-8: the same sentences give the
+            same hash, whatever files they came from.
+        sources: the files, sorted.
+        path: the Arrow file.
+    """
+
+    dataset: "datasets.Dataset"
+    report: CorpusReport
+    sha256: str
+    sources: tuple[str, ...]
+    path: Path
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def record(self) -> Record:
+        """Return the facts for the record of a run."""
+        facts = {"sources": list(self.sources), "sentences": len(self), "sha256": self.sha256}
+        return facts | {"report": self.report.to_dict()}
+
+
+def prepare(
+    spec: Spec,
+    options: CorpusOptions | None = None,
+    *,
+    progress: Progress | None = None,
+    at_least: int = 1,
+) -> PreparedCorpus:
+    """Read a corpus into a memory mapped file, unless an earlier call has done so.
+
+    The cache is keyed by the files' paths, sizes and times and by the options. A corpus does not have to fit in memory;
+    to know which of its sentences came before takes about 100 bytes each.
+
+    Args:
+        spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
+        options: rules of reading; the defaults of CorpusOptions.
+        progress: shows the bytes read; nothing is shown if None.
+        at_least: fewest sentences that will do, a batch's size for example.
+
+    Raises:
+        CorpusError: a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.
+    """
+    options = options or CorpusOptions()
+    seen = CorpusReport()
+    sources = find_sources(spec, options, progress, seen)
+
+    def make(folder: Path) -> None:
+        total = sum(source.size for source in sources)
+        with (progress or Progress(quiet=True)).bar("reading the corpus", total, unit="bytes") as bar:
+            _make(folder, sources, options, bar.update)
+            bar.update(total)
+
+    corpus = _load(cached("corpus", _key(sources, options), make))
+    corpus.report.notes = [*seen.notes, *corpus.report.notes]
+    if progress is not None:
+        tell(corpus.report, progress, len(seen.notes))
+    if len(corpus) < at_least:
+        raise CorpusError(
+            f"{corpus.sources[0]}: {counted(len(corpus), 'sentence')} could be used of "
+            f"{counted(len(corpus.sources), 'file')}, and a batch needs {at_least:,}: give more text, a smaller "
+            f"batch_size, or looser limits\n{corpus.report}"
+        )
+    return corpus
+
+
+def _key(sources: list[Source], options: CorpusOptions) -> list[object]:
+    files = []
+    for source in sources:
+        stat = source.path.stat()
+        files.append([str(source.path.resolve()), stat.st_size, stat.st_mtime_ns])
+    # A limit on archives changes no sentence.
+    rules = {name: value for name, value in options.to_dict().items() if name != "max_expansion"}
+    return [FORMAT, files, rules]
+
+
+def _load(folder: Path) -> PreparedCorpus:
+    """Return the corpus in a folder."""
+    import datasets  # takes seconds, and what is refused above needs none of it
+
+    facts = read_json(folder / _FACTS)
+    del facts["report"]["read"]  # the sum of the others
+    dataset, report = datasets.Dataset.from_file(str(folder / _DATA)), CorpusReport(**facts["report"])
+    return PreparedCorpus(dataset, report, facts["sha256"], tuple(facts["sources"]), folder / _DATA)
+
+
+def _make(folder: Path, sources: list[Source], options: CorpusOptions, tick: Tick) -> None:
+    """Write the sentences and the facts into a folder."""
+    import pyarrow as pa  # slow, and needed only for a corpus that is really read
+
+    report, digest = CorpusReport(), hashlib.sha256()
+    names = [str(source.path) for source in sources]
+
+    def drop(sentence: Sentence) -> None:
+        report.kept -= 1
+        report.drop("duplicate", names[sentence.file], sentence.line)
+
+    sentences = kept_sentences(sources, report, tick)
+    if options.deduplicate:
+        sentences = unrepeated(sentences, attrgetter("text"), drop)
+    schema = pa.schema([("sentence", pa.string()), ("words", pa.int32())])
+    with pa.OSFile(str(folder / _DATA), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+        while batch := list(islice(sentences, _BATCH)):
+            texts = [sentence.text for sentence in batch]
+            digest.update(("\n".join(texts) + "\n").encode())
+            writer.write_batch(pa.record_batch([texts, [sentence.words for sentence in batch]], schema=schema))
+    facts = {"report": report.to_dict(), "sha256": digest.hexdigest(), "sources": names, "options": options.to_dict()}
+    write_json(folder / _FACTS, facts)
 
 
 def without_words(words: Sequence[str], positions: Collection[int]) -> str:
