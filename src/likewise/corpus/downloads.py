@@ -45,11 +45,6 @@ class HubFile:
         """The file's name without folders."""
         return self.path.rpartition("/")[2]
 
-    @property
-    def address(self) -> str:
-        """Its place on the hub, below the hub's address."""
-        return f"datasets/{self.repo}/resolve/{self.revision}/{self.path}"
-
 
 def _simcse(path: str, megabytes: float, *made: str) -> HubFile:
     return HubFile(
@@ -68,13 +63,11 @@ def _nli(part: str, megabytes: float) -> HubFile:
     return HubFile("sentence-transformers/all-nli", revision, path, megabytes, made)
 
 
-def _senteval(*folders: str) -> HubFile:
-    return _simcse("senteval.tar", 89.8, *(f"senteval/{folder}" for folder in folders))
-
-
 DATASETS: dict[str, tuple[HubFile, ...]] = {
-    "sts": (_senteval("STS", "SICK"),),
-    "transfer": (_senteval("MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"),),
+    "sts": (_simcse("senteval.tar", 89.8, "senteval/STS", "senteval/SICK"),),
+    "transfer": (
+        _simcse("senteval.tar", 89.8, *(f"senteval/{name}" for name in "MR CR SUBJ MPQA SST TREC MRPC".split())),
+    ),
     "wiki1m": (_simcse("wiki1m_for_simcse.txt", 120),),
     "nli": (_nli("train", 69.5), _nli("dev", 1.57), _nli("test", 1.61), _simcse("nli_for_simcse.csv", 49)),
 }
@@ -193,13 +186,12 @@ def get_data(
         if all((folder / path).exists() for path in file.made) and not overwrite:
             states[file] = "there"
             continue
-        if (copy := copies.get(file.name)) is None:
-            path, states[file] = _from_hub(name, file, folder, progress or Progress(quiet=True))
-        elif copy.is_file():
-            path, states[file] = copy, "copied"
-        else:
+        copy = copies.get(file.name)
+        if copy is not None and not copy.is_file():
             raise DownloadError(f"there is no file '{copy}'")
+        path = copy or _from_hub(name, file, folder, progress or Progress(quiet=True))
         try:
+            states[file] = "copied" if copy else _check_sum(path)
             _check_size(file, path)
             _put(file, path, folder)
         except DownloadError:
@@ -210,8 +202,8 @@ def get_data(
     return states
 
 
-def _from_hub(name: str, file: HubFile, folder: Path, progress: Progress) -> tuple[Path, str]:
-    """Fetch a file into the hub's cache, unless it is there; return it, and whether its checksum is known."""
+def _from_hub(name: str, file: HubFile, folder: Path, progress: Progress) -> Path:
+    """Fetch a file into the hub's cache, unless it is there."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
@@ -220,7 +212,7 @@ def _from_hub(name: str, file: HubFile, folder: Path, progress: Progress) -> tup
         disable_progress_bars()
     try:
         endpoint = os.environ.get("HF_ENDPOINT") or HUB
-        path = Path(
+        return Path(
             hf_hub_download(file.repo, file.path, repo_type="dataset", revision=file.revision, endpoint=endpoint)
         )
     except Exception as error:  # no answer, or one of failure: releases of the hub's client use different libraries
@@ -228,30 +220,31 @@ def _from_hub(name: str, file: HubFile, folder: Path, progress: Progress) -> tup
     finally:
         if progress.quiet and not were_disabled:
             enable_progress_bars()
+
+
+def _check_sum(path: Path) -> str:
     stated = path.resolve().name  # in the hub's cache a file is called by its etag
     if not re.fullmatch(r"[0-9a-f]{64}", stated):
-        return path, "fetched"
+        return "fetched"
     with path.open("rb") as raw:
         sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
     if sha256 != stated:
-        path.resolve().unlink()
-        path.unlink(missing_ok=True)
         raise DownloadError(f"{path}: its SHA-256 is {sha256}, and the hub states {stated}: fetch it again")
-    return path, "checked"
+    return "checked"
 
 
 def _explained(name: str, file: HubFile, folder: Path, reason: str) -> str:
     """Return the message for an unreachable hub: the files to download by hand, and where to put them."""
     files = DATASETS[name]
-    copies = " ".join(f"--from {hub_file.name}" for hub_file in files)
+    copies = " ".join(f"--from {known.name}" for known in files)
     return "\n".join(
         [
             f"{file.path} of {file.repo} could not be fetched ({reason}).",
             "On a machine that reaches the hub, download",
-            *(f"  {HUB}/{hub_file.address}" for hub_file in files),
+            *(f"  {HUB}/datasets/{known.repo}/resolve/{known.revision}/{known.path}" for known in files),
             f"then copy the files here and run: likewise data get {name} {copies}",
             "Or put the data there yourself:",
-            *(f"  {folder / path}" for hub_file in files for path in hub_file.made),
+            *(f"  {folder / path}" for known in files for path in known.made),
         ]
     )
 
