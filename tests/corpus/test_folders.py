@@ -5,8 +5,7 @@ import os
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
-from likewise.corpus.folders import list_folder
-from likewise.corpus.sources import find_files
+from likewise.corpus.sources import find_files, list_folder
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def test_the_exit_code_says_that_something_was_not_read(notes, saved_model, tmp_
 
 
 def test_the_parts_of_a_plan(tmp_path):
-    listing = likewise.corpus.folders.Listing(tmp_path, unread={tmp_path / "sub": "sub: cannot be read"})
+    listing = likewise.corpus.sources.Listing(tmp_path, unread={tmp_path / "sub": "sub: cannot be read"})
     change = likewise.searching.index_plan.Change(listings=[listing])
     there = {
         name: (str(tmp_path / path), 1, True)

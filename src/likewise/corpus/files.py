@@ -9,7 +9,6 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -145,28 +144,11 @@ def _compression(path: Path, head: bytes) -> str | None:
     return named or next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A file that is open for reading.
-
-    Attributes:
-        stream: its text, decompressed and in UTF-8.
-        position: gives how many of its bytes on disk are read.
-        encoding: in which it is written; `BINARY` if it does not look like text.
-    """
-
-    stream: io.BufferedReader
-    position: Callable[[], int]
-    encoding: str
-
-
 @contextmanager
-def reading(path: Path, options: CorpusOptions = _DEFAULTS, *, mend_ends: bool = False) -> Iterator[Opened]:
-    """Open a file, decompressed by its content, as UTF-8.
-
-    Args:
-        mend_ends: also a carriage return alone ends a line, if the file has no other ends, as of an old Macintosh.
-    """
+def _reading(
+    path: Path, options: CorpusOptions, *, mend_ends: bool = False
+) -> Iterator[tuple[io.BufferedReader, Callable[[], int], str]]:
+    """Open a file: its text as UTF-8, what gives its bytes on disk that are read, and the encoding or `BINARY`."""
     piped = path is STANDARD_INPUT
     if piped and sys.stdin is None:
         raise CorpusError("standard input is closed: name a file in the place of '-', or pipe a text in")
@@ -185,7 +167,7 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS, *, mend_ends: bool =
             text = _transcoded(text, encoding)
         if mend_ends and b"\r" in head and b"\n" not in head:
             text = (piece.replace(b"\r", b"\n") for piece in text)
-        yield Opened(io.BufferedReader(_Pieces(text), _BUFFER), raw.tell, encoding)
+        yield io.BufferedReader(_Pieces(text), _BUFFER), raw.tell, encoding
 
 
 def _first(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
@@ -209,9 +191,9 @@ def _raised(error: Exception) -> Iterator[bytes]:
 def read_head(path: Path, options: CorpusOptions = _DEFAULTS) -> bytes:
     """Return the first decompressed bytes of a file, fewer if it is shorter or damaged."""
     head = b""
-    with _faults(path, lambda: 1), reading(path, options) as opened:
+    with _faults(path, lambda: 1), _reading(path, options) as (stream, _, _):
         try:
-            while len(head) < HEAD and (piece := opened.stream.read1(HEAD - len(head))):
+            while len(head) < HEAD and (piece := stream.read1(HEAD - len(head))):
                 head += piece
         except (EOFError, OSError, zlib.error, UnicodeError):
             if not head:  # otherwise reading on will find it, and its line
@@ -234,13 +216,13 @@ def numbered_lines(
 
     Args:
         told: called with the encoding of the file before its first line.
-        mend_ends: as in `reading`.
+        mend_ends: also a carriage return alone ends a line, if the file has no other ends, as of an old Macintosh.
     """
     number = 1
     rest = b""
-    with _faults(path, lambda: number), reading(path, options, mend_ends=mend_ends) as opened:
-        told(opened.encoding)
-        while raw := opened.stream.readline(limit):
+    with _faults(path, lambda: number), _reading(path, options, mend_ends=mend_ends) as (stream, position, encoding):
+        told(encoding)
+        while raw := stream.readline(limit):
             if number == 1 and not rest and raw.startswith(codecs.BOM_UTF8):
                 raw = raw[3:]
             raw, rest = rest + raw, b""
@@ -248,7 +230,7 @@ def numbered_lines(
                 yield number, raw
                 number += 1
                 if tick is not None and number % _TICK_LINES == 0:
-                    tick(opened.position())
+                    tick(position())
             else:
                 if len(raw) >= limit:
                     # A cut at a blank, or before the last byte that begins a character of UTF-8, divides none.

@@ -7,7 +7,6 @@ import json
 import math
 import re
 import tempfile
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -203,7 +202,7 @@ def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Ite
     Raises:
         CorpusError: an item is not a text or a row like the first, or an id is given twice.
     """
-    seen = array("Q")
+    seen: dict[str, int] = {}  # the ids, with their rows
     for position, item in enumerate(items):
         name = f"{'rows' if rows else 'texts'}[{position}]"
         if rows:
@@ -226,19 +225,12 @@ def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Ite
         own = next((row[key] for key in (ID, "id") if row.get(key) is not None), None)
         if own is not None and (isinstance(own, bool) or not isinstance(own, int | str)):
             raise CorpusError(f"{name} has the id {own!r}: give a text or a whole number")
-        if own is not None:
-            seen.append(int.from_bytes(blake2b(str(own).encode("utf-8", "replace"), digest_size=8).digest(), "big"))
-        elif seen:
-            raise CorpusError(f"{name} has no id, and those before it have one: give all or none")
+        if position and (own is None) == bool(seen):
+            has, others = ("no id", "one") if own is None else ("an id", "none")
+            raise CorpusError(f"{name} has {has}, and those before it have {others}: give all or none")
+        if own is not None and (same := seen.setdefault(str(own), position)) != position:
+            raise CorpusError(f"rows[{same}] and {name} have the same id: give each row one of its own")
         yield {ID: first + position if own is None else own, **{key: row[key] for key in row if key != ID}}
-        if own is not None and len(seen) != position + 1:
-            raise CorpusError(f"{name} has an id, and those before it have none: give all or none")
-    hashes = np.frombuffer(seen, dtype=np.uint64)
-    order = np.argsort(hashes, kind="stable")
-    again = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
-    if len(again):
-        first_row, second_row = sorted(order[again[0] : again[0] + 2].tolist())
-        raise CorpusError(f"rows[{first_row}] and rows[{second_row}] have the same id: give each row one of its own")
 
 
 def plain_value(value: object) -> Any:
