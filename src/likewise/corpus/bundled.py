@@ -131,7 +131,6 @@ def resolve_model(name: str) -> str:
 
 
 def _unpack(name: str, model: BundledModel, pieces: Sequence[Path], folder: Path) -> None:
-    """Unpack the files of a model into a folder."""
     whole = folder / "packed" if len(pieces) > 1 else None
     if joined(pieces, whole) != model.sha256:
         raise CorpusError(

@@ -203,7 +203,6 @@ def get_data(
 
 
 def _from_hub(name: str, file: HubFile, folder: Path, progress: Progress) -> Path:
-    """Fetch a file into the hub's cache, unless it is there."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 

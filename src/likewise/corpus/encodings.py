@@ -123,7 +123,6 @@ def _stands_alone(raw: bytes) -> bool:
 
 
 def _has_western_words(raw: bytes) -> bool:
-    """Return whether more of the words are those of western than of central Europe."""
     words = re.findall(rb"(?<![\w\x80-\xff])[a-z]+(?![\w\x80-\xff])", raw.lower())
     return sum(word in _WORDS_OF_WEST for word in words) > sum(word in _WORDS_OF_CENTRE for word in words)
 

@@ -78,22 +78,24 @@ def _decompressed(raw: io.BufferedReader, compression: str | None) -> Any:
 
 
 def _pieces(stream: Any, path: Path, compression: str | None, options: CorpusOptions) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a stream.
-
-    Raises:
-        CorpusError: there are more of them than a text expands to.
-    """
+    """Yield the decompressed bytes of a stream."""
     read = stream.read if compression == "zstd" else stream.read1
-    times = options.max_expansion
-    left = max(FREE_EXPANSION, times * path.stat().st_size) if compression else 0
+    size = 0
     while piece := read(_PIECE):
-        left -= len(piece)
-        if compression and left < 0:
-            raise CorpusError(
-                f"{path}: it expands to more than {times} times its size, which text does not: it is damaged, or made "
-                "to fill a disk. If it is right, raise the option max_expansion"
-            )
+        size += len(piece)
+        if compression:
+            check_expansion(path, size, options)
         yield piece
+
+
+def check_expansion(path: Path, size: int, options: CorpusOptions) -> None:
+    """Raise a CorpusError if a compressed file holds more bytes than a text expands to."""
+    times = options.max_expansion
+    if size > max(FREE_EXPANSION, times * path.stat().st_size):
+        raise CorpusError(
+            f"{path}: it expands to more than {times} times its size, which text does not: it is damaged, or made to "
+            "fill a disk. If it is right, raise the option max_expansion"
+        )
 
 
 def _transcoded(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:

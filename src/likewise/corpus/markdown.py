@@ -10,13 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
 from likewise.runs.whole_files import Record
-
-if TYPE_CHECKING:
-    from markdown_it.rules_block import StateBlock
 
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~=]")
 _NUMBERED = re.compile(r"\d{1,9}[.)] ")
@@ -242,33 +239,7 @@ def _parser() -> Any:
 
     parser = MarkdownIt("commonmark", {"maxNesting": 40}).enable("table")
     parser.core.ruler.enableOnly(["normalize", "block"])  # what is within a line stays as it is written
-    parser.block.ruler.at("table", _table, {"alt": ["paragraph"]})
     return parser.disable("reference")  # which would be taken out
-
-
-def _table(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """Parse a table as markdown-it does, without its cells, which take most of the time."""
-    from markdown_it.rules_block.table import table
-
-    if (
-        begin + 1 >= end
-        or "-" not in state.getLines(begin + 1, begin + 2, 0, False)
-        or not table(state, begin, end, True)
-    ):
-        return False
-    if not silent:
-        others = state.md.block.ruler.getRules("blockquote")
-        line = begin + 2
-        while line < end and not (
-            state.isEmpty(line)
-            or state.sCount[line] < state.blkIndent
-            or state.is_code_block(line)
-            or any(rule(state, line, end, True) for rule in others)
-        ):
-            line += 1
-        state.push("table", "table", 0).map = [begin, line]
-        state.line = line
-    return True
 
 
 def _parsed(
@@ -287,7 +258,7 @@ def _parsed(
             cut, tokens = last.map[0], tokens[: tops[-1]]
         elif last.type == "fence" and not _closes(last, lines):
             goes_on = lines[last.map[0] : last.map[0] + 1]
-        elif last.type == "table" and last.map[1] == len(lines):
+        elif last.type == "table_open" and last.map[1] == len(lines):
             goes_on = lines[last.map[0] : last.map[0] + 2]
     return _Builder(lines, first, escaped).of(tokens, cut), lines[cut:], goes_on
 
@@ -322,7 +293,7 @@ class _Builder:
                 self._skip_to(token.map[0])
                 self._held += self._inline(after, token.map, marks)
                 marks, self._done = [], token.map[1]
-            elif kind in ("heading_open", "fence", "code_block", "table", "html_block", "hr"):
+            elif kind in ("heading_open", "fence", "code_block", "table_open", "html_block", "hr"):
                 self._flush()
                 self._skip_to(token.map[0])
                 self._block(token, after)
@@ -332,7 +303,6 @@ class _Builder:
         return self._blocks
 
     def _block(self, token: Any, after: Any) -> None:
-        """Add the block of a token that is no paragraph."""
         begin, end = token.map
         lines = self._lines[max(begin, self._first) : end]
         if token.type == "heading_open":
@@ -343,7 +313,7 @@ class _Builder:
         else:
             while lines and not lines[-1][1].strip():
                 lines.pop()
-            is_table = token.type == "table"
+            is_table = token.type == "table_open"
             self._limited(
                 "table" if is_table else "code", self._unescaped(lines) if is_table and self._escaped else lines
             )
@@ -382,7 +352,6 @@ class _Builder:
         self._held = []
 
     def _limited(self, kind: BlockKind, lines: list[Placed]) -> None:
-        """Add a block, or several if it is longer than the limit."""
         part: list[Placed] = []
         size = 0
         for line in lines:

@@ -239,7 +239,6 @@ class OpenDocument(Converter):
 
 
 def _of_open_document(element: Element, depth: int = 0) -> Iterator[str]:
-    """Yield the blocks of an element of an OpenDocument text as Markdown."""
     for child in element:
         name = child.tag.rpartition("}")[2]
         if name in ("h", "p"):

@@ -22,7 +22,7 @@ from pathlib import Path
 import likewise
 from likewise.corpus.converter import Page, converters
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.files import FREE_EXPANSION, Tick
+from likewise.corpus.files import Tick, check_expansion
 from likewise.errors import counted
 from likewise.runs.cache import cached
 from likewise.runs.progress import check_stops
@@ -100,7 +100,6 @@ class ConverterProcess:
             yield {**answer, "seen": seen}
 
     def _next(self, end: float, late: str, what: str) -> Record:
-        """Return the next answer."""
         while True:
             check_stops(what)
             try:
@@ -279,11 +278,7 @@ def _check_zipped(path: Path, options: CorpusOptions) -> None:
         raise CorpusError(
             f"{path}: this is not a whole {path.suffix} file: it is damaged, or of another format: save it again"
         ) from None
-    if size > max(FREE_EXPANSION, options.max_expansion * path.stat().st_size):
-        raise CorpusError(
-            f"{path}: it expands to more than {options.max_expansion} times its size, which text does not: it is "
-            "damaged, or made to fill a disk. If it is right, raise the option max_expansion"
-        )
+    check_expansion(path, size, options)
 
 
 def _cells(path: Path) -> Iterator[Page]:

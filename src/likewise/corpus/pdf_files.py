@@ -71,7 +71,6 @@ def _laid_out(document: PdfDocument, number: int) -> str:
 
 
 def _is_picture(page: PdfPage) -> bool:
-    """Return whether a picture stands on a page of a PDF."""
     from pypdfium2 import raw
 
     return next(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE]), None) is not None

@@ -86,7 +86,6 @@ def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | Non
 
 
 def _candidates(source: Source) -> Iterator[Placed]:
-    """Yield the sentences of a file before the length limits."""
     kind: str = source.kind
     if kind == "text":
         kind = "line" if text_layout(source) == "line" else "prose"
@@ -186,7 +185,6 @@ def _key(sources: list[Source], options: CorpusOptions) -> list[object]:
 
 
 def _load(folder: Path) -> PreparedCorpus:
-    """Return the corpus in a folder."""
     import datasets  # takes seconds, and what is refused above needs none of it
 
     facts = read_json(folder / _FACTS)
@@ -196,7 +194,6 @@ def _load(folder: Path) -> PreparedCorpus:
 
 
 def _make(folder: Path, sources: list[Source], options: CorpusOptions, tick: Tick) -> None:
-    """Write the sentences and the facts into a folder."""
     import pyarrow as pa  # slow, and needed only for a corpus that is really read
 
     report, digest = CorpusReport(), hashlib.sha256()

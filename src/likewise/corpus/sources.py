@@ -197,7 +197,6 @@ def _patterns(lines: Sequence[str]) -> "GitIgnoreSpec":
 
 
 def _rules_in(folder: Path) -> list[IgnoreRule]:
-    """Return the rules that the files of a folder hold."""
     rules = []
     for name in IGNORE_FILES:
         with suppress(OSError, ValueError):
@@ -250,9 +249,12 @@ def find_files(spec: Spec, exclude: Sequence[str] = (), listings: list[Listing] 
         exclude: patterns of files of folders that are left out.
         listings: takes what was seen of each folder.
     """
+    entries = [spec] if isinstance(spec, str | PathLike) else list(spec)
+    if not entries:
+        raise CorpusError("no corpus file was named: give a path, a glob, or a list of these")
     files: dict[Path, Path] = {}
-    for entry in _entries(spec):
-        for path in _expand(entry, exclude, listings if listings is not None else []):
+    for entry in entries:
+        for path in _expand(str(entry), exclude, listings if listings is not None else []):
             files.setdefault(path.resolve(), path)
     return sorted(files.values())
 
@@ -261,13 +263,6 @@ def nothing_in(folder: str | PathLike[str], listing: Listing) -> str:
     """Return the error of a folder without files that are read."""
     there = "; ".join([*listing.unread.values(), *listing.left_out]) or "name its files"
     return f"{folder}: no file in this folder ends in {', '.join((*FOLDER_SUFFIXES, *document_suffixes()))}: {there}"
-
-
-def _entries(spec: Spec) -> list[str]:
-    entries = [spec] if isinstance(spec, str | PathLike) else list(spec)
-    if not entries:
-        raise CorpusError("no corpus file was named: give a path, a glob, or a list of these")
-    return [str(entry) for entry in entries]
 
 
 def _expand(entry: str, exclude: Sequence[str], listings: list[Listing]) -> list[Path]:
@@ -501,7 +496,6 @@ def _kind_of_rows(source: Source, kind: SourceKind) -> SourceKind:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return names for a message, the first of many."""
     every = list(names)
     return ", ".join(every[:_NAMES] + [f"{len(every) - _NAMES:,} more"] * (len(every) > _NAMES))
 
