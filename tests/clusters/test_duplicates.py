@@ -86,20 +86,20 @@ def test_vectors_are_kept_for_another_threshold_and_another_file(lines, saved_mo
 
 def test_a_stop_while_texts_are_encoded_loses_nothing(corpus_file, saved_model, monkeypatch):
     from likewise.inference import text_pieces
-    from likewise.inference.vector_parts import PartWriter
+    from likewise.inference.text_encoder import TextEncoder
 
     monkeypatch.setattr(text_pieces, "WINDOW", 100)
     whole = likewise.duplicates(corpus_file, model=saved_model, threshold=0.99, quiet=True)
     likewise.runs.cache.clear_cache("vectors")
-    encoded, before = [], PartWriter._vectors
+    encoded, before = [], TextEncoder.__call__
 
-    def counted(writer, encoder, texts, step):
+    def counted(encoder, texts, step):
         encoded.append(len(texts))
         if len(encoded) == 2:
             raise Stopped
-        return before(writer, encoder, texts, step)
+        return before(encoder, texts, step)
 
-    monkeypatch.setattr(PartWriter, "_vectors", counted)
+    monkeypatch.setattr(TextEncoder, "__call__", counted)
     with pytest.raises(Stopped):
         likewise.duplicates(corpus_file, model=saved_model, threshold=0.99, quiet=True)
     assert likewise.duplicates(corpus_file, model=saved_model, threshold=0.99, quiet=True) == whole

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from likewise.errors import LikewiseError
-from likewise.inference import encode_file, load, text_pieces, vector_parts
+from likewise.inference import encode_file, load, text_pieces
 from likewise.inference.text_encoder import TextEncoder
 from likewise.runs.job import JobError, Plan, open_job, work_of
 
@@ -96,14 +96,6 @@ def test_what_has_changed_is_encoded_again(windows, encoded, loaded, sentences, 
     np.testing.assert_allclose(np.load(out), loaded.encode(lines[:20]), atol=1e-5)
 
 
-def test_repeats_in_other_windows_are_read_back(windows, encoded, loaded, sentences, tmp_path):
-    lines = [*sentences[:20], *sentences[:5], "", *sentences[15:40], "", sentences[0]]
-    encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.npy", quiet=True)
-    assert list(dict.fromkeys(encoded)) == [*sentences[:20], "", *sentences[20:40]]
-    assert all(encoded.count(line) == 1 for line in [*sentences[:16], *sentences[20:40]])  # repeats far apart
-    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), loaded.encode(lines), atol=1e-5)
-
-
 def test_a_table_holds_the_sentences(windows, loaded, sentences, tmp_path):
     lines = [*sentences[:20], "", 'with "signs", a\ttab and a caf\u00e9', ""]
     encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.parquet", quiet=True)
@@ -137,15 +129,6 @@ def test_where_vectors_cannot_go(loaded, sentences, tmp_path):
     source = written(tmp_path / "in.txt", sentences[:3])
     with pytest.raises(LikewiseError, match=r"v\.csv.*\.parquet"):
         encode_file(loaded, source, tmp_path / "v.csv")
-
-
-def test_memory_does_not_grow(windows, encoded, loaded, sentences, tmp_path, monkeypatch):
-    """What is known again is bounded: with room for 10, a repeat 20 lines on is encoded again."""
-    monkeypatch.setattr(vector_parts, "_KNOWN", 10)
-    lines = [*sentences[:40], sentences[0], sentences[31]]
-    encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.npy", quiet=True)
-    assert encoded[40:] == [sentences[0]]
-    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), loaded.encode(lines), atol=1e-5)
 
 
 def test_a_resumed_run_ends_with_the_same_bytes(windows, encoded, loaded, sentences, tmp_path):

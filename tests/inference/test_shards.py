@@ -11,9 +11,9 @@ from pyarrow import parquet
 import likewise
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError
-from likewise.inference import text_pieces
+from likewise.inference import encoded_files, text_pieces
 from likewise.inference.text_pieces import list_pieces
-from likewise.inference.vector_parts import PartWriter
+from likewise.inference.vector_parts import write_part
 from likewise.runs.job import JobError
 from likewise.runs.progress import Stopped
 
@@ -98,15 +98,14 @@ def test_a_stopped_run_keeps_its_shards(form, saved_model, text, tmp_path, small
     if form == "lance":
         pytest.importorskip("lance", reason="needs the extra 'lance'")
     done, out = [], tmp_path / {"parquet": "out", "lance": "out.lance"}[form]
-    before = PartWriter.__call__
 
-    def counting(self, piece, *rest):
+    def counting(opens, folder, schema, piece, *rest):
         done.append(piece.name)
         if len(done) == 3:
             signal.raise_signal(signal.SIGINT)
-        return before(self, piece, *rest)
+        return write_part(opens, folder, schema, piece, *rest)
 
-    monkeypatch.setattr(PartWriter, "__call__", counting)
+    monkeypatch.setattr(encoded_files, "write_part", counting)
     with pytest.raises(Stopped, match="after 192 rows"):
         likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)
     assert [path.name for path in out.iterdir()] == [".unfinished"]  # nothing that looks finished

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from pyarrow import parquet
 import likewise
 from likewise.errors import LikewiseError
 from likewise.inference import encoded_files, text_pieces
-from likewise.inference.vector_parts import PartWriter
+from likewise.inference.vector_parts import write_part
 from likewise.runs.job import versions
 from likewise.runs.on_ray import ClusterError, begun_on_ray, check_versions, cluster
 
@@ -79,23 +80,18 @@ def test_an_index_has_the_passages_and_vectors_of_one_process(local, notes, save
     np.testing.assert_allclose([there[text] for text in here], list(here.values()), atol=1e-6)
 
 
-class KilledOnce(PartWriter):
-    """A worker whose process dies in the middle of a piece, the first time that the piece is done."""
-
-    mark = ""
-
-    def __call__(self, piece):
-        if piece.start == 128 and not Path(self.mark).exists():
-            Path(self.mark).touch()
-            (self.folder / ".half.part").write_bytes(b"PAR1")
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().__call__(piece)
+def killed_once(mark, opens, folder, schema, piece):
+    """Work whose process dies in the middle of a piece, the first time that the piece is done."""
+    if piece.start == 128 and not Path(mark).exists():
+        Path(mark).touch()
+        (folder / ".half.part").write_bytes(b"PAR1")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write_part(opens, folder, schema, piece)
 
 
 def test_what_a_killed_worker_had_under_way_is_done_again(local, saved_model, corpus_file, tmp_path, monkeypatch):
     monkeypatch.setattr(text_pieces, "WINDOW", 64)
-    monkeypatch.setattr(KilledOnce, "mark", str(tmp_path / "killed"))
-    monkeypatch.setattr(encoded_files, "PartWriter", KilledOnce)
+    monkeypatch.setattr(encoded_files, "write_part", partial(killed_once, str(tmp_path / "killed")))
     out = tmp_path / "out"
     assert likewise.encode_file(
         saved_model, corpus_file, f"{out}/", engine="torch", on="ray", workers=1, quiet=True

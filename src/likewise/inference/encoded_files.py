@@ -22,7 +22,7 @@ from likewise.inference.policy import settled, text_encoder
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.text_pieces import STREAM, Piece, check_source, list_pieces, state_of, stream_pieces
 from likewise.inference.tokens import TextSide
-from likewise.inference.vector_parts import EncodedFile, PartWriter, VectorParts, check_folder
+from likewise.inference.vector_parts import EncodedFile, VectorParts, check_folder, write_part
 from likewise.inference.vectors import dimension
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job
@@ -59,8 +59,7 @@ def encode_file(
 
     The file is read as a stream and written in parts, so that memory does not grow with it. A run that was stopped is
     resumed where it was, if model and options are the same; windows of 8,192 lines whose text has changed since are
-    encoded again. In one file, a sentence that occurs again is encoded once, unless more than 262,144 others lie
-    between. The output appears under its name when it is whole, and replaces an older file.
+    encoded again. The output appears under its name when it is whole, and replaces an older file.
 
     Args:
         model: the encoder, or what `load` takes.
@@ -173,7 +172,7 @@ def _to_parts(
     if before not in ("", encoder.engine):
         written.parts.drop(*written.parts.facts)
     opened = ModelHandle(model).for_worker(encoder, texts, total) if workers else lambda: encoder
-    write = PartWriter(opened, written.incoming, written.schema, written.known)
+    write = partial(write_part, opened, written.incoming, written.schema)
     if earlier := written.rows:
         progress.tell(f"resuming after {counted(earlier, 'row')}")
     names: set[str] = set()
@@ -203,7 +202,6 @@ def _to_parts(
             count = written.parts.facts[piece.name]["rows"]
             if rows is None or workers:
                 bar.advance(count)
-            written.learn(piece)
             done += count
             if rows is not None:
                 stop.check(f"after {counted(done, 'row')}")

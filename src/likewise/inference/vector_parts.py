@@ -9,14 +9,12 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 
-from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, require_extra
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.text_pieces import Piece
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LANCE = ".lance"
-_KNOWN = 1 << 18  # texts whose vectors are looked up if they occur again: 60 MB beside the pages of the files
 
 
 class EncodedFile(NamedTuple):
@@ -52,48 +49,27 @@ def matrix_of(column: pa.ChunkedArray) -> np.ndarray:
     return flat.reshape(-1, column.type.list_size)
 
 
-@dataclass
-class PartWriter:
-    """Encodes pieces and writes a file for each; it can be pickled if `opens` can be.
+def write_part(
+    opens: Callable[[], TextEncoder], folder: Path, schema: pa.Schema, piece: Piece, step: Step = lambda count: None
+) -> int:
+    """Encode a piece, write a file of its vectors, and return how many there are; a worker may do it as well.
 
-    Attributes:
+    Args:
         opens: gives the encoder.
-        folder: of the files, whose names say their format: .arrow, .parquet or .lance.
-        schema: their columns, of 'file', 'row', 'sentence' and 'embedding'.
-        known: vectors by the digests of their texts, which are not encoded again.
+        folder: of the file, whose name says its format: .arrow, .parquet or .lance.
+        schema: its columns, of 'file', 'row', 'sentence' and 'embedding'.
+        step: called with the number of texts done.
     """
+    import pyarrow as pa
 
-    opens: Callable[[], TextEncoder]
-    folder: Path
-    schema: pa.Schema
-    known: Mapping[bytes, np.ndarray]
-
-    def __call__(self, piece: Piece, step: Step = lambda count: None) -> int:
-        """Write the vectors of a piece, and return how many there are; `step` is called with those that are done."""
-        import pyarrow as pa
-
-        rows, encoder = piece.start, self.opens()
-        with written_whole(self.folder / piece.name) as path, _writer(piece.name)(str(path), self.schema) as writer:
-            for texts in piece.windows():
-                columns = {"file": [piece.path] * len(texts), "row": range(rows, rows + len(texts)), "sentence": texts}
-                columns["embedding"] = vector_column(self._vectors(encoder, texts, step))
-                batch = [columns[name] for name in self.schema.names]
-                writer.write_batch(pa.record_batch(batch, schema=self.schema))
-                rows += len(texts)
-        return rows - piece.start
-
-    def _vectors(self, encoder: TextEncoder, texts: list[str], step: Step) -> np.ndarray:
-        """Return the vectors (S, D) of texts, of which some may be known."""
-        vectors = [self.known.get(digest_of(text)) for text in texts] if self.known else [None] * len(texts)
-        new = [place for place, vector in enumerate(vectors) if vector is None]
-        if len(new) == len(texts):
-            return encoder(texts, step)
-        if new:
-            encoded = encoder([texts[place] for place in new], step)
-            for place, vector in zip(new, encoded, strict=True):
-                vectors[place] = vector
-        step(len(texts) - len(new))
-        return np.stack(vectors)  # type: ignore[arg-type]
+    rows, encoder = piece.start, opens()
+    with written_whole(folder / piece.name) as path, _writer(piece.name)(str(path), schema) as writer:
+        for texts in piece.windows():
+            columns = {"file": [piece.path] * len(texts), "row": range(rows, rows + len(texts)), "sentence": texts}
+            columns["embedding"] = vector_column(encoder(texts, step))
+            writer.write_batch(pa.record_batch([columns[name] for name in schema.names], schema=schema))
+            rows += len(texts)
+    return rows - piece.start
 
 
 class VectorParts:
@@ -110,8 +86,6 @@ class VectorParts:
         self.job, self.size, self.form = job, size, job.plan.options["form"]
         self.parts, self.incoming = Parts(job.work / "parts"), (job.work / "incoming").resolve()
         self.incoming.mkdir(exist_ok=True)
-        self.known: dict[bytes, np.ndarray] = {}
-        """Vectors by the digests of their texts, in the pages of the files: of windows of one file alone."""
         columns = [("file", pa.string()), ("row", pa.int64()), ("sentence", pa.string())]
         if job.kind == "file":
             columns = columns[2:] if self.form == ".parquet" else []
@@ -136,14 +110,6 @@ class VectorParts:
                     f"the shard {piece.name} of a worker is not in {self.incoming}: --out must lie in a folder that "
                     "all machines of the cluster share"
                 ) from None
-
-    def learn(self, piece: Piece) -> None:
-        """Remember the vectors of a window; those of the oldest texts are forgotten."""
-        if piece.digest:
-            for text, vector in zip(piece.texts(), self._matrix(piece.name), strict=True):
-                self.known.setdefault(digest_of(text), vector)
-            for key in list(self.known)[: max(0, len(self.known) - _KNOWN)]:
-                del self.known[key]
 
     def finish(self, engine: str) -> EncodedFile:
         """Make the result of the parts, and finish the job."""
