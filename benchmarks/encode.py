@@ -43,9 +43,9 @@ from likewise.encoder.build import build_encoder
 from likewise.errors import MissingExtraError
 from likewise.evaluation.registry import TASKS
 from likewise.inference import load
-from likewise.inference.encoder import Encoder
 from likewise.inference.engines.engine import EngineError
 from likewise.inference.fidelity import Sample
+from likewise.inference.load_model import Encoder
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.policy import policy_of
 from likewise.runs.cache import data_folder

@@ -23,7 +23,7 @@ def untrained(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     """The mean of words that training starts from."""
     from likewise.corpus import prepare
     from likewise.encoder.word_vectors import build_static_words
-    from likewise.inference.encoder import Encoder
+    from likewise.inference.load_model import Encoder
 
     words, _ = build_static_words(args.base, prepare(args.corpus).dataset["sentence"], WORDS)
     return {"model": Encoder(modules=[words])}

@@ -6,7 +6,7 @@ import numpy as np
 
 import likewise
 from likewise.adaptation import AdaptResult
-from likewise.inference.encoder import Encoder
+from likewise.inference.load_model import Encoder
 from likewise.recipes import ArcCSEOptions
 
 

@@ -27,7 +27,7 @@ from likewise.baselines.methods import WordAverageOptions, word_average
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.word_vectors import is_distilled
-from likewise.inference.encoder import Encoder
+from likewise.inference.load_model import Encoder
 from likewise.recipes import find_recipe
 from likewise.runs.cache import data_folder
 from likewise.runs.job import machine

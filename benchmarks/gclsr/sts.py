@@ -111,7 +111,7 @@ def untrained(**changes: Any) -> Callable[[argparse.Namespace, Path], dict[str, 
 
         from likewise.corpus import prepare
         from likewise.encoder.modules import without_training_head
-        from likewise.inference.encoder import Encoder
+        from likewise.inference.load_model import Encoder
         from likewise.recipes import find_recipe
         from likewise.recipes.recipe import sample_rows
 

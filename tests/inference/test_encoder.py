@@ -9,8 +9,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise.inference import load
-from likewise.inference.encoder import Encoder
 from likewise.inference.engines.engine import EngineError, TorchEngine
+from likewise.inference.load_model import Encoder
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.text_encoder import TextEncoder
 

@@ -10,10 +10,8 @@ import pytest
 import torch
 
 from likewise.errors import LikewiseError
-from likewise.inference import encode, encode_file, load, similarity, text_pieces
-from likewise.inference.engines.engine import ENDLESS, EngineChoice
+from likewise.inference import encode, encode_file, similarity, text_pieces
 from likewise.runs.job import JobError
-from likewise.runs.progress import Progress
 
 
 def test_encode_is_the_models_own(tiny_model, sentences):
@@ -122,24 +120,6 @@ def test_similarity(tiny_model, sentences):
     with pytest.raises(TypeError):
         similarity(first, second)
     assert similarity(sentences[:3], sentences[3:5], model=tiny_model).shape == (3, 2)
-
-
-def test_a_long_job_says_how_long_before_it_starts(saved_model, sentences, tmp_path, monkeypatch, capsys):
-    from likewise.inference import policy
-
-    lines = tmp_path / "lines.txt"
-    lines.write_text("\n".join(sentences) + "\n")
-    encode_file(saved_model, lines, tmp_path / "short.npy", engine="torch", precision="fp32")
-    assert "measured" not in capsys.readouterr().err
-    monkeypatch.setattr(policy, "LONG", 0.0)
-    monkeypatch.setattr(policy, "seconds_each", lambda work, items: [work(items), 1.5][1])
-    encode_file(saved_model, lines, tmp_path / "long.npy", engine="torch", precision="fp32")
-    assert f"about 10 min for {len(sentences)} texts, measured on a few of them" in capsys.readouterr().err
-    encode_file(saved_model, lines, tmp_path / "quiet.npy", engine="torch", precision="fp32", quiet=True)
-    assert capsys.readouterr().err == ""
-    assert np.array_equal(np.load(tmp_path / "long.npy"), np.load(tmp_path / "short.npy"))
-    policy.text_encoder(load(saved_model), EngineChoice("torch"), sentences, ENDLESS, progress=Progress(quiet=False))
-    assert "measured" not in capsys.readouterr().err  # the texts of a service have no end
 
 
 def test_cosines_stay_within_one_and_what_is_no_text_is_told(tiny_model):

@@ -25,14 +25,12 @@ from torch import Tensor
 from likewise import processor
 from likewise.encoder.attention import is_hooked
 from likewise.encoder.settings import ModelSettings
-from likewise.errors import MissingExtraError, counted, first_line
+from likewise.errors import MissingExtraError, first_line
 from likewise.inference.engines.engine import (
     DEFAULT_BATCH,
-    ENDLESS,
     CannotExport,
     Engine,
     EngineChoice,
-    EnginePrecision,
     EngineVariant,
     OwnEncode,
     QuantisationRefused,
@@ -54,7 +52,6 @@ from likewise.inference.fidelity import SIZE, Sample, sample_of
 from likewise.inference.model_tokens import ForEachModel, UnfitModel, fits, tokens_of
 from likewise.inference.text_encoder import TextEncoder, equal_vectors
 from likewise.inference.tokens import FEW, PLAIN, Step, TextSide, WholeTexts
-from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.progress import Progress
 
 DEFAULT = EngineChoice("auto", "close")
@@ -364,13 +361,7 @@ class Policy:
         if known is None and close and lower and not enough:
             return None
         if known is None or (enough and known.sentences < ENOUGH):
-            older = self.is_there(pair)
             known = self._judged(pair, sample, tell)
-            if older and precision == "int8" and not known.near:
-                # Its ranges were taken from another corpus: take them from this one.
-                self._open.pop(pair)
-                self._made(pair, sample, tell, again=True)
-                known = sample.fidelity(self._opened(pair, sample))
             if close or not lower:
                 self.store.keep(pair, known)
         if not lower and not known.same:
@@ -413,11 +404,9 @@ class Policy:
                 self.store.put_tokenizer(sample.tokens, at_least)
         return self._open[pair]
 
-    def _made(
-        self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info, again: bool = False
-    ) -> Path:
-        """Return the folder of an export, which is made if there is none, or `again`."""
-        if not again and (known := self.store.folder(pair)):
+    def _made(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Path:
+        """Return the folder of an export, which is made if there is none."""
+        if known := self.store.folder(pair):
             return known
         maker = MAKERS[pair[0]]
         if pair[1] != "int8":
@@ -425,7 +414,7 @@ class Policy:
             return self.store.put(pair, lambda folder: maker.export(sample.model, folder))
         whole = self._made((pair[0], "fp32"), sample, tell)
         batches = sample.batches(least_tokens(sample.model))
-        return self.store.put(pair, lambda folder: maker.quantise(whole, folder, batches), again=again)
+        return self.store.put(pair, lambda folder: maker.quantise(whole, folder, batches))
 
 
 policy_of = ForEachModel(Policy, lambda model: (mark(model), is_hooked(model)))
@@ -451,7 +440,7 @@ def text_encoder(
         texts: what is to be encoded, or the first of it.
         total: how many there are in all, about; None for these.
         side, normalize, batch_size: as `TextEncoder` takes them.
-        progress: shows the engine and how long a long job will take; None logs what is not as it was asked for.
+        progress: shows the engine; None logs what is not as it was asked for.
         before: the engine of the run that is resumed: what was left to 'auto' is chosen as it was then.
     """
     if before.count(" ") == 1:
@@ -478,18 +467,8 @@ def text_encoder(
             warn(note)
         if progress:
             progress.tell(f"engine: {chosen}")
-            _foretell(model, chosen.engine, prompted, total, progress)
     precision: Literal["fp32", "bf16"] = "bf16" if chosen.engine.precision == "bf16" else "fp32"
     return made(tokens, chosen.engine, for_tokens=lambda: TorchEngine(model, precision))
-
-
-def _foretell(model: SentenceTransformer, engine: Engine, texts: Sequence[str], total: int, progress: Progress) -> None:
-    """Tell how long a long job will take, if anybody waits for it; the texts of a service have no end."""
-    if progress.quiet or total >= ENDLESS or not texts or Sample(model, texts).operations(total) < LONG:
-        return
-    seconds = seconds_each(TextEncoder(tokens_of(model), engine).rows, texts) * total
-    if seconds >= WORTH_TELLING:
-        progress.tell(f"{spoken(seconds)} for {counted(total, 'text')}, measured on a few of them")
 
 
 def _said(pair: EngineVariant, fidelity: Fidelity, close: bool) -> str:
@@ -500,12 +479,7 @@ def _said(pair: EngineVariant, fidelity: Fidelity, close: bool) -> str:
     return str(fidelity)
 
 
-def precision_of(choice: EngineChoice) -> EnginePrecision:
-    """Return the precision of what is compared, chosen or kept: float32 if it was left open."""
-    return "fp32" if choice.precision == "close" else choice.precision
-
-
 def settled(model: SentenceTransformer) -> EngineChoice:
     """Return a model's engine for what is compared, chosen or kept: float32 if the model's own is left open."""
     own = getattr(model, "choice", EngineChoice("torch"))
-    return EngineChoice(own.engine, precision_of(own))
+    return EngineChoice(own.engine, "fp32" if own.precision == "close" else own.precision)

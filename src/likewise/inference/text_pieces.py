@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import fs, parquet
 
 from likewise.corpus import CorpusOptions
 from likewise.corpus.corpus_options import TEXT
@@ -26,9 +28,6 @@ from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, w
 from likewise.corpus.paged_documents import document_suffixes
 from likewise.errors import LikewiseError, counted, first_line
 from likewise.runs.results import RECORD
-
-if TYPE_CHECKING:
-    from pyarrow import fs, parquet
 
 WINDOW = 8192
 """The number of texts that are held, encoded and written at a time."""
@@ -190,8 +189,6 @@ def _texts(lines: Iterable[tuple[int, bytes]], path: str, options: CorpusOptions
 
 
 def _paths(source: str, tell: Callable[[str], object]) -> list[str]:
-    from pyarrow import fs
-
     here, scheme = Path(source), source.partition("://")[0] if "://" in source else ""
     if source == STREAM or here.is_fifo():
         raise LikewiseError(f"{source} is a pipe, which is not read in pieces: save the text, or give --out NAME.npy")
@@ -224,15 +221,11 @@ def _is_text_of(path: PurePosixPath, folder: str, made: Container[PurePosixPath]
 
 def _files(path: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of an absolute path or a URL, and the path in it."""
-    from pyarrow import fs
-
     system, inside = fs.FileSystem.from_uri(path)
     return system, inside
 
 
 def _parquet(path: str) -> parquet.ParquetFile:
-    from pyarrow import parquet
-
     files, inside = _files(path)
     return parquet.ParquetFile(inside, filesystem=files)
 
@@ -286,8 +279,6 @@ def _texts_of_file(path: str, options: CorpusOptions) -> Iterator[str]:
     if "://" not in path:
         yield from lines_of(path, options)
         return
-    from pyarrow import fs
-
     with tempfile.TemporaryDirectory(prefix="likewise-") as folder:
         copy = str(Path(folder, Path(path).name))
         files, inside = _files(path)
@@ -297,8 +288,6 @@ def _texts_of_file(path: str, options: CorpusOptions) -> Iterator[str]:
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    import pyarrow as pa
-
     try:
         yield
     except (OSError, pa.ArrowException) as error:

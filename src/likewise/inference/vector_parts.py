@@ -10,10 +10,12 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.lib import format as npy
+from pyarrow import feather, ipc, parquet
 
 from likewise.errors import LikewiseError, require_extra
 from likewise.inference.text_encoder import TextEncoder
@@ -21,9 +23,6 @@ from likewise.inference.text_pieces import Piece
 from likewise.inference.tokens import Step
 from likewise.runs.job import Job, read_record
 from likewise.runs.whole_files import Parts, written_whole
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LANCE = ".lance"
 
@@ -37,8 +36,6 @@ class EncodedFile(NamedTuple):
 
 def vector_column(vectors: np.ndarray) -> pa.Array:
     """Return vectors (S, D) as a column of an Arrow table."""
-    import pyarrow as pa
-
     flat = np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1)
     return pa.FixedSizeListArray.from_arrays(pa.array(flat), vectors.shape[1])
 
@@ -60,8 +57,6 @@ def write_part(
         schema: its columns, of 'file', 'row', 'sentence' and 'embedding'.
         step: called with the number of texts done.
     """
-    import pyarrow as pa
-
     rows, encoder = piece.start, opens()
     with written_whole(folder / piece.name) as path, _writer(piece.name)(str(path), schema) as writer:
         for texts in piece.windows():
@@ -81,8 +76,6 @@ class VectorParts:
     """
 
     def __init__(self, job: Job, size: int) -> None:
-        import pyarrow as pa
-
         self.job, self.size, self.form = job, size, job.plan.options["form"]
         self.parts, self.incoming = Parts(job.work / "parts"), (job.work / "incoming").resolve()
         self.incoming.mkdir(exist_ok=True)
@@ -148,8 +141,6 @@ class VectorParts:
         return matrix_of(self._table(name)["embedding"])
 
     def _table(self, name: str) -> pa.Table:
-        from pyarrow import feather
-
         return feather.read_table(self.parts.path(name), memory_map=True)
 
 
@@ -179,12 +170,8 @@ def _writer(name: str) -> Callable[[Any, Any], Any]:
 
         return LanceFileWriter
     if name.endswith(".arrow"):
-        from pyarrow.ipc import new_file
-
-        return new_file
-    from pyarrow.parquet import ParquetWriter
-
-    return ParquetWriter
+        return ipc.new_file
+    return parquet.ParquetWriter
 
 
 def _commit(folder: Path, rows: Mapping[str, int], schema: pa.Schema) -> None:

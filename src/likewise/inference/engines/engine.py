@@ -37,7 +37,7 @@ Call: TypeAlias = "Callable[[np.ndarray, np.ndarray], tuple[Vectors, Vectors | N
 """Ids and mask, (B, T) int64 each, to the vectors (B, D), and those of the tokens (B, T, E) if they are asked for."""
 
 ENDLESS = 1 << 30
-"""The number of texts of a service, which come for as long as it runs: no time is foretold for them."""
+"""The number of texts of a service, which come for as long as it runs."""
 
 DEFAULT_BATCH = 32
 """The batch size of SentenceTransformer.encode where none is given."""

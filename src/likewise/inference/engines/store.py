@@ -5,7 +5,6 @@ Exports are in the cache, by the weights that they were made of, and never in a 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -88,14 +87,8 @@ class Store:
         """Return the folder of an export; None if there is none, or it is damaged. bf16 runs the graph of float32."""
         return found_in_cache(_KIND, self._graph(pair))
 
-    def put(self, pair: EngineVariant, write: Callable[[Path], object], *, again: bool = False) -> Path:
-        """Return the folder of an export, which `write` fills unless there is one.
-
-        Args:
-            again: make it even then.
-        """
-        if again and (older := self.folder(pair)):
-            shutil.rmtree(older)
+    def put(self, pair: EngineVariant, write: Callable[[Path], object]) -> Path:
+        """Return the folder of an export, which `write` fills unless there is one."""
         return cached(_KIND, self._graph(pair), write)
 
     def verdict(self, pair: EngineVariant) -> Fidelity | str | None:
