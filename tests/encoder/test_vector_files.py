@@ -2,7 +2,6 @@ import bz2
 import gzip
 import pickle
 import struct
-import zipfile
 
 import numpy as np
 import pytest
@@ -27,8 +26,6 @@ def files(tmp_path):
     (tmp_path / "fasttext.vec").write_text(headed, encoding="utf-8")
     (tmp_path / "fasttext.vec.gz").write_bytes(gzip.compress(headed.encode()))
     (tmp_path / "glove.txt.gz").write_bytes(gzip.compress(plain.encode()))
-    with zipfile.ZipFile(tmp_path / "glove.zip", "w") as archive:
-        archive.writestr("glove.txt", plain)
     binary = b"4 3\n" + b"".join(w.encode() + b" " + r.tobytes() + b"\n" for w, r in zip(WORDS, VECTORS, strict=True))
     (tmp_path / "word2vec.bin").write_bytes(binary)
     (tmp_path / "word2vec.bin.gz").write_bytes(gzip.compress(binary))
@@ -38,7 +35,7 @@ def files(tmp_path):
     return tmp_path
 
 
-NAMES = "glove.txt glove.txt.gz glove.zip word2vec.txt fasttext.vec fasttext.vec.gz word2vec.bin word2vec.bin.gz"
+NAMES = "glove.txt glove.txt.gz word2vec.txt fasttext.vec fasttext.vec.gz word2vec.bin word2vec.bin.gz"
 
 
 @pytest.mark.parametrize("name", [*NAMES.split(), "gensim.kv"])
@@ -49,24 +46,7 @@ def test_every_format_gives_the_same_table(files, name):
     assert table.vectors.dtype == np.float32
 
 
-def test_safetensors_with_the_words_beside_it(tmp_path):
-    from safetensors.numpy import save_file
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-
-    path = tmp_path / "model.safetensors"
-    save_file({"vectors": VECTORS[::-1].copy()}, path)
-    with pytest.raises(WordVectorError, match=r"no tokenizer\.json"):
-        read_word_vectors(str(path))
-    vocabulary = {word: 3 - i for i, word in enumerate(WORDS)}
-    Tokenizer(WordLevel(vocabulary, unk_token="the")).save(str(tmp_path / "tokenizer.json"))
-    check_word_vectors(str(path), dimension=3)
-    table = read_word_vectors(str(path))
-    assert list(table.words) == WORDS[::-1]
-    assert np.array_equal(table.vectors, VECTORS[::-1])
-
-
-ENDINGS = ".kv .model .txt .vec .bin .txt.gz .kv.gz .model.bz2 .zip .pkl .safetensors".split()
+ENDINGS = ".kv .model .txt .vec .bin .txt.gz .kv.gz .model.bz2 .pkl".split()
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])
@@ -77,16 +57,12 @@ def test_a_pickle_never_runs(ending, protocol, tmp_path):
             return open, (str(tmp_path / "ran"), "w")
 
     pickled, path = pickle.dumps(Hostile(), protocol=protocol), tmp_path / f"words{ending}"
-    if ending == ".zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("words.kv", pickled)
-    else:
-        pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
-        path.write_bytes(pack(pickled))
-    told = protocol > 0 or ".kv" in ending or ".model" in ending or ending == ".zip"
-    with pytest.raises(WordVectorError, match="--trust-pickle" if told and ending != ".safetensors" else "words"):
+    pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+    path.write_bytes(pack(pickled))
+    told = protocol > 0 or ".kv" in ending or ".model" in ending
+    with pytest.raises(WordVectorError, match="--trust-pickle" if told else "words"):
         read_word_vectors(str(path))
-    if told and ending not in (".zip", ".safetensors"):
+    if told:
         with pytest.raises(WordVectorError, match="--trust-pickle"):
             check_word_vectors(str(path))
     assert not (tmp_path / "ran").exists()

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -107,13 +105,6 @@ def test_a_table_holds_the_sentences(windows, loaded, sentences, tmp_path):
     assert table(tmp_path / "n.parquet")[0] == []
 
 
-def test_to_standard_output(windows, loaded, sentences, tmp_path, capsys):
-    source = written(tmp_path / "in.txt", sentences[:20])
-    assert encode_file(loaded, source, "-", quiet=True) == (20, 32)
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    np.testing.assert_allclose(np.array(rows, dtype=np.float32), loaded.encode(sentences[:20]), atol=1e-6)
-
-
 def test_a_model_that_goes_the_slower_way(tiny_model, sentences, tmp_path, capsys):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -129,6 +120,8 @@ def test_where_vectors_cannot_go(loaded, sentences, tmp_path):
     source = written(tmp_path / "in.txt", sentences[:3])
     with pytest.raises(LikewiseError, match=r"v\.csv.*\.parquet"):
         encode_file(loaded, source, tmp_path / "v.csv")
+    with pytest.raises(LikewiseError, match=r"'-': the vectors go to"):
+        encode_file(loaded, source, "-")
 
 
 def test_a_resumed_run_ends_with_the_same_bytes(windows, encoded, loaded, sentences, tmp_path):

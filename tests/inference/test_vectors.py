@@ -49,7 +49,7 @@ def test_file_row_by_row(tiny_model, sentences, tmp_path, monkeypatch):
     with pytest.raises(JobError, match=r"vectors\.npy"):
         encode_file(tiny_model, tmp_path / "in.txt", out, quiet=True)
     assert out.read_text() == "older"
-    assert encode_file(tiny_model, tmp_path / "in.txt", out, batch_size=8, overwrite=True, quiet=True) == (63, 32)
+    assert encode_file(tiny_model, tmp_path / "in.txt", out, overwrite=True, quiet=True) == (63, 32)
     rows = np.load(out, mmap_mode="r")
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows, tiny_model.encode(texts), atol=1e-5)

@@ -17,7 +17,6 @@ from likewise.runs.whole_files import Record
     arguments=["source"],
     kinds={"model": ModelArgument},
     defaults={"out": "vectors.npy", "engine": "auto", "precision": "auto"},
-    texts={"batch_size": "Most sentences in a batch; by default only their tokens are limited."},
 )
 def encode(arguments: Record) -> None:
     """Encode a text file with one sentence per line; row i of the output belongs to line i."""

@@ -1,13 +1,10 @@
-"""Word vectors from files: word2vec, GloVe, fastText's .vec, safetensors or gensim's own, compressed or not."""
+"""Word vectors from files: word2vec, GloVe, fastText's .vec or gensim's own, compressed or not."""
 
 import bz2
 import gzip
 import logging
 import lzma
 import re
-import shutil
-import tempfile
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,8 +28,8 @@ _PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST = 0.8  # of the first lines have as many numbers as the vectors
 _CURE = (
-    "Give a word2vec file (.bin or .txt), GloVe (.txt), fastText (.vec), each packed (.gz, .bz2, .xz, .zip) or not, "
-    f"a .safetensors file with its tokenizer.json next to it, or {BUNDLED}."
+    "Give a word2vec file (.bin or .txt), GloVe (.txt) or fastText (.vec), each packed (.gz, .bz2, .xz) or not, "
+    f"or {BUNDLED}."
 )
 
 
@@ -80,8 +77,8 @@ def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fals
         words = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
         table = WordTable(words, np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r"), BUNDLED)
     else:
-        with _readable_errors(source), _unpacked(path) as file:
-            table = _read(file, source, trust_pickle)
+        with _readable_errors(source):
+            table = _read(path, source, trust_pickle)
         if broken := [word for word in table.words if "\N{REPLACEMENT CHARACTER}" in word]:
             logger.warning(
                 "%s: %s with letters that are not UTF-8, such as '%s'", source, counted(len(broken), "word"), broken[0]
@@ -93,7 +90,7 @@ def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fals
 def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
     """Check quickly that a file exists and looks like word vectors, by its first line."""
     path = _checked_path(source)
-    if path is None or path.suffix == ".zip":
+    if path is None:
         return
     with _readable_errors(source):
         _, size = _format_of(path, source, trust_pickle)
@@ -116,8 +113,7 @@ def _checked_path(source: str) -> Path | None:
         raise WordVectorError(f"{source} holds no word vectors: take {BUNDLED}, or the path of a file")
     if not path.is_file():
         raise WordVectorError(f"there is no file of word vectors '{source}'. {_CURE}")
-    if path.suffix != ".safetensors":
-        require_extra("words", "word vectors from files", "gensim")
+    require_extra("words", "word vectors from files", "gensim")
     return path
 
 
@@ -133,28 +129,10 @@ def _readable_errors(source: str) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def _unpacked(path: Path) -> Iterator[Path]:
-    """Return the file inside a .zip, or the path itself."""
-    if path.suffix != ".zip":
-        yield path
-        return
-    with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
-        names = [name for name in archive.namelist() if not name.endswith("/")]
-        if len(names) != 1:
-            raise WordVectorError(f"{path} holds {len(names)} files: unpack it and give one of {', '.join(names[:5])}")
-        inside = Path(folder) / Path(names[0]).name
-        with archive.open(names[0]) as packed, inside.open("wb") as plain:
-            shutil.copyfileobj(packed, plain)
-        yield inside
-
-
 def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
-    kind, _ = _format_of(path, source, trust_pickle)
-    if kind == "safetensors":
-        return _from_safetensors(path, source)
     from gensim.models import KeyedVectors
 
+    kind, _ = _format_of(path, source, trust_pickle)
     if kind == "gensim":
         table = KeyedVectors.load(str(path), mmap=None if path.suffix in _PACKED else "r")
         table = getattr(table, "wv", table)
@@ -167,12 +145,10 @@ def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
                 raise
             return _from_lines(path, source)
     vectors = np.asarray(table.vectors, dtype=np.float32)
-    kept = [
-        row for row, word in enumerate(table.index_to_key) if word is not None
-    ]  # gensim, of a word that comes twice
-    if len(kept) < len(table.index_to_key):
-        return WordTable([table.index_to_key[row] for row in kept], vectors[kept], source)
-    return WordTable(table.index_to_key, vectors, source)
+    # gensim puts None in the place of a word that comes twice.
+    kept = [row for row, word in enumerate(table.index_to_key) if word is not None]
+    words = [table.index_to_key[row] for row in kept]
+    return WordTable(words, vectors if len(words) == len(vectors) else vectors[kept], source)
 
 
 def _from_lines(path: Path, source: str) -> WordTable:
@@ -200,26 +176,10 @@ def _from_lines(path: Path, source: str) -> WordTable:
     return WordTable([*words], np.stack(rows), source)
 
 
-def _from_safetensors(path: Path, source: str) -> WordTable:
-    """Read the only matrix of a safetensors file, whose rows are the ids of the tokenizer.json next to it."""
-    from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
-
-    matrices = [value for value in load_file(path).values() if value.ndim == 2]
-    listing = path.with_name("tokenizer.json")
-    if len(matrices) != 1 or not listing.is_file():
-        raise WordVectorError(
-            f"{source}: it holds {len(matrices)} matrices and has {'a' if listing.is_file() else 'no'} tokenizer.json "
-            "next to it: it needs one matrix, and a tokenizer.json whose ids are its rows"
-        )
-    ids = Tokenizer.from_file(str(listing)).get_vocab()
-    return WordTable(sorted(ids, key=lambda word: ids[word]), matrices[0].astype(np.float32), source)
-
-
 def _format_of(path: Path, source: str, trust_pickle: bool) -> tuple[str, int | None]:
     """Return the format of a file by its name and first kilobyte, and the vectors' size where the first line says it.
 
-    The formats: safetensors, gensim (a trusted pickle), word2vec's binary, headed lines, and lines without a header.
+    The formats: gensim (a trusted pickle), word2vec's binary, headed lines, and lines without a header.
     """
     opened: IO[bytes] = _PACKED.get(path.suffix, open)(path, "rb")  # type: ignore[operator]
     with opened as file:
@@ -229,8 +189,6 @@ def _format_of(path: Path, source: str, trust_pickle: bool) -> tuple[str, int | 
     if start.startswith(_FASTTEXT):
         raise WordVectorError(f"{source} is a fastText model with subwords: give the .vec file that comes with it")
     ending = Path(path.stem).suffix if path.suffix in _PACKED else path.suffix
-    if ending == ".safetensors":
-        return "safetensors", None
     if ending in (".kv", ".model") or start.startswith(b"\x80"):
         if not trust_pickle:
             raise WordVectorError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, repeat
@@ -44,7 +43,6 @@ def encode_file(
     out: str | os.PathLike[str],
     *,
     normalize: bool = False,
-    batch_size: int | None = None,
     engine: EngineName | None = None,
     precision: EnginePrecision | None = None,
     field: str | None = None,
@@ -64,12 +62,10 @@ def encode_file(
     Args:
         model: the encoder, or what `load` takes.
         source: a text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line has a row, too.
-        out: X.npy (float32, a row per line), X.parquet ('sentence' and 'embedding'), or '-' (a JSON array per line on
-            standard output, which cannot be resumed). The folder X/ takes Parquet shards of 'file', 'row', 'sentence'
-            and 'embedding', and X.lance a Lance table of these; their source may also be a Parquet file, a folder, a
-            pattern, or the URL of an object store.
+        out: X.npy (float32, a row per line) or X.parquet ('sentence' and 'embedding'). The folder X/ takes Parquet
+            shards of 'file', 'row', 'sentence' and 'embedding', and X.lance a Lance table of these; their source may
+            also be a Parquet file, a folder, a pattern, or the URL of an object store.
         normalize: scale each row to length 1.
-        batch_size: most sentences in a batch; by default only their tokens are limited.
         engine, precision: as in `load`; None takes what the model was loaded with, and float32 if that was no
             precision.
         field: the field of JSONL with the text, by default `text`; or the column of a Parquet file.
@@ -88,8 +84,6 @@ def encode_file(
         LikewiseError: the input is missing, not UTF-8 or broken; the output has another ending, is being written by
             another process, or a stopped run had other options; the engine is missing or does not keep the vectors.
     """
-    if batch_size is not None and batch_size < 1:
-        raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
     check_workers(on, workers)
     source, out = os.fspath(source), os.fspath(out)
     reading, progress = CorpusOptions(field=field, encoding=encoding), Progress(quiet)
@@ -105,23 +99,16 @@ def encode_file(
     else:
         check_source(source)
         pieces = stream_pieces(source, reading, progress.tell)
-        if out != STREAM:
-            check_target(out, "file", overwrite)
-        if out != STREAM and form not in (".npy", ".parquet"):
-            raise LikewiseError(
-                f"'{out}': the vectors go to a .npy or .parquet file, a folder, a .lance table, or '-' (stdout)."
-            )
+        check_target(out, "file", overwrite)
+        if form not in (".npy", ".parquet"):
+            raise LikewiseError(f"'{out}': the vectors go to a .npy or .parquet file, a folder, or a .lance table.")
     encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
     own = settled(encoder) if hasattr(encoder, "choice") else EngineChoice()
     choice = EngineChoice(engine or own.engine, precision or own.precision)
     with undisturbed(encoder):
         prompt = default_prompt(encoder)
-        side = TextSide(prompt)
-        opens: Opens = partial(text_encoder, encoder, choice, side=side, normalize=normalize, batch_size=batch_size)
-        size = dimension(encoder)
-        if out == STREAM:
-            return _to_stream(opens, pieces, size, progress)
-        options: dict[str, object] = {"normalize": normalize, "batch_size": batch_size, "form": form}
+        opens: Opens = partial(text_encoder, encoder, choice, side=TextSide(prompt), normalize=normalize)
+        options: dict[str, object] = {"normalize": normalize, "form": form}
         options |= {"engine": choice.engine, "precision": choice.precision, "prompt": prompt}
         options |= {"max_seq_length": encoder.max_seq_length, "truncate_dim": encoder.truncate_dim}
         inputs = {"model": fingerprint(encoder)}
@@ -138,22 +125,6 @@ def encode_file(
             if job.finished:
                 return EncodedFile(job.finished["rows"], job.finished["dimension"])
             return _to_parts(encoder, opens, pieces, job, number, stop)
-
-
-def _to_stream(opens: Opens, pieces: Pieces, size: int, progress: Progress) -> EncodedFile:
-    """Write a JSON array for each text on standard output."""
-    rows, encoder = 0, None
-    # 9 digits give the float32 back.
-    form = "[" + ", ".join(["%.9g"] * size) + "]\n"
-    with progress.bar("encoding") as bar:
-        for piece, total in pieces:
-            texts = list(piece.texts())
-            encoder = encoder or opens(texts, total, progress=progress)
-            bar.update(total=total)
-            sys.stdout.writelines(form % tuple(row) for row in encoder(texts, bar.advance).tolist())
-            sys.stdout.flush()
-            rows += len(texts)
-    return EncodedFile(rows, size)
 
 
 def _to_parts(

@@ -164,7 +164,6 @@ class ModelHandle:
         tokens: bool = False,
         by_export: bool = True,
         normalize: bool = True,
-        batch_size: int | None = None,
         progress: Progress | None = None,
         before: str = "",
     ) -> TextEncoder:
@@ -175,7 +174,7 @@ class ModelHandle:
             total: how many there are in all, about.
             tokens: whether it must give the vectors of tokens.
             by_export: whether an export may be taken without loading the model.
-            normalize, batch_size: as `TextEncoder` takes them; an export has the defaults.
+            normalize: as `TextEncoder` takes it; an export has the default.
             progress: shows the engine.
             before: the engine of the run that is resumed.
         """
@@ -195,7 +194,7 @@ class ModelHandle:
             own = getattr(self.model, "choice", None)
             choice = DEFAULT if own == choice == DEFAULT else settled(self.model)
         by_model = partial(text_encoder, self.model, choice, texts, total, side=side, normalize=normalize)
-        return by_model(batch_size=batch_size, progress=progress, before=before)
+        return by_model(progress=progress, before=before)
 
     def export(self, role: Role | None = None) -> TextEncoder:
         """Return the encoder of texts in a role by an export.
@@ -242,24 +241,20 @@ class ModelHandle:
         Raises:
             ClusterError: the model has no folder or name from which it could be loaded there.
         """
-        how = (encoder.side.task, encoder.normalize, encoder.batch_size, encoder.engine)
         from likewise.inference.fidelity import sample_of
 
-        return partial(_reopened, loadable(self.name), tuple(sample_of(texts)), total, *how)
+        some = tuple(sample_of(texts))
+        return partial(
+            _reopened, loadable(self.name), some, total, encoder.side.task, encoder.normalize, encoder.engine
+        )
 
 
 @lru_cache(maxsize=1)
 def _reopened(
-    name: str,
-    texts: tuple[str, ...],
-    total: int,
-    role: Role | None,
-    normalize: bool,
-    batch_size: int | None,
-    engine: str,
+    name: str, texts: tuple[str, ...], total: int, role: Role | None, normalize: bool, engine: str
 ) -> TextEncoder:
     handle = ModelHandle(name, *(engine.split() if engine.count(" ") == 1 else ()))
-    return handle.opened(role, texts, total, by_export=False, normalize=normalize, batch_size=batch_size)
+    return handle.opened(role, texts, total, by_export=False, normalize=normalize)
 
 
 def export_encoder(
