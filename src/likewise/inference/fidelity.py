@@ -16,6 +16,7 @@ from likewise.inference.engines.engine import CannotExport, Engine, TorchEngine
 from likewise.inference.engines.store import ENOUGH, Fidelity
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.text_encoder import TextEncoder, float32
+from likewise.inference.tokens import SENTENCES
 
 SIZE = 128
 """Sentences of a sample: 8,128 pairs for the rank correlation, a second or two of float32 for a small model."""
@@ -32,7 +33,7 @@ def sample_of(texts: Sequence[str], size: int = SIZE) -> list[str]:
 
 
 class Sample:
-    """The sample of texts, and their vectors in float32 by torch."""
+    """The sample of texts, and their vectors in float32 by torch; too few are joined by some sentences of our own."""
 
     def __init__(self, model: SentenceTransformer, texts: Sequence[str]) -> None:
         self.model, self.tokens, self.texts = model, tokens_of(model), sample_of(texts)
@@ -67,9 +68,10 @@ class Sample:
 
     def _vectors(self, engine: Engine) -> np.ndarray:
         encoder = TextEncoder(self.tokens, engine)
-        rows = float32(encoder.rows(self.texts))
+        texts = self.texts if len(self.texts) >= ENOUGH else [*self.texts, *SENTENCES]
+        rows = float32(encoder.rows(texts))
         # Short and alone, as a query is: an engine may fill it up to a length of its own.
-        rows[-1:] = float32(encoder.rows([self.texts[-1][:_SHORT]]))
+        rows[-1:] = float32(encoder.rows([texts[-1][:_SHORT]]))
         return rows
 
 

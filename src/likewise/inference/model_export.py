@@ -222,8 +222,6 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
             raise
         progress.tell(f"{' '.join(pair)}: {reason}")
         return _in_cache(model, None, texts, progress)  # the next one: it is known by now that this one fails
-    if not fidelity.close:
-        raise CannotExport(f"{' '.join(pair)} does not keep the vectors: {fidelity}; `likewise.load` runs torch")
     progress.tell(f"{' '.join(pair)}: {fidelity}")
     folder = policy.store.folder(pair)
     return sorted(path for path in folder.iterdir() if path.name[0] != ".") if folder else []

@@ -241,9 +241,9 @@ class Policy:
                 if auto and (reason := self._not_now(pair, choice, sample, total, makes)):
                     reasons.append(reason)
                     continue
-                fidelity = self.check(pair, sample, close, tell)
-                if fidelity is None:
+                if not (sample.texts or self._known(pair)):
                     return Chosen(TorchEngine(model), settled=False)
+                fidelity = self.check(pair, sample, close, tell)
                 why = "; ".join([_said(pair, fidelity, close), *reasons])
                 return Chosen(self._opened(pair, sample), why, fidelity, tuple(notes))
             except (MissingExtraError, QuantisationRefused) as refused:
@@ -284,24 +284,24 @@ class Policy:
         if not close and total < FEW:
             # Opening an export takes as long as some hundred texts.
             return None if pair in self._open and pair in self._checked else f"few texts do not pay for {pair[0]}"
-        if self.is_there(pair, enough=len(sample.texts) >= ENOUGH):
+        if self.is_there(pair, judged=bool(sample.texts)):
             return None
         long = LONG_IN_BF16 if close and processor.has_bf16() else LONG
         if makes and sample.texts and sample.operations(total) >= long:
             return None
         return f"there is no export for {pair[0]}"
 
-    def is_there(self, pair: EngineVariant, enough: bool = False) -> bool:
+    def is_there(self, pair: EngineVariant, judged: bool = False) -> bool:
         """Return whether an engine can run without an export being made first.
 
         Args:
-            enough: whether there are texts enough to check one in float32 that was not checked before.
+            judged: whether there are texts by which one in float32 is judged now.
         """
         if pair[0] == "torch":
             return True
         if not release(pair[0]) or self.store.folder(pair) is None:
             return False
-        return pair[1] != "fp32" or enough or self.store.is_same(pair[0])
+        return pair[1] != "fp32" or judged or self.store.is_same(pair[0])
 
     def missing_export(self, than: EngineVariant | None = None) -> EngineVariant | None:
         """Return the export to make for default calls: the fastest that is missing; None if none would be faster.
@@ -324,15 +324,11 @@ class Policy:
             CannotExport: it does not take the model, or its vectors are not near enough.
         """
         try:
-            fidelity = self.check(pair, sample) if pair[1] == "fp32" else None
-            if fidelity is None:
-                fidelity = self._judged(pair, sample)
-                self.store.keep(pair, fidelity)
+            return self.check(pair, sample, close=True)
         except CannotExport as reason:
             self._failed[pair] = str(reason)
             self.store.keep(pair, str(reason))
             raise
-        return fidelity
 
     def check(
         self,
@@ -340,8 +336,8 @@ class Policy:
         sample: Sample,
         close: bool = False,
         tell: Callable[[str], None] = logger.info,
-    ) -> Fidelity | None:
-        """Return how near an engine's vectors are to float32's; None if there are too few texts to judge by.
+    ) -> Fidelity:
+        """Return how near an engine's vectors are to float32's.
 
         Args:
             close: whether a lower precision must be as near as 'close' allows.
@@ -354,13 +350,10 @@ class Policy:
         lower = precision != "fp32"
         if close or engine != "torch":
             check_exportable(sample.model)
-        known = self._checked.get(pair) or (self.store.verdict(pair) if close or not lower else None)
+        known = self._known(pair) if close or not lower else self._checked.get(pair)
         if isinstance(known, str):
             raise CannotExport(known)
-        enough = len(sample.texts) >= ENOUGH
-        if known is None and close and lower and not enough:
-            return None
-        if known is None or (enough and known.sentences < ENOUGH):
+        if known is None:
             known = self._judged(pair, sample, tell)
             if close or not lower:
                 self.store.keep(pair, known)
@@ -377,6 +370,9 @@ class Policy:
             )
         self._checked[pair] = known
         return known
+
+    def _known(self, pair: EngineVariant) -> Fidelity | str | None:
+        return self._checked.get(pair) or self.store.verdict(pair)
 
     def _judged(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Fidelity:
         """Return how near an engine's vectors are to float32's, by a sample of which nothing is known yet.

@@ -96,22 +96,16 @@ class Store:
 
         The verdict is that of the installed release, and for a lower precision of this processor.
         """
-        for enough in (True, False):
-            if kept := found_in_cache(_KIND, self._verdict(pair, enough)):
-                facts = read_json(kept / _FACTS)
-                return str(facts["failed"]) if "failed" in facts else Fidelity(**facts)
-        return None
+        if (kept := found_in_cache(_KIND, self._verdict(pair))) is None:
+            return None
+        facts = read_json(kept / _FACTS)
+        return str(facts["failed"]) if "failed" in facts else Fidelity(**facts)
 
     def keep(self, pair: EngineVariant, verdict: Fidelity | str) -> None:
-        """Keep a verdict; the first one stays, unless it was made on few sentences.
-
-        That of a lower precision on few sentences is not kept.
-        """
-        enough = isinstance(verdict, str) or verdict.sentences >= ENOUGH
-        if enough or pair[1] == "fp32":
-            facts = {"failed": verdict} if isinstance(verdict, str) else asdict(verdict)
-            with suppress(OSError, CacheError):  # a cache that can only be read
-                cached(_KIND, self._verdict(pair, enough), lambda folder: write_json(folder / _FACTS, facts))
+        """Keep a verdict; the first one stays."""
+        facts = {"failed": verdict} if isinstance(verdict, str) else asdict(verdict)
+        with suppress(OSError, CacheError):  # a cache that can only be read
+            cached(_KIND, self._verdict(pair), lambda folder: write_json(folder / _FACTS, facts))
 
     def is_same(self, engine: EngineName) -> bool:
         """Return whether there is a float32 export whose vectors are known to be torch's."""
@@ -138,13 +132,13 @@ class Store:
         engine, precision = pair
         return [self.fingerprint, engine, precision.replace("bf16", "fp32"), _FORMAT]
 
-    def _verdict(self, pair: EngineVariant, enough: bool) -> list[str | bool]:
+    def _verdict(self, pair: EngineVariant) -> list[str | bool]:
         """Return the key of a verdict: the vectors of a pair depend on the graph, the release and the processor."""
         conditions = [f"release {release(pair[0])}", *([] if pair[0] == "torch" else [f"graphs {_FORMAT}"])]
         if pair[1] != "fp32":
             kinds = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
             conditions += [processor.name(), *(kind for kind in kinds if kind in processor.flags())]
-        return [self.fingerprint, "verdict", *pair, *conditions, enough]
+        return [self.fingerprint, "verdict", *pair, *conditions, True]
 
 
 @cache  # a look at the installed packages takes half a millisecond, a tenth of encoding a sentence
