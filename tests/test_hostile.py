@@ -126,7 +126,7 @@ def test_names_on_a_page_are_text():
     failed = {"label": method.label, "seed": 1, "status": "failed", "error": "<img src=x onerror=alert(2)>"}
     settings = {"base": "<b>base</b>", "vectors": "", "shared": {}, "sentences": 1, "preset": None, "tasks": ["sts-b"]}
     settings |= {"steps": 1, "minutes": None}
-    text = page(Comparison(Path(), settings, (1,), ((method, 1),), (failed,)), None)
+    text = page(Comparison(Path(), settings, (1,), ((method, 1),), (failed,)))
     assert "&lt;script&gt;" in text
     assert not any(tag in text for tag in ("<script", "<img", "<b>base"))
 

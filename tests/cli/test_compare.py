@@ -20,8 +20,7 @@ def data(sentences, tmp_path):
     return tmp_path / "data"
 
 
-def test_a_configuration_with_an_ablation_in_one_line(corpus_file, tiny_base, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("likewise.comparison.comparison_job.draw_scores", lambda *_: None)
+def test_a_configuration_with_an_ablation_in_one_line(corpus_file, tiny_base, data, tmp_path):
     config = tmp_path / "compare.toml"
     config.write_text(
         f"""

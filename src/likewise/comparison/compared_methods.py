@@ -60,7 +60,6 @@ class Method:
         preset: of a recipe; None: the comparison's, or the recipe's first.
         base: its own base; None: the comparison's.
         contradiction: why this combination of a grid cannot be made, "" where it can.
-        recipe: one that no name stands for, in place of `name`.
         make: of the kind 'made', a function (folder, seed) that leaves a model in the folder or returns one; or that
             returns facts for the record of the run, which may hold 'model', a model or what `likewise.evaluate` takes.
         seeds: whether a made model depends on the seed.
@@ -73,7 +72,6 @@ class Method:
     preset: str | None = None
     base: str | None = None
     contradiction: str = ""
-    recipe: Recipe | None = field(default=None, compare=False)
     make: Callable[[Path, int], object] | None = field(default=None, compare=False)
     seeds: bool = True
 
@@ -81,7 +79,7 @@ class Method:
     def part(self) -> Recipe | Baseline | None:
         """The recipe or baseline, None for the other kinds."""
         if self.kind == "recipe":
-            return self.recipe or find_recipe(self.name)
+            return find_recipe(self.name)
         return find_baseline(self.name) if self.kind == "baseline" else None
 
     @property
@@ -111,10 +109,9 @@ class Method:
 
     def chosen(self, shared: Values, preset: str | None) -> Any:
         """Return all of its options: the preset's, then the comparison's, then its own; None if it takes none."""
-        if self.kind == "recipe":
-            recipe = self.recipe or find_recipe(self.name)
-            return recipe.options(self.preset or preset, **{**shared, **self.options})
-        return find_baseline(self.name).options(**self.options) if self.kind == "baseline" else None
+        if isinstance(self.part, Recipe):
+            return self.part.options(self.preset or preset, **{**shared, **self.options})
+        return self.part and self.part.options(**self.options)
 
     def differs_by_seed(self, sentences: int) -> bool:
         """Return whether the seed changes the model, for a corpus of that many sentences."""
@@ -250,7 +247,7 @@ class Settings:
         if self.steps is not None and self.steps < 1:
             raise ComparisonError(f"The budget must be above 0, not {self.steps}.")
         for method in trained:
-            (method.recipe or find_recipe(method.name)).check_base(self.base_of(method), self.options(method))
+            find_recipe(method.name).check_base(self.base_of(method), self.options(method))
         resolve(self.tasks)
 
     def base_of(self, method: Method) -> str:

@@ -11,7 +11,6 @@ from likewise.comparison.compared_methods import ComparisonError, Method, Settin
 from likewise.comparison.comparison_page import page
 from likewise.comparison.comparison_result import Comparison
 from likewise.comparison.one_run import FAILED, RunMaker
-from likewise.comparison.pictures import check_extra, draw_scores
 from likewise.corpus import CorpusOptions
 from likewise.encoder.location import model_fingerprint
 from likewise.errors import counted
@@ -44,7 +43,7 @@ def compare(
     quiet: bool = False,
     **shared: object,
 ) -> Comparison:
-    """Train and evaluate methods under one budget, and write a table, a page and a picture.
+    """Train and evaluate methods under one budget, and write a table and a page.
 
     A stopped comparison is resumed by the same call, and a finished one grows by new methods and seeds. The bases that
     the methods start from are always rows, unchanged.
@@ -76,7 +75,6 @@ def compare(
         LikewiseError: before the first run. What goes wrong in a run is in the report instead.
         Stopped: it was interrupted; the report holds what is done.
     """
-    check_extra()
     check_shared(shared)
     lines = [methods] if isinstance(methods, str | Method) else methods
     asked = parse_methods(lines, preset=preset, shared=shared)
@@ -160,13 +158,13 @@ def compare(
 
 
 def _write(comparison: Comparison, folder: Path, final: bool = True) -> None:
-    """Write comparison.json; at the end also .md, .csv, .tex, the picture and .html."""
+    """Write comparison.json; at the end also .md, .csv, .tex and .html."""
     write_json(folder / "comparison.json", comparison.to_dict(differences=final), strict=True)
-    if final:  # the differences take seconds, and so does the picture
+    if final:  # the differences take seconds
         write_text(folder / "comparison.md", comparison.table() + "\n")
         comparison.to_csv(folder / "comparison.csv")
         comparison.to_latex(folder / "comparison.tex")
-        write_text(folder / "comparison.html", page(comparison, draw_scores(comparison, folder / "scores.png")))
+        write_text(folder / "comparison.html", page(comparison))
 
 
 def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:

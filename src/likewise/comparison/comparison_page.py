@@ -5,13 +5,12 @@ A page is one file that needs no network and follows the reader's light or dark 
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.errors import counted
 from likewise.evaluation.score_table import DIFFERENCES, markdown_table
+from likewise.runs.dot_plot import Dot, dot_plot
 from likewise.runs.pages import page_of
 
 if TYPE_CHECKING:
@@ -200,8 +199,26 @@ def verdict(comparison: Comparison) -> str:
     return said if len(best.finished) > 1 or best.same_for_every_seed else f"{said} One seed: its chance is not in it."
 
 
-def page(comparison: Comparison, picture: Path | None) -> str:
-    """Return the page of a comparison: the verdict, the table, the differences, and the picture of the scores."""
+def _dots(comparison: Comparison) -> list[Dot]:
+    """Return the gains over the reference by the first column, the best first."""
+    if not comparison.columns:
+        return []
+    name, label = comparison.columns[0].name, comparison.reference
+    cells = {row.label: row.cells[name] for row in comparison.rows if name in row.cells}
+    if len(cells) < 2 or label not in cells:
+        return []
+    dots = []
+    for other, cell in sorted(cells.items(), key=lambda item: -item[1].mean):
+        found = comparison.scores.difference(other, label, name) if other != label else None
+        gain, low, high = (found.value, found.low, found.high) if found else (cell.mean - cells[label].mean, None, None)
+        said = str(found) if found else f"{gain:+.2f}"
+        dots.append(Dot(other, str(cell), said, gain, low, high, other in comparison.best(comparison.columns[0])))
+    return dots
+
+
+def page(comparison: Comparison) -> str:
+    """Return the page of a comparison: the verdict, the table, the differences, and a drawing of the first column's."""
+    dots = _dots(comparison)
     return page_of(
         "likewise.comparison",
         "report.html.j2",
@@ -212,6 +229,6 @@ def page(comparison: Comparison, picture: Path | None) -> str:
         reading_of_differences=DIFFERENCES,
         headline=f"Comparison of {len(comparison.rows)} methods",
         about=about(comparison),
-        picture=base64.b64encode(picture.read_bytes()).decode() if picture else None,
+        dots=dot_plot(dots) if dots else None,
         comparison=comparison,
     )

@@ -115,20 +115,16 @@ class RunMaker:
         ).record
         return {"options": record["options"], "training_seconds": record["seconds"]}
 
-    def _train(self, method: Method, seed: int, out: Path, options: Record) -> Record:
-        """Train, or resume a stopped training; return the record."""
+    def _trained(self, method: Method, seed: int, out: Path) -> Record:
+        """Train, or resume a stopped training, and return the facts of it."""
         import likewise
 
-        if record := read_record(out):
-            return record
         settings = self.settings
-        common = self._common(method, seed, out) | {"preset": method.preset or settings.preset, "data": settings.data}
-        recipe = method.recipe or method.name
-        return likewise.train(recipe, list(settings.corpus), **common, **{**settings.shared, **options}).record
-
-    def _trained(self, method: Method, seed: int, out: Path) -> Record:
-        budget = {} if self.settings.steps is None else {"max_steps": self.settings.steps}
-        record = self._train(method, seed, out, budget | method.options)
+        if not (record := read_record(out)):
+            common = self._common(method, seed, out) | {"preset": method.preset or settings.preset}
+            budget = {} if settings.steps is None else {"max_steps": settings.steps}
+            options = settings.shared | budget | method.options
+            record = likewise.train(method.name, list(settings.corpus), data=settings.data, **common, **options).record
         entries, best = _entries(out), record.get("best") or {}
         return {
             **{name: record[name] for name in ("options", "preset", "selection", "steps")},

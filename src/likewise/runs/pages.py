@@ -20,7 +20,7 @@ def page_of(room: str, template: str, *functions: Callable[..., object], **shown
 
     own = files("likewise.runs")
     sources = {
-        "page.html.j2": own.joinpath("page.html.j2").read_text(encoding="utf-8"),
+        **{name: own.joinpath(name).read_text(encoding="utf-8") for name in ("page.html.j2", "dots.html.j2")},
         template: files(room).joinpath(template).read_text(encoding="utf-8"),
     }
     environment = Environment(
