@@ -3,12 +3,15 @@
 import json
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from likewise.context.stage_options import GeneratorOptions
+from likewise.evaluation.pairs import RatedPairs
+from likewise.evaluation.registry import rated_task
 
 THEMES = {
     "sea": "ship captain harbour island sailor wave anchor storm",
@@ -142,3 +145,12 @@ def frozen(indexed: Path, tiny_base, tmp_path_factory: pytest.TempPathFactory) -
     train_discriminator(work, DiscriminatorOptions(**options), quiet=True)
     train_generators(work, GeneratorOptions(rank=16, batch_size=32, learning_rate=0.02, epochs=8), quiet=True)
     return work
+
+
+@pytest.fixture
+def twelve_pairs(data_dir, monkeypatch):
+    """The task sts-b-dev for `likewise context score`: 12 of its pairs in the place of all."""
+    rated = rated_task("sts-b-dev").pairs(data_dir / "senteval")
+    few = RatedPairs(rated.first[::125], rated.second[::125], rated.gold[::125])
+    task = SimpleNamespace(pairs=lambda data: few)
+    monkeypatch.setattr("likewise.evaluation.registry.rated_task", lambda name: task)

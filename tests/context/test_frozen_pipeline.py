@@ -129,10 +129,10 @@ def test_it_ranks_texts_and_finds_neighbours(frozen, tmp_path, monkeypatch):
     assert report.results[0].to_dict()["v_measure"] is None
 
 
-def test_it_is_a_scorer_for_evaluate_and_its_weights_are_chosen_on_dev(frozen, data_dir, tmp_path):
+def test_it_is_a_scorer_for_evaluate_and_its_weights_are_chosen_on_dev(frozen, data_dir, twelve_pairs, tmp_path):
     work = tmp_path / "work"
     shutil.copytree(frozen, work)
-    given = ("--task", "sts-b-dev", "--data", data_dir / "senteval", "--limit", 12, "--work", work)
+    given = ("--task", "sts-b-dev", "--work", work)
     given = (*given, "--set", "selection.size=5")
     done = run("context", "score", "--choose", *given)
     assert done.exit_code == 0, done.output

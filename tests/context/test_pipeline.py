@@ -63,29 +63,21 @@ def selection(config):
     return read_sections(config)["selection"]
 
 
-def test_two_sentences_and_a_file(work, config, tmp_path):
+def test_two_sentences(work, config):
     a, b = "The ship stood beside the wave.", "The cow stood beside the barn."
-    alone = run("context", "score", a, b, "--work", work, "--config", config)
-    assert alone.exit_code == 0, alone.output
-    assert "opening the workspace" in alone.stderr
-    pairs = tmp_path / "pairs.tsv"
-    pairs.write_text(f"{a}\t{b}\n{a}\t{a}\n")
-    table = tmp_path / "out.tsv"
-    done = run("context", "score", "--pairs", pairs, "--out", table, "--work", work, "--config", config)
+    done = run("context", "score", a, b, "--work", work, "--config", config)
     assert done.exit_code == 0, done.output
-    first, second = (line.split("\t") for line in table.read_text().splitlines())
-    assert first[1:] == [a, b]
-    assert float(first[0]) == pytest.approx(float(alone.stdout), abs=1e-3)
-    assert float(second[0]) == pytest.approx(1)
+    assert "opening the workspace" in done.stderr
     origin = open_origin(work, PAPER, selection(config))
-    assert float(first[0]) == pytest.approx(origin([(a, b)])[0], abs=1e-5)
+    assert float(done.stdout) == pytest.approx(origin([(a, b)])[0], abs=1e-4)
+    assert origin([(a, a)])[0] == pytest.approx(1)
 
 
-def test_chosen_weights_are_recorded_and_used(work, config, data_dir, tmp_path):
+def test_chosen_weights_are_recorded_and_used(work, config, twelve_pairs, tmp_path):
     copy = tmp_path / "work"
     shutil.copytree(work, copy)
     by_discriminator = ("--set", "selection.screened=0")  # other weights, the same contexts
-    given = ("--task", "sts-b-dev", "--data", data_dir / "senteval", "--limit", 12, "--work", copy, "--config", config)
+    given = ("--task", "sts-b-dev", "--work", copy, "--config", config)
     given = (*given, *by_discriminator)
     done = run("context", "score", "--choose", *given)
     assert done.exit_code == 0, done.output
@@ -132,19 +124,13 @@ def test_harvest_in_two_parts(work, config, tmp_path):
     ("arguments", "message"),
     [
         (("only one",), "give two sentences"),
-        (("--task", "sts-b-dev", "--pairs", "x"), "give two sentences"),
+        (("a", "b", "--task", "sts-b-dev"), "give two sentences"),
+        (("a", " "), "a sentence is empty"),
         (("a", "b", "--choose"), "--choose needs rated pairs"),
         (("--task", "nothing"), "'nothing' is not one task of rated pairs. Give one of: "),
-        (("--pairs", "missing.tsv"), "there is no file 'missing.tsv'"),
     ],
 )
 def test_bad_input_is_one_clean_message(work, arguments, message):
     done = run("context", "score", *arguments, "--work", work)
     assert done.exit_code == 2
     assert message in done.output
-
-
-def test_a_bad_line_is_named(work, tmp_path):
-    (tmp_path / "pairs.tsv").write_text("a\tb\nonly one\n")
-    done = run("context", "score", "--pairs", tmp_path / "pairs.tsv", "--work", work)
-    assert f"{tmp_path / 'pairs.tsv'}:2: a line needs two sentences" in done.output.replace("\n", "")

@@ -12,18 +12,16 @@ import likewise
 import likewise.context as stages
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.shared_options import ReplaceOption, with_config, with_options
+from likewise.cli.shared_options import with_config, with_options
 from likewise.cli.training_commands import show_outcome, summary
 from likewise.context.stage_options import SURROGATE
-from likewise.corpus.encodings import AUTO
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from likewise.context.origin import Deciding
+    from likewise.evaluation.pairs import RatedPairs
 
 Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
@@ -113,81 +111,70 @@ def train(
 def score(
     work: Work,
     sentences: Annotated[
-        Optional[list[str]], typer.Argument(metavar="[A B]", help="Two sentences; or none, with --pairs or --task.")
-    ] = None,
-    pairs: Annotated[
-        Optional[Path], typer.Option(help="A file with a pair on each line, a tab between its two sentences.")
+        Optional[list[str]], typer.Argument(metavar="[A B]", help="Two sentences; or none, with --task.")
     ] = None,
     task: Annotated[Optional[str], typer.Option(help="A task of rated pairs, such as sts-b or sts-b-dev.")] = None,
     data: Annotated[Optional[Path], typer.Option(help="Folder in SentEval's layout, for --task.")] = None,
-    limit: Annotated[
-        int, typer.Option(help="Number of pairs of the task to draw (with seed 1); 0 takes all.", min=0)
-    ] = 0,
     choose: Annotated[bool, typer.Option("--choose", help="Choose the weights on the task, and record them.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the contexts that decided, for two sentences.")
     ] = False,
-    out: Annotated[
-        Optional[Path], typer.Option(help="A TSV file to write: similarity, both sentences, and the encoder's cosine.")
-    ] = None,
-    overwrite: ReplaceOption = False,
     preset: KindOfModels = "frozen",
     config: Config = None,
     assignments: Set = None,
 ) -> None:
-    """Print the similarity by contexts (Origin) of two sentences, of pairs, or its agreement with human ratings.
+    """Print the similarity by contexts (Origin) of two sentences, or its agreement with human ratings.
 
     The cosine of the encoder alone stands beside it. --set score.terms=cosine,words scores by the encoder alone.
     """
-    from likewise.context.origin import WEIGHTS
-    from likewise.runs.results import check_results, written_result
-
-    asked_for = sum((bool(sentences), pairs is not None, task is not None))
-    if asked_for != 1 or (sentences and len(sentences) != 2):
-        raise stages.ContextError("give two sentences, or --pairs FILE, or --task NAME")
+    if bool(sentences) == (task is not None) or (sentences and len(sentences) != 2):
+        raise stages.ContextError("give two sentences, or --task NAME")
     if choose and task is None:
         raise stages.ContextError("--choose needs rated pairs: give --task sts-b-dev")
     if explain and not sentences:
         raise stages.ContextError("--explain needs two sentences")
-    check_results(out, overwrite=overwrite)
+    if not all(sentence.strip() for sentence in sentences or ()):
+        raise stages.ContextError("a sentence is empty: write it")
+    from likewise.evaluation.registry import rated_task
+
     options, progress = stages.read_sections(config, assignments or (), preset), Progress()
-    gold = None
-    if task is not None:
-        asked, gold = _rated(task, data, limit)
-    else:
-        asked = _read_pairs(pairs) if pairs is not None else [(sentences[0], sentences[1])]  # type: ignore[index]
-        if not all(sentence.strip() for pair in asked for sentence in pair):
-            raise stages.ContextError("a sentence is empty: write it, or remove the pair")
+    rated = rated_task(task).pairs(data) if task is not None else None
     progress.tell("opening the workspace")
     origin = stages.open_origin(work, options["score"], options["selection"], progress)
     progress.tell(f"scored by {origin.about}")
-    if explain and not origin.reads_contexts:
-        origin.explain(*asked[0])  # says so, and how it would
-    if choose and gold is not None:
-        chosen, values = origin.choose(asked, gold, f"{task}, {counted(len(gold), 'pair')}")
-        chosen.save(work / WEIGHTS)
-        typer.echo(f"{work / WEIGHTS}: weights {chosen.values}")
-    else:
-        values = origin(asked)
-    beside = origin.cosines(asked) if origin.reads_contexts else None
-    if gold is not None:
-        from likewise.evaluation.pairs import correlations
+    if rated is not None:
+        _score_task(rated, str(task), origin, work if choose else None)
+    elif sentences:
+        _score_pair(sentences[0], sentences[1], origin, explain)
 
-        for name, scores in {f"{task}": values, "cosine of the encoder alone": beside}.items():
-            if scores is not None:
-                spearman, pearson = correlations(scores, gold)
-                typer.echo(f"{name}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {counted(len(gold), 'pair')}")
-    if out is not None:
-        with written_result(out, overwrite) as path, path.open("w", encoding="utf-8", newline="") as file:
-            for i, (value, (first, second)) in enumerate(zip(values, asked, strict=True)):
-                cosine = "" if beside is None else f"\t{beside[i]:.6f}"
-                file.write(f"{value:.6f}\t{first}\t{second}{cosine}\n")
-        typer.echo(f"written: {out}")
-    elif gold is None:
-        for i, value in enumerate(values):
-            typer.echo(f"{value:.4f}" if beside is None else f"{value:.4f}  (cosine of the encoder: {beside[i]:.4f})")
+
+def _score_task(rated: RatedPairs, task: str, origin: stages.Origin, chosen_for: Path | None) -> None:
+    """Print the agreement with ratings; with a workspace, choose its weights by them and record them there."""
+    from likewise.context.origin import WEIGHTS
+    from likewise.evaluation.pairs import correlations
+
+    pairs, count = list(zip(rated.first, rated.second, strict=True)), counted(len(rated.gold), "pair")
+    if chosen_for is not None:
+        chosen, values = origin.choose(pairs, rated.gold, f"{task}, {count}")
+        chosen.save(chosen_for / WEIGHTS)
+        typer.echo(f"{chosen_for / WEIGHTS}: weights {chosen.values}")
+    else:
+        values = origin(pairs)
+    beside = origin.cosines(pairs) if origin.reads_contexts else None
+    for name, scores in {task: values, "cosine of the encoder alone": beside}.items():
+        if scores is not None:
+            spearman, pearson = correlations(scores, rated.gold)
+            typer.echo(f"{name}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {count}")
+
+
+def _score_pair(first: str, second: str, origin: stages.Origin, explain: bool) -> None:
+    """Print the similarity of two sentences, and the contexts that decided if asked to."""
+    deciding = origin.explain(first, second) if explain else []  # or how it could be explained
+    beside = origin.cosines([(first, second)]) if origin.reads_contexts else None
+    cosine = "" if beside is None else f"  (cosine of the encoder: {beside[0]:.4f})"
+    typer.echo(f"{origin([(first, second)])[0]:.4f}{cosine}")
     if explain:
-        _show_deciding(origin.explain(*asked[0]))
+        _show_deciding(deciding)
 
 
 def _show_deciding(contexts: list[Deciding]) -> None:
@@ -255,33 +242,3 @@ def _distill(arguments: Record) -> None:
 
 
 _distill.__doc__ = summary(SURROGATE)
-
-
-def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Return the pairs of a task of rated pairs, and their ratings."""
-    import numpy as np
-
-    from likewise.evaluation.registry import rated_task
-
-    rated = rated_task(task).pairs(data)
-    rows = np.arange(len(rated.gold))
-    if limit and limit < len(rows):
-        rows = np.sort(np.random.default_rng(1).choice(rows, limit, replace=False))
-    return [(rated.first[i], rated.second[i]) for i in rows], rated.gold[rows]
-
-
-def _read_pairs(path: Path) -> list[tuple[str, str]]:
-    """Return the pairs of a file."""
-    from likewise.evaluation.data_folder import read_lines
-
-    if not path.is_file():
-        raise stages.ContextError(f"there is no file '{path}'")
-    rows = [line.split("\t") for line in read_lines(path, AUTO)]
-    for number, row in enumerate(rows, start=1):
-        if len(row) != 2 or not all(text.strip() for text in row):
-            raise stages.ContextError(f"{path}:{number}: a line needs two sentences with a tab between them")
-    if not rows:
-        raise stages.ContextError(
-            f"{path}:1: the file holds no pair: write two sentences on a line, with a tab between them"
-        )
-    return [(first, second) for first, second in rows]

@@ -6,7 +6,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from functools import cache, wraps
+from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
 from typing import ParamSpec, TypeVar
@@ -15,8 +15,8 @@ from likewise.runs.options import OptionError, Options
 
 _Of = ParamSpec("_Of")
 _Result = TypeVar("_Result")
-_Types = tuple[tuple[str, ...], type[Options] | None]
-_PATH = "a path"
+_Kind = str | type[Options]
+_LIST, _NONE, _PATH = "a list", "None", "a path"
 _WORDS = {
     "bool": "true or false",
     "int": "a whole number",
@@ -51,17 +51,18 @@ def checked(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
         likewise.runs.arguments.ArgumentError: halved has no argument digit: did you mean digits?
     """
 
+    signature = inspect.signature(function)
+    kinds = {name: _kinds(function, parameter) for name, parameter in signature.parameters.items()}
+
     @wraps(function)
     def called(*arguments: _Of.args, **named: _Of.kwargs) -> _Result:
-        signature = _signature(function)
         _check_names(function.__name__, signature, named)
         try:
             bound = signature.bind(*arguments, **named)
         except TypeError as error:
             raise ArgumentError(f"{function.__name__}: {error}") from None
         for name, value in bound.arguments.items():
-            if wanted := _wanted(function, signature.parameters[name]):
-                _check(name, value, *wanted)
+            _check(name, value, kinds[name])
         try:
             return function(*arguments, **named)
         except OptionError as error:  # an option that is unknown may be meant for an argument
@@ -72,9 +73,6 @@ def checked(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
             raise
 
     return called
-
-
-_signature = cache(inspect.signature)
 
 
 def _check_names(called: str, signature: inspect.Signature, named: Mapping[str, object]) -> None:
@@ -89,50 +87,45 @@ def _check_names(called: str, signature: inspect.Signature, named: Mapping[str, 
             raise ArgumentError(f"{called} has no argument {name}: {cure}")
 
 
-@cache
-def _wanted(function: Callable[..., object], parameter: inspect.Parameter) -> _Types | None:
-    """Return the types that an argument may have, by name, and a class of options if it may be one.
-
-    None if the annotation says more than is checked here.
-    """
+def _kinds(function: Callable[..., object], parameter: inspect.Parameter) -> tuple[_Kind, ...]:
+    """Return the kinds of values that an argument may have; () if its annotation says more than is checked here."""
     annotation = str(parameter.annotation)
     if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-        return None
+        return ()
     if re.fullmatch(r"(?:Sequence|list)\[[^\]]*(?:\[str\])?\](?: \| None)?", annotation):
-        return ("a list", "None") if annotation.endswith("None") else ("a list",), None
-    parts = annotation.split(" | ")
-    others = [part for part in parts if part not in _WORDS and part != "None"]
-    if not others:
-        return tuple(parts), None
-    options = getattr(inspect.unwrap(function), "__globals__", {}).get(others[0])
-    if len(others) == 1 and isinstance(options, type) and issubclass(options, Options):
-        return tuple(part for part in parts if part != others[0]), options
-    return None
+        return (_LIST, _NONE) if annotation.endswith(_NONE) else (_LIST,)
+    known = getattr(inspect.unwrap(function), "__globals__", {})
+    kinds: list[_Kind] = []
+    for part in annotation.split(" | "):
+        options = known.get(part)
+        if part in _WORDS or part == _NONE:
+            kinds.append(part)
+        elif isinstance(options, type) and issubclass(options, Options):
+            kinds.append(options)
+        else:
+            return ()
+    return tuple(kinds)
 
 
-def _check(name: str, value: object, types: tuple[str, ...], other: type[Options] | None) -> None:
-    if value is None and "None" in types:
+def _check(name: str, value: object, kinds: tuple[_Kind, ...]) -> None:
+    if not kinds or any(_is(value, kind) for kind in kinds):
         return
-    if other is not None:
-        if not isinstance(value, other) and not any(_is(value, kind) for kind in types if kind != "None"):
-            also = "".join(f"{_WORDS[kind]} or " for kind in types if kind != "None")
-            raise ArgumentError(f"{name} must be {also}{other.__name__}(...), not {value!r}")
-        return
-    if "a list" in types:
-        if isinstance(value, str | bytes | PathLike) or not hasattr(value, "__iter__"):
-            raise ArgumentError(f"{name} must be a list, not {value!r}: write [{value!r}]")
-        return
-    if not any(_is(value, kind) for kind in types):
-        wanted = " or ".join(dict.fromkeys(_WORDS[kind] for kind in types if kind != "None"))
-        wanted = wanted.replace(f"a text or {_PATH}", _PATH)
-        raise ArgumentError(f"{name} must be {wanted}, not {value!r}")
+    if _LIST in kinds:
+        raise ArgumentError(f"{name} must be a list, not {value!r}: write [{value!r}]")
+    said = [_WORDS[kind] if isinstance(kind, str) else f"{kind.__name__}(...)" for kind in kinds if kind != _NONE]
+    wanted = " or ".join(dict.fromkeys(said)).replace(f"a text or {_PATH}", _PATH)
+    raise ArgumentError(f"{name} must be {wanted}, not {value!r}")
 
 
-def _is(value: object, type_name: str) -> bool:
-    if type_name == "bool":
+def _is(value: object, kind: _Kind) -> bool:
+    if isinstance(kind, type):
+        return isinstance(value, kind)
+    if kind == _NONE:
+        return value is None
+    if kind == _LIST:
+        return hasattr(value, "__iter__") and not isinstance(value, str | bytes | PathLike)
+    if kind == "bool":
         return isinstance(value, bool) or type(value).__name__ == "bool"  # NumPy's, too
-    if type_name in ("int", "float"):
-        return isinstance(value, Integral if type_name == "int" else Real) and not isinstance(value, bool)
-    if type_name == "str":
-        return isinstance(value, str)
-    return isinstance(value, PathLike)
+    if kind in ("int", "float"):
+        return isinstance(value, Integral if kind == "int" else Real) and not isinstance(value, bool)
+    return isinstance(value, str if kind == "str" else PathLike)
