@@ -21,15 +21,3 @@ def test_the_last_line_says_that_training_was_no_gain(score, noise, last, capfd)
     said = capfd.readouterr()
     assert f"80 before, {score:.4g} after" in said.out
     assert last in (said.err or said.out).splitlines()[-1]
-
-
-def test_the_last_line_says_that_the_base_was_kept(capfd):
-    record = {
-        "steps": 5,
-        "before": {"x": 80.0},
-        "best": {"metric": "x", "score": 79.0, "improved": False, "noise": None},
-    }
-    show_outcome(TrainingResult(Path("run"), record | {"kept_base": "training brought x from 80 to 79"}))
-    said = capfd.readouterr()
-    assert "model: run  (the unchanged base)" in said.out
-    assert said.err == "The base was kept: training brought x from 80 to 79.\n"

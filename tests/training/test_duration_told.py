@@ -11,14 +11,14 @@ from likewise.training import training_job
 from likewise.training.training_job import Course
 
 
-def told(monkeypatch, seconds_of_an_update, most, metric="sts", scoring=0.0, passes=1, usual=1.0):
+def told(monkeypatch, seconds_of_an_update, most, metric="sts", scoring=0.0, passes=1):
     out, now = io.StringIO(), [0.0]
     monkeypatch.setattr(training_job.time, "monotonic", lambda: now[0])
     progress = Progress(console=Console(file=out, width=200))
     args = SimpleNamespace(eval_steps=50, eval_strategy="steps", gradient_accumulation_steps=passes)
     control = SimpleNamespace()
     with progress.bar("training", most) as bar:
-        course = Course(None, bar, StopRequest(progress), metric, scoring, lambda _: usual)
+        course = Course(None, bar, StopRequest(progress), metric, {}, scoring)
         now[0] += 100  # the first update is slower, and does not count
         for step in range(1, 8):
             for _ in range(passes - 1):
@@ -30,17 +30,17 @@ def told(monkeypatch, seconds_of_an_update, most, metric="sts", scoring=0.0, pas
 
 
 def test_updates_and_evaluations_are_counted(monkeypatch):
-    # Of 204 updates 200 are left after the fourth: 1,000 s, and the evaluations at 50, 100, 150, 200 and the end.
-    (line,) = told(monkeypatch, 5.0, 204, scoring=40.0)
-    assert line == "about 20 min left: 200 updates of 5 s, and 5 evaluations of 40 s, measured on 3 batches"
-    (line,) = told(monkeypatch, 5.0, 204, metric="")
-    assert line == "about 17 min left: 200 updates of 5 s, measured on 3 batches"
+    # Of 206 updates 200 are left after the sixth: 1,000 s, and the evaluations at 50, 100, 150, 200 and the end.
+    (line,) = told(monkeypatch, 5.0, 206, scoring=40.0)
+    assert line == "about 20 min left: 200 updates of 5 s, and 5 evaluations of 40 s, measured on 5 batches"
+    (line,) = told(monkeypatch, 5.0, 206, metric="")
+    assert line == "about 17 min left: 200 updates of 5 s, measured on 5 batches"
 
 
-def test_passes_of_a_slow_first_update_tell_it_too_and_long_batches_count(monkeypatch):
-    # The second to the fourth of 8 passes take 10 s each; a usual batch is half as long as they are.
-    (line,) = told(monkeypatch, 80.0, 100, metric="", passes=8, usual=0.5)
-    assert line == "about 67 min left: 100 updates of 40 s, measured on 3 batches"
+def test_passes_of_a_slow_first_update_tell_it_too(monkeypatch):
+    # The second to the sixth of 8 passes take 10 s each.
+    (line,) = told(monkeypatch, 80.0, 100, metric="", passes=8)
+    assert line == "about 2.2 h left: 100 updates of 80 s, measured on 5 batches"
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.5])

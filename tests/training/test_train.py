@@ -170,20 +170,6 @@ def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path
     assert "STS-B dev" in result.record["selection"]
 
 
-@pytest.mark.parametrize(("rate", "kept"), [(0.5, True), (1e-3, False)])
-def test_the_base_is_kept_where_training_is_no_gain(corpus_file, tiny_base, tmp_path, rate, kept, monkeypatch):
-    from likewise.evaluation.checkpoint import CheckpointEvaluator
-
-    if not kept:  # a gain larger than its noise
-        monkeypatch.setattr(CheckpointEvaluator, "noise", lambda *_: 1e-9)
-    settings = {"select_by": "held-out", "max_steps": 4, "pooling": "mean", "keep_base_if_better": True}
-    result = train(corpus_file, tiny_base, tmp_path / "run", learning_rate=rate, **settings)
-    texts = ["the cat sees the dog", "the old river"]
-    same = np.allclose(result.model.encode(texts), build_encoder(str(tiny_base), "mean", False).eval().encode(texts))
-    assert same == kept == bool(result.no_gain) == ("kept_base" in result.record)
-    assert ("This is the unchanged base" in (tmp_path / "run" / "README.md").read_text()) == kept
-
-
 def test_input_that_is_wrong_is_told_before_a_model_is_loaded(corpus_file, tiny_base, tmp_path, monkeypatch):
     import likewise.encoder.build
 

@@ -19,7 +19,6 @@ _SHARED: Mapping[str, object] = {
     "batch_size": Annotated[int, Option(help="Sentences in a batch.")],
     "data": shared.DataOption,
     "engine": shared.EngineOption,
-    "keep_checkpoints": shared.KeepCheckpointsOption,
     "language": shared.LanguageOption,
     "overwrite": shared.OverwriteOption,
     "preset": shared.PresetOption,

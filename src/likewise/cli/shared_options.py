@@ -67,9 +67,6 @@ OverwriteOption = Annotated[
     ),
 ]
 ReplaceOption = Annotated[bool, flag("--overwrite", "Replace a file at this place, even if likewise did not write it.")]
-KeepCheckpointsOption = Annotated[
-    bool, flag("--keep-checkpoints", "Keep the trainer's last checkpoints in out.", rich_help_panel=JOBS)
-]
 LanguageOption = Annotated[str, Option(help="The language of the text, for the stems of words.")]
 QuietOption = Annotated[bool, flag("--quiet", "Print nothing but errors.", rich_help_panel=JOBS)]
 

@@ -235,10 +235,6 @@ def show_outcome(result: "TrainingResult", quiet: bool = False) -> None:
     if result.best:
         metric = result.best["metric"]
         typer.echo(f"{metric}: {result.before[metric]:.4g} before, {result.best['score']:.4g} after")
-    if reason := result.record.get("kept_base"):
-        typer.echo(f"model: {result.path}  (the unchanged base)")
-        typer.echo(f"The base was kept: {reason}.", err=True)
-        return
     typer.echo(f"model: {result.path}  (step {(result.best or {}).get('step', result.steps)})")
     if result.no_gain:
         typer.echo(f"No gain: {result.no_gain}. {_CURE}", err=True)

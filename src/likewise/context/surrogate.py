@@ -146,7 +146,6 @@ def distill(
     data: str | os.PathLike[str] | None = None,
     resume: Resume = "auto",
     overwrite: bool = False,
-    keep_checkpoints: bool = False,
     quiet: bool = False,
     **options: object,
 ) -> TrainingResult:
@@ -160,7 +159,7 @@ def distill(
         preset: a named set of options, the first by default; or a `SurrogateOptions` of your own.
         seed: fixes batches, dropout and the cross-encoder's first weights.
         data: a folder in SentEval's layout, whose STS-B dev may pick the checkpoint.
-        resume, overwrite, keep_checkpoints, quiet: as in `likewise.train`.
+        resume, overwrite, quiet: as in `likewise.train`.
         options: options of `SurrogateOptions`, over the preset's.
 
     Returns:
@@ -196,7 +195,7 @@ def distill(
         options=chosen,
         **lesson,
     )
-    return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
+    return training.run(out, progress, resume=resume, overwrite=overwrite)
 
 
 _Path = str | os.PathLike[str]

@@ -1,4 +1,4 @@
-"""Losses: the tensor math in `functional` and `pairs`, and the class that encodes a batch for it in `encoder_loss`."""
+"""Losses: the tensor math in `functional`, and the class that encodes a batch for it in `encoder_loss`."""
 
 from likewise.losses.encoder_loss import EncoderLoss
 

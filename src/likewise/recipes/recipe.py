@@ -63,9 +63,6 @@ class TrainingOptions(Options):
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
         "auto", "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one."
     )
-    keep_base_if_better: bool = option(
-        False, "Save the unchanged base unless training improves the selection measure by more than its noise."
-    )
     held_out: int = option(500, "Sentences that are held out of training if the selection needs them.", gt=0)
     precision: TrainingPrecision = option(
         "auto", "auto: bfloat16 if the processor is made for it, otherwise float32. Checkpoints are scored in float32."
@@ -77,10 +74,6 @@ class TrainingOptions(Options):
     def _check(self) -> None:
         if unknown := [name for name in self.trackers if name not in TRACKERS]:
             raise OptionError(f"report_to knows no {unknown[0]}: there are {', '.join(TRACKERS)}")
-        if self.keep_base_if_better and self.select_by == "last":
-            raise OptionError(
-                "keep_base_if_better compares with the base, and select_by=last measures nothing: drop one"
-            )
         if self.max_length and self.max_length < 3:
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
 
@@ -186,17 +179,6 @@ class WithPresets:
     source: str
     presets: Values
     preset_notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-
-    def __post_init__(self) -> None:
-        """Write the text that `help(recipe)` shows: the presets, and each option with its default."""
-        default = next(iter(self.presets.values()))
-        fields = type(default).model_fields
-        presets = [
-            f"  {name}: {self.preset_notes[name]}" if name in self.preset_notes else name for name in self.presets
-        ]
-        options = [f"  {name} = {getattr(default, name)!r}: {kept.description}" for name, kept in fields.items()]
-        parts = [f"{self.name}: {self.summary}", f"({self.source})", "", "Presets, the default first:", *presets]
-        object.__setattr__(self, "__doc__", "\n".join([*parts, "", "Options, with their defaults:", *options]))
 
     @property
     def options_type(self) -> type[TrainingOptions]:
@@ -377,7 +359,6 @@ class Recipe(WithPresets):
 
     def __post_init__(self) -> None:
         """Make what was not given of `views` and `loss`, again in each copy by `dataclasses.replace`."""
-        super().__post_init__()
         no_views = not self.views and self.build_collator is None
         if no_views or (not self.loss and self.build_loss is None and not self.distils):
             raise OptionError(f"recipe {self.name}: it needs views (or build_collator) and loss (or build_loss)")

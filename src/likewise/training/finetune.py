@@ -44,7 +44,6 @@ def finetune(
     seed: int = 1,
     resume: Resume = "auto",
     overwrite: bool = False,
-    keep_checkpoints: bool = False,
     quiet: bool = False,
     **options: object,
 ) -> TrainingResult:
@@ -62,7 +61,7 @@ def finetune(
         preset: a named set of options; the first by default. Or options of your own, such as
             `likewise.training.STSOptions(epochs=2)`, whose names an editor completes.
         seed: fixes batches, dropout, the classifier's first weights, and the rows held out.
-        resume, overwrite, keep_checkpoints, quiet: as in `likewise.train`.
+        resume, overwrite, quiet: as in `likewise.train`.
         options: options of the objective, over the preset's.
 
     Raises:
@@ -120,7 +119,7 @@ def finetune(
         export=export,
         config={"objective": task.name, "rows": rows, "dev": dev, **arguments},
     )
-    return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
+    return training.run(out, progress, resume=resume, overwrite=overwrite)
 
 
 def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[SentenceTransformer], SentenceTransformer]]:

@@ -39,7 +39,6 @@ def train(
     corpus_options: CorpusOptions | None = None,
     resume: Resume = "auto",
     overwrite: bool = False,
-    keep_checkpoints: bool = False,
     quiet: bool = False,
     **options: object,
 ) -> TrainingResult:
@@ -64,7 +63,6 @@ def train(
         corpus_options: how the corpus is read.
         resume: True insists on a stopped training.
         overwrite: replace the model in `out` once the new one is whole, and throw a stopped training away.
-        keep_checkpoints: keep the trainer's last checkpoints in `out`.
         quiet: print nothing.
         options: options of the recipe, over the preset's; a name it does not know is an error.
 
@@ -95,7 +93,7 @@ def train(
     arguments |= {} if preset is None or named == "own" else {"preset": named}
     config = {"recipe": method.name, "corpus": texts.files, "corpus_options": read, **arguments}
     training = _ready(run, named, selection, config)
-    return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
+    return training.run(out, progress, resume=resume, overwrite=overwrite)
 
 
 def _ready(run: Run, preset: str, selection: Selection, config: Values) -> Training:
@@ -143,6 +141,6 @@ def _train_first(run: Run, needed: Callable[[], bool]) -> str | None:
         if work:
             run.progress.tell(f"first stage: {run.recipe.name} (kept in the cache)")
             training = _ready(run, next(iter(run.recipe.presets)), last_checkpoint(), {})
-            training.run(work, run.progress, resume="auto", overwrite=False, keep_checkpoints=False)
+            training.run(work, run.progress, resume="auto", overwrite=False)
         processes.by_first(stack.close)
     return str(final)

@@ -12,6 +12,7 @@ import ctypes
 import math
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, partial
@@ -152,7 +153,6 @@ class LengthBatchSampler(BatchSampler):
         # accelerate, which gives each process its part of a batch, tells the epoch to the sampler below this one.
         self.sampler.set_epoch = self.set_epoch  # type: ignore[union-attr]
         self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
-        self.longest: list[float] = []  # of each batch of the current pool, in the order in which they come
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch; called by the trainer."""
@@ -170,23 +170,9 @@ class LengthBatchSampler(BatchSampler):
             n_batches = len(rows) // self.batch_size
             # The rows that fill no batch are left out before sorting, or they would always be the longest.
             rows = rows[: n_batches * self.batch_size]
-            lengths = self.lengths[rows]
-            rows = rows[np.argsort(lengths, kind="stable")]
-            batches = rng.permutation(n_batches)
-            self.longest = [float(np.sort(lengths)[(batch + 1) * self.batch_size - 1]) for batch in batches]
-            for batch in batches:
+            rows = rows[np.argsort(self.lengths[rows], kind="stable")]
+            for batch in rng.permutation(n_batches):
                 yield rows[batch * self.batch_size : (batch + 1) * self.batch_size].tolist()
-
-    def usual(self, batches: int, most: int = 0) -> float:
-        """Return how much longer a usual batch of this pool is than some at its beginning, the second and those after.
-
-        Args:
-            batches: how many of them.
-            most: longer texts are cut to this length; 0 cuts none.
-        """
-        lengths = np.minimum(self.longest, most or np.inf)
-        begun = lengths[1 : 1 + batches]
-        return float(lengths.mean() / begun.mean()) if begun.sum() else 1.0
 
 
 def lengths_of(dataset: Dataset, model: nn.Module) -> np.ndarray | TokenLengths:
@@ -270,25 +256,6 @@ class TwoPassSAM(SAM):
     The trainer computes the gradients of the base optimizer's step in between.
     """
 
-    @torch.no_grad()
-    def first_step(self, zero_grad: bool = False) -> None:
-        """Move to the worst point; the gradients, which a step does not need again, are scaled to it in place.
-
-        The base class makes three copies of each weight, of which one is kept; the numbers are the same to the bit.
-        """
-        groups = [
-            (group["rho"], [weight for weight in group["params"] if weight.grad is not None])
-            for group in self.param_groups
-        ]
-        norms = [weight.grad.norm().float() for _, weights in groups for weight in weights]
-        norm = torch.stack(norms).square().sum().sqrt() + self.perturb_eps
-        for rho, weights in groups:
-            for weight in weights:
-                self.state[weight]["old_p"] = weight.clone()
-                weight.add_(weight.grad.mul_((rho / norm).to(weight)))
-        if zero_grad:
-            self.zero_grad()
-
     def step(self, closure: object = None) -> None:  # type: ignore[override]
         """Return to the old weights, then take one step of the base optimizer."""
         self.second_step()
@@ -306,6 +273,7 @@ class _Steps(BaseTrainer):
         self.options = options
         self._rho = getattr(options, "sam_rho", 0.0)
         self._passes: list[tuple[Features, list[Tensor]]] = []
+        self._begun = time.monotonic()
         keep_pages()
         super().__init__(**settings)
         if processes.count() > 1:  # the gradients are averaged here, see `average_gradients`
@@ -362,6 +330,7 @@ class _Steps(BaseTrainer):
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log the loss and its parts, not rounded, and what it notes without minimising it (its `measures`)."""
+        logs = {**logs, "seconds": round(time.monotonic() - self._begun, 2)}
         if "loss" in logs:
             sums = self.accum_loss_components["train"]
             if steps := float(sums.pop("steps", torch.zeros(())).sum()):
@@ -391,12 +360,7 @@ class _Steps(BaseTrainer):
     def get_batch_sampler(self, dataset: Any, batch_size: int, *_: Any, seed: int = 0, **__: Any) -> LengthBatchSampler:
         """Return batches by length, of all processes; accelerate gives each process its part of a batch."""
         lengths = lengths_of(dataset, self.model) if self.options.length_batches else np.zeros(len(dataset))
-        self.batches = LengthBatchSampler(lengths, batch_size * processes.count(), seed)
-        return self.batches
-
-    def usual(self, batches: int) -> float:
-        """Return how much longer a usual batch is than some at the beginning, see `LengthBatchSampler.usual`."""
-        return self.batches.usual(batches, self.options.max_length)
+        return LengthBatchSampler(lengths, batch_size * processes.count(), seed)
 
     def create_optimizer(self, *model: nn.Module) -> torch.optim.Optimizer:
         """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""

@@ -5,7 +5,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ from transformers import (
 from likewise.encoder.location import model_fingerprint
 from likewise.encoder.modules import without_training_head
 from likewise.errors import counted, require_extra, weights_for_all
-from likewise.inference.load_model import SavedModel, load
+from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs import processes
@@ -46,14 +46,14 @@ from likewise.training.trainer import (
     trainer_arguments,
     use_bf16,
 )
-from likewise.training.training_result import TrainingResult, base_fingerprint, made_by, no_gain, trained_card
+from likewise.training.training_result import TrainingResult, base_fingerprint, made_by, trained_card
 from likewise.transformers_output import no_bar, no_warning_of_times
 
 if TYPE_CHECKING:
     from likewise.recipes.recipe import Optimizers
 
 _Trainer = LikewiseTrainer | PairTrainer
-_MEASURED = 3
+_MEASURED = 5
 """Forward passes that tell how long a training will take, after the first, which is slower."""
 
 _REMARKS: dict[str, tuple[Callable[[float], bool], str]] = {
@@ -69,57 +69,42 @@ _REMARKS: dict[str, tuple[Callable[[float], bool], str]] = {
 """What the first value of a figure says, by its name in the log."""
 
 
-class Log:
-    """A log of every loss part and every score, one JSON object per line.
+def write_log(path: Path, before: Mapping[str, float], history: Sequence[Record]) -> None:
+    """Write the scores of the base, and every loss part and every score, one JSON object per line.
 
-    Lines of steps after `done`, from which a run resumes, are dropped: these steps are repeated.
+    NaN and infinity, which JSON lacks, become null.
     """
-
-    def __init__(self, path: Path, done: int = 0) -> None:
-        self.path = path
-        self._started = time.monotonic()
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if done and path.exists() else []
-        kept = [line for line in lines if _step_of(line) <= done]
-        path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-
-    def write(self, **entry: object) -> None:
-        """Append one entry; NaN and infinity, which JSON lacks, become null."""
-        entry = {"seconds": round(time.monotonic() - self._started, 2)} | entry
-        plain = {name: None if _is_wild(value) else value for name, value in entry.items()}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(plain, allow_nan=False) + "\n")
+    first = [{"step": 0, "seconds": 0.0, **{f"eval_{name}": value for name, value in before.items()}}] if before else []
+    plain = [
+        {name: None if _is_wild(value) else value for name, value in entry.items()} for entry in (*first, *history)
+    ]
+    write_text(path, "".join(f"{json.dumps(entry, allow_nan=False)}\n" for entry in plain))
 
 
 def _is_wild(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _step_of(line: str) -> float:
-    try:
-        return float(json.loads(line).get("step", 0))
-    except ValueError:  # a line cut in two by a kill
-        return math.inf
-
-
 class Course(TrainerCallback):
     """The callback that follows the trainer.
 
     Args:
+        log: the file of the log; None in a process that writes none.
         metric: selects the checkpoint; "" for none.
+        before: the scores of the base.
         scoring: seconds that an evaluation takes; 0 if that is not known.
-        usual: from a number of batches, those after the first one, to how much longer a usual batch is.
     """
 
     def __init__(
         self,
-        log: Log | None,
+        log: Path | None,
         bar: Bar,
         stop: StopRequest,
         metric: str,
+        before: Mapping[str, float] = {},
         scoring: float = 0.0,
-        usual: Callable[[int], float] = lambda batches: 1.0,
     ) -> None:
-        self.log, self.bar, self.stop, self.metric, self.scoring, self.usual = log, bar, stop, metric, scoring, usual
+        self.log, self.bar, self.stop, self.metric, self.before, self.scoring = log, bar, stop, metric, before, scoring
         self.loss = self.score = ""
         self._begun, self._passes, self._remarked = 0.0, 0, False
 
@@ -131,7 +116,7 @@ class Course(TrainerCallback):
         if self._passes != 1 + _MEASURED:
             return
         passes = args.gradient_accumulation_steps
-        each = (time.monotonic() - self._begun) / _MEASURED * self.usual(_MEASURED) * passes
+        each = (time.monotonic() - self._begun) / _MEASURED * passes
         left = state.max_steps - state.global_step
         every = args.eval_steps if self.metric and args.eval_strategy == "steps" else 0
         evaluations = bool(self.metric) + (left // int(every) if every else 0)
@@ -167,8 +152,8 @@ class Course(TrainerCallback):
     def on_log(self, args: object, state: TrainerState, *_: object, logs: Record | None = None, **__: object) -> None:
         """Write and show losses and scores."""
         logs = logs or {}
-        if logs and self.log:
-            self.log.write(step=state.global_step, **logs)
+        if self.log:
+            write_log(self.log, self.before, state.log_history)
         if _is_wild(norm := logs.get("grad_norm", 0.0)):
             raise TrainingError.diverged("the norm of the gradient", norm, state.global_step)
         if "loss" in logs:
@@ -181,9 +166,6 @@ class Course(TrainerCallback):
             if self.metric and name.endswith(self.metric):
                 self.score = f"{self.metric} {value:.4g}"  # 82.03, and errors of 0.0006 as well
         self.bar.update(note=" ".join(part for part in (self.loss, self.score) if part))
-
-
-_BASE = "base"  # in the working folder
 
 
 def started(out: str | os.PathLike[str], options: TrainingOptions, seed: int, quiet: bool) -> Progress:
@@ -276,7 +258,6 @@ class Training:
         *,
         resume: Resume,
         overwrite: bool,
-        keep_checkpoints: bool,
     ) -> TrainingResult:
         """Train into a folder, or return at once if the same training is finished there.
 
@@ -297,7 +278,7 @@ class Training:
                 progress.tell(job.thrown_away)
             if job.finished is None:
                 try:
-                    self._train(job, progress, keep_checkpoints)
+                    self._train(job, progress)
                 except (TrainingError, CollapseError):
                     if processes.is_first():
                         job.discard()  # it would diverge again from its last checkpoint
@@ -324,49 +305,38 @@ class Training:
         """The numerical precision, resolved for this machine."""
         return "bf16" if use_bf16(self.options.precision) else "fp32"
 
-    def _train(self, job: Job, progress: Progress, keep_checkpoints: bool) -> None:
+    def _train(self, job: Job, progress: Progress) -> None:
         checkpoints = job.work.resolve() / "checkpoints"
         checkpoint, done = processes.by_first(lambda: newest_checkpoint(checkpoints))
-        log = Log(job.work / "log.jsonl", done) if processes.is_first() else None
         # A tracker that writes files here would write them among the checkpoints, which go.
         os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(Path(f"{job.target}.tensorboard").absolute()))
         trainer = self._trainer(checkpoints)
         # Also where a checkpoint is resumed, the weights are still the base's.
         begun = time.monotonic()
         with progress.bar("scoring the base"):
-            before, items = processes.by_first(lambda: self._score_base(job, trainer, None if done else log))
+            before, items = processes.by_first(lambda: self._score_base(trainer))
         scoring = time.monotonic() - begun if before else 0.0
         for callback in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(callback)
         most = trainer.args.max_steps
         with orderly_stop(progress) as stop, progress.bar("training", most, done=done, stays=True) as bar:
-            trainer.add_callback(Course(log, bar, stop, self.selection.metric, scoring, trainer.usual))
+            log = job.work / "log.jsonl" if processes.is_first() else None
+            trainer.add_callback(Course(log, bar, stop, self.selection.metric, before, scoring))
             with weights_for_all():
                 trainer.go_on(checkpoint)
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")
 
-        def install() -> Record:
-            record = self._result(job, trainer, before, items)
-            if keep_checkpoints:
-                shutil.copytree(checkpoints, job.result / checkpoints.name)
-            return job.finish(record)
+        job.finished = processes.by_first(lambda: job.finish(self._result(job, trainer, before, items)))
 
-        job.finished = processes.by_first(install)
-
-    def _score_base(self, job: Job, trainer: _Trainer, log: Log | None) -> tuple[dict[str, float], np.ndarray | None]:
-        """Return the scores of the unchanged base, and their items; save it where it may be the result."""
+    def _score_base(self, trainer: _Trainer) -> tuple[dict[str, float], np.ndarray | None]:
+        """Return the scores of the unchanged base, and their items."""
         evaluator = self.selection.evaluator
         if not evaluator:
             return {}, None
         with torch.random.fork_rng():  # loading a model may draw numbers, and training must not depend on it
             shipped = load(self.base, precision="fp32") if self.as_shipped else None
         before = {name: float(value) for name, value in evaluator(shipped or trainer.model).items()}
-        if log:
-            log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
-        if self.options.keep_base_if_better:
-            base = shipped or self.export(trainer.model)
-            base.save_pretrained(str(job.work / _BASE), create_model_card=False)
         return before, evaluator.items
 
     def _result(self, job: Job, trainer: _Trainer, before: Mapping[str, float], items: np.ndarray | None) -> Record:
@@ -391,14 +361,11 @@ class Training:
             model = self.export(trainer.model)
             check_finite(model, self.dataset, f"training diverged by step {most}: the model")
             facts["best"] = self.selection.best(trainer.state, before, model, items)
-            if self.options.keep_base_if_better and (reason := no_gain(facts)):
-                facts["kept_base"] = reason
-                model = SavedModel(job.work / _BASE, facts).model
             facts |= self.at_end(model)
             shutil.rmtree(job.result)  # half of a model, after a kill
             model.save_pretrained(str(job.result), create_model_card=False)
         write_text(job.result / "README.md", trained_card(facts, model))
-        shutil.copyfile(job.work / "log.jsonl", job.result / "log.jsonl")
+        write_log(job.result / "log.jsonl", before, trainer.state.log_history)
         if self.config:
             write_text(job.result / "run.toml", write_toml(self.config))
         return facts

@@ -58,22 +58,17 @@ class TrainingResult(SavedModel):
     @property
     def no_gain(self) -> str:
         """A sentence on a training that did not raise the selection's measure by more than its noise, or ''."""
-        return no_gain(self.record)
+        best = self.best
+        if not best or best["improved"]:
+            return ""
+        metric, noise = best["metric"], best.get("noise")
+        within = "" if noise is None else f", and a change of {noise:.2g} may be chance"
+        return f"training brought {metric} from {self.before[metric]:.4g} to {best['score']:.4g}{within}"
 
     @property
     def steps(self) -> int:
         """The number of updates done."""
         return self.record["steps"]
-
-
-def no_gain(record: Values) -> str:
-    """Return `TrainingResult.no_gain` of a record."""
-    best = record["best"]
-    if not best or best["improved"]:
-        return ""
-    metric, noise = best["metric"], best.get("noise")
-    within = "" if noise is None else f", and a change of {noise:.2g} may be chance"
-    return f"training brought {metric} from {record['before'][metric]:.4g} to {best['score']:.4g}{within}"
 
 
 _ABOUT = """Recipe `{recipe}` (preset `{preset}`) on {rows:,} {unit}, from `{base}`,
@@ -91,8 +86,6 @@ def trained_card(record: Values, model: SentenceTransformer | CrossEncoder) -> s
     if best:
         score = f"Checkpoint of step {best['step']}, selected by: {record['selection']}; "
         score += f"{best['metric']} {best['score']:.4g}."
-    if reason := record.get("kept_base"):
-        score = f"This is the unchanged base: {reason}."
     unit = corpus.get("unit", "sentences without labels")
     about = _ABOUT.format_map({**record, "rows": corpus["sentences"], "unit": unit, "score": score})
     title = "A cross-encoder trained" if record["kind"] == "cross-encoder" else "A sentence encoder trained"
