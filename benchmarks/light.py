@@ -103,7 +103,6 @@ ARMS = {
     "mean of words, untrained": Arm(untrained, seeds=False),
     "light, preset mean": Arm("light", {"hidden": 0}),
     "light": Arm("light"),
-    "light, 384 dimensions": Arm("light", {"dimension": 384}),
     "light, from GloVe of 50 numbers": Arm("light", {"vectors": "bundled:glove"}, seeds=False),
 }
 

@@ -2,11 +2,9 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.vector_files import WordVectorError
 from likewise.encoder.word_vectors import build_static_words, with_frequent_words
 
 TEXTS = ["The volcano sees the volcano.", "a Volcano crosses the fjord", "fjord and cat", "once"]
@@ -32,8 +30,8 @@ def test_frequent_words_become_entries_and_the_rest_is_cut_as_before(tiny_base):
 
 
 def test_a_text_is_the_mean_of_the_encoders_vectors_less_their_mean_and_weighted(encoder):
-    words, axes = build_static_words(encoder, TEXTS, 100)
-    assert torch.equal(axes, torch.eye(32))
+    words, dimension = build_static_words(encoder, TEXTS, 100)
+    assert dimension == 32
     ids = [i for text in TEXTS for i in words.tokenizer.encode(text, add_special_tokens=False).ids]
     alone = SentenceTransformer(encoder).encode(
         [words.tokenizer.decode([i]).strip().removeprefix("##") or words.tokenizer.id_to_token(i) for i in ids],
@@ -52,17 +50,3 @@ def test_no_word_is_unknown_and_none_is_zero(encoder):
     words, _ = build_static_words(encoder, TEXTS, 2)
     found = SentenceTransformer(modules=[words]).encode(["xqzzy", "42", "\N{SNOWMAN}", "Cat"])
     assert (np.linalg.norm(found, axis=1) > 1e-3).all()
-
-
-def test_fewer_numbers_are_the_principal_components_of_the_corpus(encoder):
-    whole, _ = build_static_words(encoder, TEXTS, 2)
-    part, axes = build_static_words(encoder, TEXTS, 2, dimension=5)
-    assert axes.shape == (32, 5)
-    assert torch.allclose(axes.T @ axes, torch.eye(5), atol=1e-5)
-    assert torch.allclose(part.embedding.weight, whole.embedding.weight @ axes, atol=1e-5)
-    ids = [i for text in TEXTS for i in whole.tokenizer.encode(text, add_special_tokens=False).ids]
-    tokens = whole.embedding.weight[ids].detach().numpy()  # (tokens, 32)
-    kept = np.linalg.svd(tokens, compute_uv=False)[:5]
-    assert np.linalg.norm(tokens @ axes.numpy()) == pytest.approx(np.linalg.norm(kept), rel=1e-4)
-    with pytest.raises(WordVectorError, match="32 dimensions, not 40"):
-        build_static_words(encoder, TEXTS, 2, dimension=40)

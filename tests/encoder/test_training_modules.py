@@ -4,7 +4,6 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 from torch.nn import functional as F
 
-from likewise.augment.noise_options import WordNoise
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import with_modules, without_training_head
 from likewise.encoder.text_cnn import TextCNN
@@ -74,8 +73,8 @@ def test_layers_are_those_of_section_4_1():
 
 
 def test_they_are_kept_in_checkpoints_and_stripped_from_what_is_exported(tmp_path):
-    noise = WordNoise(share=0.25)
-    modules = [NoisyWords(noise.to_dict()), Projector(8, 16), Predictor(16, 4)]
+    noise = {"share": 0.25, "kinds": [1.0, 0.0, 0.0, 0.0], "authors": True}
+    modules = [NoisyWords(noise), Projector(8, 16), Predictor(16, 4)]
     for number, module in enumerate(modules):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -83,7 +82,7 @@ def test_they_are_kept_in_checkpoints_and_stripped_from_what_is_exported(tmp_pat
         again = type(module).load(str(folder))
         assert all(torch.equal(again.state_dict()[name], value) for name, value in module.state_dict().items())
         assert again.get_config_dict() == module.get_config_dict()
-    assert NoisyWords.load(str(tmp_path / "0")).noise == noise
+    assert NoisyWords.load(str(tmp_path / "0")).settings == noise
     whole = SentenceTransformer(modules=[modules[0], TextCNN(8, (1,), 8), *modules[1:]])
     assert [type(module).__name__ for module in without_training_head(whole)] == ["TextCNN"]
 

@@ -1,3 +1,5 @@
+import random
+
 import numpy as np
 import pytest
 import torch
@@ -6,7 +8,7 @@ import likewise
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.recipes import RECIPES
-from likewise.recipes.exclusion import with_exclusions
+from likewise.recipes.exclusion import excluding, some_words, with_exclusions
 
 RECIPE = RECIPES["exclusion"]
 TEXTS = ["The lake is deep.", "The old cat sees a garden.", "The dog runs."]
@@ -19,6 +21,30 @@ def features(batch):
         for name in ("sentence", "meaning", "excluded")
         if f"{name}_input_ids" in batch
     ]
+
+
+def test_some_words_stand_in_the_sentence_and_begin_and_end_with_words_that_say_something():
+    text = "The castle of the old king, which (it is said) was built in 1450, is very dark."
+    for seed in range(200):
+        found = some_words(text, random.Random(seed))
+        assert found in text
+        assert 1 <= len(found.split()) <= 6
+        assert not set(found) & set(",;:()")
+        assert {found.split()[0].lower(), found.split()[-1].lower()}.isdisjoint({"the", "of", "is", "it", "was", "in"})
+    assert some_words("It is as it was.", random.Random(1)) is None
+
+
+def test_an_exclusion_is_added_and_nothing_is_lost():
+    found = {excluding("The castle, built late, is old.", "the tower", random.Random(seed)) for seed in range(300)}
+    assert "The castle, built late, is old, excluding the tower." in found
+    assert "The castle, built late, is old (without the tower)." in found
+    assert any(text.startswith("The castle") and text.endswith(", built late, is old.") for text in found)
+    for text in found:
+        assert "the tower" in text
+        assert text.endswith(".")
+        rest = text.replace("the tower", "")
+        assert all(word in rest for word in ("The castle", "built late", "is old"))
+    assert excluding("Castles", "towers", random.Random(1)).startswith("Castles")
 
 
 def test_an_exclusion_is_of_words_of_the_next_sentence_and_the_sentences_stand_for_themselves():

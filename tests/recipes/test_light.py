@@ -79,7 +79,7 @@ def test_it_starts_from_word_vectors_of_a_file(cache, corpus_file, base, sentenc
     assert likewise.load(run.path).encode("the old river").shape == likewise.load(base).encode("a").shape
     with pytest.raises(likewise.LikewiseError, match=r"missing\.txt"):
         train(corpus_file, base, tmp_path / "none", vectors=str(tmp_path / "missing.txt"))
-    with pytest.raises(OptionError, match="leave out dimension and hidden"):
+    with pytest.raises(OptionError, match="leave out hidden"):
         LIGHT.options(vectors="bundled:glove", hidden=0)
 
 
@@ -95,7 +95,7 @@ def test_the_vectors_of_the_base_are_made_once(finished, cache, corpus_file, bas
 
 
 def test_resume_gives_the_weights_of_an_uninterrupted_run(finished, cache, corpus_file, base, tmp_path, stopping_after):
-    settings = {"select_by": "last", "dimension": 8}
+    settings = {"select_by": "last"}
     train(corpus_file, base, tmp_path / "whole", **settings)
     with stopping_after(12):
         train(corpus_file, base, tmp_path / "cut", **settings)
@@ -105,7 +105,6 @@ def test_resume_gives_the_weights_of_an_uninterrupted_run(finished, cache, corpu
     for name in names:
         whole, cut = (load_file(tmp_path / run / name) for run in ("whole", "cut"))
         assert all(torch.equal(whole[key], cut[key]) for key in whole), name
-    assert likewise.load(tmp_path / "cut").encode("the old river").shape == (8,)
 
 
 def test_quiet_prints_nothing(finished, cache, corpus_file, base, tmp_path, capfd):

@@ -4,35 +4,35 @@ Everything runs on a whole batch as tensors: every kind sees at once all the wor
 Letters of the shapes: B sentences, T words, D numbers of a word vector, K words that drew a kind.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Generator, Tensor
 
-from likewise.augment.noise_options import WordNoise
 from likewise.errors import LikewiseError
 
+KINDS = (0.5, 0.2, 0.1, 0.2)
+"""Probabilities p1 to p4 of white noise, zeros, the Fourier round trip and background noise (equation 1)."""
 
-def white_noise(
-    vectors: Tensor, decibels: tuple[float, float] = (6.0, 12.0), generator: Generator | None = None
-) -> Tensor:
+
+def white_noise(vectors: Tensor, generator: Generator | None = None) -> Tensor:
     """Add Gaussian white noise (equation 3): w + lambda N(0, 1), (K, D) to (K, D).
 
-    lambda is such that the noise's power is d decibels below the mean square of w, d uniform in `decibels` for each
+    lambda is such that the noise's power is d decibels below the mean square of w, d uniform from 6 to 12 for each
     word: lambda = rms(w) 10^(-d / 20).
     """
-    drawn = _for_each_word(vectors, decibels, generator)  # (K, 1)
+    drawn = _for_each_word(vectors, (6.0, 12.0), generator)  # (K, 1)
     power = vectors.square().mean(dim=-1, keepdim=True)  # (K, 1)
     scale = (power * 10 ** (-drawn / 10)).sqrt()
     return vectors + scale * torch.randn(vectors.shape, generator=generator, device=vectors.device)
 
 
-def random_zeros(
-    vectors: Tensor, rates: tuple[float, float] = (0.05, 0.1), generator: Generator | None = None
-) -> Tensor:
-    """Set each number to zero with a probability r, (K, D) to (K, D), r uniform in `rates` for each word.
+def random_zeros(vectors: Tensor, generator: Generator | None = None) -> Tensor:
+    """Set each number to zero with a probability r, (K, D) to (K, D), r uniform from 0.05 to 0.1 for each word.
 
     The others stay as they are: section 3.1 says Dropout, but the authors' code scales nothing.
     """
-    drawn = _for_each_word(vectors, rates, generator)  # (K, 1)
+    drawn = _for_each_word(vectors, (0.05, 0.1), generator)  # (K, 1)
     chance = torch.rand(vectors.shape, generator=generator, device=vectors.device)  # (K, D)
     return vectors * (chance >= drawn)
 
@@ -43,7 +43,7 @@ def _for_each_word(vectors: Tensor, limits: tuple[float, float], generator: Gene
     return lowest + (highest - lowest) * drawn
 
 
-def fourier_round_trip(vectors: Tensor) -> Tensor:
+def fourier_round_trip(vectors: Tensor, generator: Generator | None = None) -> Tensor:
     """Return Real(IFFT(FFT(w))) (equation 4), (K, D) to (K, D).
 
     Up to rounding this is w itself, so this kind leaves a word unchanged.
@@ -53,9 +53,9 @@ def fourier_round_trip(vectors: Tensor) -> Tensor:
     return torch.fft.ifft(torch.fft.fft(vectors.float(), dim=-1), dim=-1).real.to(vectors.dtype)
 
 
-def background_noise(vectors: Tensor, most: float = 0.1, generator: Generator | None = None) -> Tensor:
-    """Add random background noise (equation 5): w + uniform(0, most), (K, D) to (K, D)."""
-    return vectors + most * torch.rand(vectors.shape, generator=generator, device=vectors.device)
+def background_noise(vectors: Tensor, generator: Generator | None = None) -> Tensor:
+    """Add random background noise (equation 5): w + uniform(0, 0.1), (K, D) to (K, D)."""
+    return vectors + 0.1 * torch.rand(vectors.shape, generator=generator, device=vectors.device)
 
 
 def authors_white_noise(vectors: Tensor, generator: Generator | None = None) -> Tensor:
@@ -74,7 +74,7 @@ def authors_zeros(vectors: Tensor, generator: Generator | None = None) -> Tensor
     return vectors * (order >= zeros)
 
 
-def authors_fourier(vectors: Tensor) -> Tensor:
+def authors_fourier(vectors: Tensor, generator: Generator | None = None) -> Tensor:
     """Return the Fourier round trip of a word less the mean of its numbers, (K, D) to (K, D): that mean is lost."""
     return fourier_round_trip(vectors - vectors.mean(dim=-1, keepdim=True))
 
@@ -88,14 +88,26 @@ def authors_background(vectors: Tensor, generator: Generator | None = None) -> T
     return vectors + noise * _for_each_word(vectors, (0.0, 0.01), generator)
 
 
+_PAPER = (white_noise, random_zeros, fourier_round_trip, background_noise)
+_AUTHORS = (authors_white_noise, authors_zeros, authors_fourier, authors_background)
+
+
 def add_word_noise(
-    vectors: Tensor, mask: Tensor, noise: WordNoise | None = None, generator: Generator | None = None
+    vectors: Tensor,
+    mask: Tensor,
+    share: float = 0.5,
+    kinds: Sequence[float] = KINDS,
+    authors: bool = False,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Add noise to some of the words of a batch (equations 1 and 2); the others are unchanged.
 
     Args:
         vectors: (B, T, D) word vectors.
         mask: (B, T) 1 for a word; padding is left alone.
+        share: probability p that noise is added to a word at all (equation 2); 1 is 'full' augmentation.
+        kinds: four probabilities, see `KINDS`.
+        authors: add the four kinds as the authors' code does.
         generator: source of chance; torch's global one by default.
 
     Returns:
@@ -105,31 +117,19 @@ def add_word_noise(
         raise LikewiseError(
             f"vectors (B, T, D) and a mask (B, T) expected, not {tuple(vectors.shape)}, {tuple(mask.shape)}"
         )
-    noise = noise or WordNoise()
-    disturbed, kinds = draw_kinds(mask, noise, generator)
+    disturbed, drawn = draw_kinds(mask, share, kinds, generator)
     out = vectors.clone()
-    apply = (
-        lambda words: white_noise(words, noise.decibels, generator),
-        lambda words: random_zeros(words, noise.zero_rates, generator),
-        fourier_round_trip,
-        lambda words: background_noise(words, noise.background, generator),
-    )
-    if noise.authors:
-        apply = (
-            lambda words: authors_white_noise(words, generator),
-            lambda words: authors_zeros(words, generator),
-            authors_fourier,
-            lambda words: authors_background(words, generator),
-        )
-    for kind, disturb in enumerate(apply):
-        chosen = disturbed & (kinds == kind)  # (B, T), K of them true
-        out[chosen] = disturb(vectors[chosen])
+    for kind, disturb in enumerate(_AUTHORS if authors else _PAPER):
+        chosen = disturbed & (drawn == kind)  # (B, T), K of them true
+        out[chosen] = disturb(vectors[chosen], generator)
     return out
 
 
-def draw_kinds(mask: Tensor, noise: WordNoise, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
+def draw_kinds(
+    mask: Tensor, share: float, kinds: Sequence[float], generator: Generator | None = None
+) -> tuple[Tensor, Tensor]:
     """Return the disturbed words (B, T, bool), and the kind 0 to 3 that each would draw (B, T)."""
     draws = torch.rand((2, *mask.shape), generator=generator, device=mask.device)
-    disturbed = (draws[0] < noise.share) & mask.bool()
-    edges = torch.tensor(noise.kinds, device=mask.device).cumsum(0)[:3]
+    disturbed = (draws[0] < share) & mask.bool()
+    edges = torch.tensor(kinds, device=mask.device).cumsum(0)[:3]
     return disturbed, torch.bucketize(draws[1], edges, right=True)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from likewise.augment.word_noise import WordNoise, add_word_noise
+from likewise.augment.word_noise import add_word_noise
 from likewise.encoder.modules import Features, TrainingOnly, forward_replaced, saved_modules, with_modules
 from likewise.encoder.word_vectors import UNKNOWN_ID
 from likewise.runs import processes
@@ -52,20 +52,6 @@ class Truncation(TrainingOnly):
         return {"sentence_embedding": features["sentence_embedding"][:, : self.dimension]}
 
 
-class TeacherSpace(TrainingOnly):
-    """The way back from a smaller space to a teacher's, in training: (B, D) to 'prediction' (B, E)."""
-
-    axes: Tensor
-
-    def __init__(self, dimension: int, size: int) -> None:
-        super().__init__()
-        self.dimension, self.size = dimension, size
-        self.register_buffer("axes", torch.eye(size, dimension))
-
-    def _in_training(self, features: Features) -> Features:
-        return {"prediction": features["sentence_embedding"] @ self.axes.T}
-
-
 class PairClassifier(TrainingOnly):
     """A linear layer on (u, v, |u - v|) (Reimers and Gurevych 2019, section 3), for the loss and the evaluator."""
 
@@ -87,12 +73,11 @@ class NoisyWords(TrainingOnly):
 
     def __init__(self, settings: Record) -> None:
         super().__init__()
-        self.settings = settings
-        self.noise = WordNoise(**settings)
+        self.settings = settings  # of `add_word_noise`
 
     def _in_training(self, features: Features) -> Features:
         vectors, mask = features["token_embeddings"], features["attention_mask"]  # (B, T, D), (B, T)
-        return {"token_embeddings": add_word_noise(vectors, mask, self.noise)}
+        return {"token_embeddings": add_word_noise(vectors, mask, **self.settings)}
 
 
 class DrawnUnknownWords(TrainingOnly):

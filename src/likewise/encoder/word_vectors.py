@@ -94,20 +94,19 @@ def distill(source: str, counts: Counter[str], dimension: int, model: SentenceTr
 
 
 def build_static_words(
-    source: str, sentences: Sequence[str], words: int, dimension: int = 0, vectors_from: str = ""
-) -> tuple[StaticEmbedding, Tensor]:
-    """Return the mean of word vectors, before any training, and the axes of its space in the encoder's, (E, D).
+    source: str, sentences: Sequence[str], words: int, vectors_from: str = ""
+) -> tuple[StaticEmbedding, int]:
+    """Return the mean of word vectors, before any training, and the number of the encoder's dimensions.
 
     The encoder's sub-words are joined by the frequent words of a corpus, so that a frequent word has a vector of its
     own and any other word those of its pieces (the vocabulary of model2vec's distillation). A vector is the encoder's
     normalised vector of the word or sub-word as a text, less the mean over the corpus's tokens, times a / (a + p) (see
     `frequency_weighted`). With `vectors_from` it is that file's instead, and a word that the file does not hold starts
-    at random; the axes are then those of the encoder's own space, (E, E).
+    at random.
 
     Args:
         words: the corpus's most frequent words to add; those that a WordPiece tokenizer has already do not count.
             The vocabulary of any other tokenizer stays as it is.
-        dimension: D, the principal components to keep; 0 keeps the encoder's size.
         vectors_from: word vectors to start from: what `read_word_vectors` takes.
     """
     model, _ = load_encoder(source)
@@ -122,12 +121,7 @@ def build_static_words(
         counts += np.bincount(np.concatenate([text.ids for text in encoded]).astype(np.int64), minlength=len(counts))
     shares = (counts / max(1, counts.sum())).astype(np.float32)
     vectors = frequency_weighted(vectors, shares, shares @ vectors)
-    axes = np.eye(size, dtype=np.float32)
-    if dimension and dimension != size:
-        axes = _principal_axes(source, vectors.T @ (shares[:, None] * vectors), dimension)
-        vectors = vectors @ axes
-    module = StaticEmbedding(tokenizer, embedding_weights=torch.from_numpy(vectors), base_model=source)
-    return module, torch.from_numpy(np.ascontiguousarray(axes))
+    return StaticEmbedding(tokenizer, embedding_weights=torch.from_numpy(vectors), base_model=source), size
 
 
 def _looked_up(source: str, texts: Sequence[str], spread: float) -> np.ndarray:

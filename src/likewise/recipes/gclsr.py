@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.augment.noise_options import WordNoise
 from likewise.corpus.files import strict_lines
 from likewise.recipes import OptionError, Recipe, Run, TrainingOptions, option
 from likewise.runs.whole_files import Record
@@ -81,7 +80,7 @@ class GCLSROptions(TrainingOptions):
     edits: Literal["all", "no-synonyms"] = option(
         "all", "Word edits: replace, insert, swap, delete; or without those that need WordNet."
     )
-    noise_share: float = option(0.5, "Probability p that noise is added to a word.")
+    noise_share: float = option(0.5, "Probability p that noise is added to a word.", ge=0, le=1)
     noise_white: float = option(0.5, "Probability p1 of Gaussian white noise.")
     noise_zeros: float = option(0.2, "Probability p2 of random zeros.")
     noise_fourier: float = option(0.1, "Probability p3 of the Fourier round trip.")
@@ -99,7 +98,9 @@ class GCLSROptions(TrainingOptions):
             )
         if bool(self.paraphrases) != (self.augmentation == "paraphrases"):
             raise OptionError("augmentation=paraphrases and the file in paraphrases go together: give both or neither")
-        _ = self.region_sizes, self.noise  # both check what they are made of
+        if min(self.noise_kinds) < 0 or abs(sum(self.noise_kinds) - 1) > 1e-6:
+            raise OptionError(f"the kinds of noise must be four probabilities that add up to 1, not {self.noise_kinds}")
+        _ = self.region_sizes  # it checks what it is made of
 
     @property
     def region_sizes(self) -> tuple[int, ...]:
@@ -113,11 +114,9 @@ class GCLSROptions(TrainingOptions):
         return tuple(int(part) for part in parts)
 
     @property
-    def noise(self) -> WordNoise:
-        """The settings of the noise for the encoder."""
-        kinds = (self.noise_white, self.noise_zeros, self.noise_fourier, self.noise_background)
-        share = 1.0 if self.augmentation == "full" else self.noise_share
-        return WordNoise(share=share, kinds=kinds, authors=self.augmentation == "authors")
+    def noise_kinds(self) -> list[float]:
+        """The probabilities of the four kinds of noise."""
+        return [self.noise_white, self.noise_zeros, self.noise_fourier, self.noise_background]
 
 
 def sampled(run: Run) -> Run:
@@ -170,11 +169,13 @@ def build_network(base: str, options: GCLSROptions, sentences: Sequence[str] | N
     words = build_word_vectors(
         base, sentences, options.most_frequent, options.dimension, longest, options.weighted, options.trust_pickle
     )
+    share = 1.0 if options.augmentation == "full" else options.noise_share
+    noise = {"share": share, "kinds": options.noise_kinds, "authors": options.augmentation == "authors"}
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters, edges=True)
     modules: list[nn.Module] = [
         words,
         *([DrawnUnknownWords(options.unknown_drawn)] if options.unknown_drawn else []),
-        *([NoisyWords(options.noise.to_dict())] if options.augmentation in NOISES else []),
+        *([NoisyWords(noise)] if options.augmentation in NOISES else []),
         *([TrainingAttention()] if options.attention else []),
         cnn,
         Projector(cnn.get_embedding_dimension(), options.projection),

@@ -43,17 +43,14 @@ class LightOptions(AdamWOptions):
     vectors: str = option(
         "", "Word vectors to start from: a file, or bundled:glove; '' takes those that the base gives to words."
     )
-    dimension: int = option(0, "Dimensions of the sentence vectors; 0 uses the base's.", ge=0)
     hidden: int = option(
         2048, "Width of the network's hidden layer; 0 uses no network, only a mean of word vectors.", ge=0
     )
 
     def _check(self) -> None:
         super()._check()
-        if self.vectors and (self.dimension or not self.hidden):
-            raise OptionError(
-                "vectors=... needs the network, and vectors as long as the base's: leave out dimension and hidden"
-            )
+        if self.vectors and not self.hidden:
+            raise OptionError("vectors=... needs the network: leave out hidden")
 
 
 def with_teacher(run: Run) -> Run:
@@ -98,25 +95,19 @@ def _vectors(run: Run) -> np.ndarray:
 
 
 def build_network(base: str, options: LightOptions, sentences: Sequence[str]) -> SentenceTransformer:
-    """Return a mean of word vectors and, if the options ask for them, a network and the axes of fewer dimensions.
+    """Return a mean of word vectors and, if the options ask for it, a network.
 
     Its vectors have length 1 if the base's have, and its similarity is the base's.
     """
     from sentence_transformers.sentence_transformer.modules import Normalize
 
     from likewise.encoder.settings import ModelSettings
-    from likewise.encoder.training_modules import TeacherSpace
     from likewise.encoder.word_vectors import build_static_words
 
-    words, axes = build_static_words(base, sentences, options.words, options.dimension, options.vectors)
-    size, dimension = axes.shape
+    words, dimension = build_static_words(base, sentences, options.words, options.vectors)
     modules: list[nn.Module] = [words]
     if options.hidden:
         modules += _network(words.embedding_dim, options.hidden, dimension)
-    if dimension < size:
-        space = TeacherSpace(dimension, size)
-        space.axes.copy_(axes)
-        modules.append(space)
     settings = dataclasses.replace(
         ModelSettings.named(base), truncate_dim=None
     )  # its vectors are as long as the base's
@@ -158,9 +149,7 @@ def words_and_vectors(rows: list[Record], preprocess: Callable[[list[str]], dict
 
 
 def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, wanted: Features) -> Tensor:
-    """Return the mean of 1 - cos(prediction, vector) with vectors that were made before.
-
-    Where the encoder makes a 'prediction' in training, it is compared; otherwise its vector.
+    """Return the mean of 1 - cos with vectors that were made before.
 
     Args:
         loss: the encoder and the options.
@@ -168,8 +157,7 @@ def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, wanted: Feature
     """
     from likewise.losses import functional
 
-    made = loss.model(dict(own))
-    return functional.cosine_distance(made.get("prediction", made["sentence_embedding"]), wanted["sentence_embedding"])
+    return functional.cosine_distance(loss.vectors(own), wanted["sentence_embedding"])
 
 
 def build_optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:
