@@ -18,7 +18,6 @@ def test_duplicates_prints_counts_and_pairs_of_ones_own_text(cli, saved_model, s
     assert len(kept.read_text().splitlines()) == left
     assert "Just above the threshold of 0.999: duplicates" in rest
     assert "the threshold is too low for it" in rest  # random weights: all texts are near each other
-    assert "Near duplicates by other thresholds, about: " in rest
     assert cli("duplicates", tmp_path / "lines.txt", *line, "--quiet").stdout == ""
     result = cli("duplicates", tmp_path / "none.txt", "--model", saved_model)
     assert result.exit_code == 2

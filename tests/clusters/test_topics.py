@@ -9,7 +9,7 @@ import torch
 from sklearn.metrics import adjusted_rand_score
 
 import likewise
-from likewise.clusters.topics import Spot, centres_of, laid_out, map_page
+from likewise.clusters.topics import centres_of, laid_out, map_page
 
 
 def blobs(count: int, each: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +133,7 @@ def test_near_vectors_are_near_on_the_map():
 
 def test_the_page_loads_nothing_and_a_text_cannot_end_its_script():
     topic = {"number": 0, "name": "<b>card</b>", "size": 2, "words": ["card"], "examples": ["</script><img src=x>"]}
-    page = map_page([topic], [Spot(0.1, 0.2, 0, "</script><img src=x>"), Spot(0.3, 0.4, 0, "a card")], 2)
+    page = map_page([topic], [(0.1, 0.2, 0, "</script><img src=x>"), (0.3, 0.4, 0, "a card")], 2)
     assert page.count("</script>") == 1
     assert "<img" not in page
     assert "<b>card" not in page

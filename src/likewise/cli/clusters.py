@@ -95,9 +95,6 @@ def _show_duplicates(result: "Duplicates") -> None:
         console.print(
             f"{what}: without a list of its opposites, only texts of the same words, but for misspellings, count"
         )
-    if result.by_threshold:
-        levels = ", ".join(f"{count:,} by {level:g}" for level, count in result.by_threshold.items())
-        console.print(f"Near duplicates by other thresholds, about: {levels}")
 
 
 @typed

@@ -77,7 +77,6 @@ class Duplicates:
         apart: pairs above it which their words tell apart, the nearest first.
         reasons: how many texts are kept for their words alone, by reason.
         at_random: the cosine that one in a hundred pairs of texts drawn at random reaches; it depends on the encoder.
-        by_threshold: how many near duplicates there would be, about, by other thresholds.
         skipped: sentences on what was left out, or read in another encoding.
         is_partial: files or rows that should have been read could not be.
     """
@@ -94,7 +93,6 @@ class Duplicates:
     apart: tuple[NearPair, ...]
     reasons: dict[str, int]
     at_random: float
-    by_threshold: dict[float, int]
     skipped: tuple[str, ...] = ()
     is_partial: bool = False
 
@@ -192,7 +190,9 @@ def duplicates(
     result = _summed(kept, repeated, threshold, look.language)
     if out is not None:
         with written_result(Path(out), overwrite) as path, path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(group, ensure_ascii=False) + "\n" for group in _written(kept, repeated, result))
+            for first, others in _groups(kept, repeated, result):
+                rows = [{**kept.row(other), "cosine": cosine} for other, cosine in others]
+                file.write(_json({"kept": kept.row(first), "duplicates": rows}))
     if keep_one is not None:
         _write_kept(Path(keep_one), overwrite, source, kept, repeated, result)
     return result
@@ -228,9 +228,6 @@ def _summed(kept: KeptTexts, repeated: Repeats, threshold: float, language: str)
     shown: list[tuple[int, tuple[int, float, str]]] = []
     for kind in REASONS:  # one of each kind before a second
         shown += [rejection for rejection in apart if rejection[1][2] == kind][:2]
-    told = set(rejected)
-    levels = sorted({round(threshold + step / 100, 2) for step in (-10, -5, 3, 6) if threshold + step / 100 < 1})
-    free = np.array([text not in told for text in range(kept.different)])
     return Duplicates(
         texts=kept.read,
         empty=kept.read - len(kept),
@@ -244,7 +241,6 @@ def _summed(kept: KeptTexts, repeated: Repeats, threshold: float, language: str)
         apart=tuple(pair(text, other, cosine, why) for text, (other, cosine, why) in shown),
         reasons=dict(Counter(why for _, _, why in rejected.values()).most_common()),
         at_random=round(_at_random(kept.vectors), 4),
-        by_threshold={level: int((free & (repeated.near >= level)).sum()) for level in levels},
         skipped=tuple(kept.report.told),
         is_partial=kept.report.is_partial,
     )
@@ -266,13 +262,6 @@ def _groups(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[
     for group in result.groups:
         first, *others = (place[position] for position in group)
         yield first, [(other, round(float(repeated.cosine[kept.number[other]]), 4)) for other in others]
-
-
-def _written(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[Record]:
-    """Yield the groups as they are written."""
-    for first, others in _groups(kept, repeated, result):
-        rows = [{**kept.row(other), "cosine": cosine} for other, cosine in others]
-        yield {"kept": kept.row(first), "duplicates": rows}
 
 
 def _write_kept(

@@ -5,7 +5,7 @@ Letters of the shapes: S texts, B texts of a block, K kept texts, C cells, D emb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,18 +76,46 @@ def repeats(
     kept_texts = _Cells(vectors, seed) if size > exact else _All(vectors)
     for begin in range(0, size, BLOCK):
         block = np.ascontiguousarray(vectors[begin : begin + BLOCK], dtype=np.float32)
-        before: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # rows of the block, kept texts, cosines
-        for rows, kept in kept_texts.around(begin, block):
-            cosines = block[rows] @ np.asarray(vectors[kept], dtype=np.float32).T  # (B, K)
-            best = cosines.argmax(axis=1)
-            _raise(result, begin + rows, kept[best], cosines[np.arange(len(rows)), best])
-            row, column = _highest(cosines, threshold)
-            before.append((rows[row], kept[column], cosines[row, column]))
-        keys = [same(begin + row) for row in range(len(block))]
-        _settle(result, begin, vectors, block, before, threshold, reason, keys, known)
-        kept_texts.keep(begin, result.of[begin : begin + len(block)] == np.arange(begin, begin + len(block)))
+        candidates: list[list[tuple[float, int]]] = [[] for _ in block]  # cosines and kept texts above the threshold
+        for rows, others in kept_texts.around(begin, block):
+            cosines = block[rows] @ np.asarray(vectors[others], dtype=np.float32).T  # (B, K)
+            _raise(result, begin + rows, others[cosines.argmax(axis=1)], cosines.max(axis=1))
+            for row, column in zip(*_highest(cosines, threshold), strict=True):
+                candidates[rows[row]].append((float(cosines[row, column]), int(others[column])))
+        kept = np.zeros(len(block), dtype=bool)
+        inside = block @ block.T  # (B, B)
+        for row, text in enumerate(range(begin, begin + len(block))):  # each may repeat one of the block that is kept
+            earlier = np.where(kept[:row], inside[row, :row], -1.0)
+            if row and earlier.max() > result.near[text]:
+                result.near[text], result.nearest[text] = earlier.max(), begin + earlier.argmax()
+            _, inner = _highest(earlier[None], threshold)
+            candidates[row] += [(float(earlier[place]), begin + int(place)) for place in inner]
+            key = same(text)
+            if key in known:
+                other = result.of[text] = known[key]
+                result.cosine[text] = block[row] @ np.asarray(vectors[other], dtype=np.float32)
+                continue
+            kept[row] = _is_kept(result, text, candidates[row], reason)
+            if kept[row] and key:
+                known[key] = text
+        kept_texts.keep(begin, kept)
         advance(len(block))
     return result
+
+
+def _is_kept(
+    result: Repeats, text: int, candidates: list[tuple[float, int]], reason: Callable[[int, int], str]
+) -> bool:
+    """Return whether a text repeats none of the candidates, and note the one that it repeats or is told apart from."""
+    nearest = sorted(candidates, key=lambda pair: (-pair[0], pair[1]))[:LOOKS]
+    for number, (cosine, other) in enumerate(nearest):
+        why = reason(text, other)
+        if not why:
+            result.of[text], result.cosine[text] = other, cosine
+            return False
+        if not number:
+            result.apart.append((text, other, cosine, why))
+    return True
 
 
 def _highest(cosines: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
@@ -105,51 +133,6 @@ def _raise(result: Repeats, rows: np.ndarray, others: np.ndarray, cosines: np.nd
     """Take others as the nearest of texts where they are nearer than what was known."""
     nearer = cosines > result.near[rows]
     result.near[rows[nearer]], result.nearest[rows[nearer]] = cosines[nearer], others[nearer]
-
-
-def _settle(
-    result: Repeats,
-    begin: int,
-    vectors: np.ndarray,
-    block: np.ndarray,
-    before: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
-    threshold: float,
-    reason: Callable[[int, int], str],
-    keys: Sequence[bytes],
-    known: dict[bytes, int],
-) -> None:
-    """Decide on the texts of a block one after the other, as each may repeat one of the block that is kept."""
-    none = np.empty(0, dtype=np.int64)
-    rows, others, cosines = (np.concatenate(column) for column in zip((none, none, np.empty(0)), *before, strict=True))
-    order = np.argsort(rows, kind="stable")
-    starts = np.searchsorted(rows[order], np.arange(len(block) + 1))
-    kept = np.zeros(len(block), dtype=bool)
-    inside = block @ block.T  # (B, B)
-    for row in range(len(block)):
-        mine = order[starts[row] : starts[row + 1]]
-        candidates = [(float(cosines[place]), int(others[place])) for place in mine]
-        earlier = np.where(kept[:row], inside[row, :row], -1.0)
-        if row and (best := int(earlier.argmax())) >= 0 and earlier[best] > result.near[begin + row]:
-            result.near[begin + row], result.nearest[begin + row] = earlier[best], begin + best
-        _, inner = _highest(earlier[None], threshold)
-        candidates += [(float(earlier[place]), begin + int(place)) for place in inner]
-        told = False
-        if keys[row] in known:
-            other = result.of[begin + row] = known[keys[row]]
-            result.cosine[begin + row] = block[row] @ np.asarray(vectors[other], dtype=np.float32)
-            continue
-        for cosine, other in sorted(candidates, key=lambda pair: (-pair[0], pair[1]))[:LOOKS]:
-            if why := reason(begin + row, other):
-                if not told:
-                    result.apart.append((begin + row, other, cosine, why))
-                told = True
-            else:
-                result.of[begin + row], result.cosine[begin + row] = other, cosine
-                break
-        else:
-            kept[row] = True
-            if keys[row]:
-                known[keys[row]] = begin + row
 
 
 class _All:

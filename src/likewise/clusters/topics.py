@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from likewise.runs.job import Job, Plan, Resume, check_target, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.pages import page_of
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
-from likewise.runs.whole_files import Record, Values, written_whole
+from likewise.runs.whole_files import Record, Values, write_text
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -38,15 +38,23 @@ _FEWEST = 20
 """Texts below which UMAP has no neighbourhoods to lay out."""
 _SHOWN = 160
 """Characters of a text on the page."""
-
-
-class Spot(NamedTuple):
-    """A text on the map: its place, from 0 to 1 each, its topic, and the text."""
-
-    x: float
-    y: float
-    topic: int
-    text: str
+SAMPLE = 20_000
+"""Texts that are sorted, drawn at random; every other one goes to the topic of the nearest centre."""
+_DIFFERENT = 3
+"""Different texts, of fewer of which there are no groups."""
+FEW = 100
+"""Texts below which there is too little for UMAP and HDBSCAN."""
+SMALLEST = 10
+ON_MAP = 5_000
+"""Texts on the map, drawn at random."""
+_EXAMPLES = 5
+_IN_NAME = 3
+"""Words of a name."""
+_TOLD_BY = 500
+"""Texts that tell the language."""
+_WITHOUT_BLANKS = ("chinese", "japanese", "thai", "lao", "khmer", "burmese")
+_AT_ONCE = 1 << 14
+_TOPICS, _ASSIGNMENTS = "topics.jsonl", "assignments.jsonl"
 
 
 def laid_out(vectors: np.ndarray, seed: int) -> np.ndarray:
@@ -67,41 +75,23 @@ def laid_out(vectors: np.ndarray, seed: int) -> np.ndarray:
     return scaled
 
 
-def map_page(topics: Sequence[Values], spots: Sequence[Spot], texts: int) -> str:
+def map_page(topics: Sequence[Values], spots: Sequence[tuple[float, float, int, str]], texts: int) -> str:
     """Return the page: the map with the names of the topics, and the topics in a list. It loads nothing.
 
     Args:
         topics: the facts of each, the largest first.
-        spots: the texts on the map.
+        spots: the texts on the map: the place of each, from 0 to 1, its topic, and the text.
         texts: how many there are in all.
     """
     places: dict[int, list[tuple[float, float]]] = {}
-    for spot in spots:
-        places.setdefault(spot.topic, []).append((spot.x, spot.y))
-    labels = [[topic, *np.median(where, axis=0).round(4).tolist()] for topic, where in sorted(places.items())]
+    for x, y, topic, _ in spots:
+        places.setdefault(topic, []).append((x, y))
+    labels = [[number, *np.median(where, axis=0).round(4).tolist()] for number, where in sorted(places.items())]
     rows = [[round(x, 4), round(y, 4), topic, text[:_SHOWN]] for x, y, topic, text in spots]
     data = {"spots": rows, "labels": labels, "names": [topic["name"] for topic in topics]}
     # "<" would end the script where a text holds "</script>".
     shown = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
     return page_of("likewise.clusters", "map.html.j2", topics=topics, shown=len(spots), texts=texts, data=shown)
-
-
-SAMPLE = 20_000
-"""Texts that are sorted, drawn at random; every other one goes to the topic of the nearest centre."""
-_DIFFERENT = 3
-"""Different texts, of fewer of which there are no groups."""
-FEW = 100
-"""Texts below which there is too little for UMAP and HDBSCAN."""
-SMALLEST = 10
-ON_MAP = 5_000
-"""Texts on the map, drawn at random."""
-_EXAMPLES = 5
-_IN_NAME = 3
-"""Words of a name."""
-_TOLD_BY = 500
-"""Texts that tell the language."""
-_WITHOUT_BLANKS = ("chinese", "japanese", "thai", "lao", "khmer", "burmese")
-_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -357,7 +347,7 @@ def centres_of(vectors: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return centres.astype(np.float32)
 
 
-def _spots(kept: KeptTexts, result: Topics, seed: int, stop: StopRequest) -> list[Spot]:
+def _spots(kept: KeptTexts, result: Topics, seed: int, stop: StopRequest) -> list[tuple[float, float, int, str]]:
     """Lay a sample of the texts out on a plane."""
     shown = np.sort(np.random.default_rng(seed).permutation(kept.different)[:ON_MAP])
     stop.progress.tell(f"drawing a map of {counted(len(shown), 'text')}")
@@ -365,7 +355,7 @@ def _spots(kept: KeptTexts, result: Topics, seed: int, stop: StopRequest) -> lis
     stop.check("after the map was drawn; the vectors are kept")
     topic = result.of[kept.position[kept.first[shown]]].tolist()
     return [
-        Spot(float(x), float(y), topic_number, kept.text(number))
+        (float(x), float(y), topic_number, kept.text(number))
         for number, topic_number, (x, y) in zip(shown.tolist(), topic, layout, strict=True)
     ]
 
@@ -393,7 +383,7 @@ def _near(centres: np.ndarray, count: int = 3) -> list[tuple[int, ...]]:
     return [tuple(row) for row in nearest.tolist()]
 
 
-def _write(job: Job, kept: KeptTexts, result: Topics, spots: Sequence[Spot]) -> None:
+def _write(job: Job, kept: KeptTexts, result: Topics, spots: Sequence[tuple[float, float, int, str]]) -> None:
     """Write the files of the folder, and finish the job."""
     with (job.result / _TOPICS).open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(asdict(topic), ensure_ascii=False) + "\n" for topic in result.topics)
@@ -402,12 +392,8 @@ def _write(job: Job, kept: KeptTexts, result: Topics, spots: Sequence[Spot]) -> 
             row = {**kept.row(place), "position": position}
             row |= {"topic": int(result.of[position]), "cosine": round(float(result.fit[position]), 4)}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    with written_whole(job.result / "map.html") as path:
-        path.write_text(map_page([asdict(topic) for topic in result.topics], spots, len(kept)), encoding="utf-8")
+    write_text(job.result / "map.html", map_page([asdict(topic) for topic in result.topics], spots, len(kept)))
     job.finish({"texts": kept.read, "topics": len(result.topics)})
-
-
-_TOPICS, _ASSIGNMENTS = "topics.jsonl", "assignments.jsonl"
 
 
 def _read(folder: Path, kept: KeptTexts) -> Topics:
@@ -418,11 +404,6 @@ def _read(folder: Path, kept: KeptTexts) -> Topics:
     with (folder / _ASSIGNMENTS).open(encoding="utf-8") as file:
         for row in map(json.loads, file):
             of[row["position"]], fit[row["position"]] = row["topic"], row["cosine"]
-    told = tuple(kept.report.told)
-    return Topics(
-        folder, tuple(Topic(**{**row, **_tuples(row)}) for row in rows), of, fit, told, kept.report.is_partial
-    )
-
-
-def _tuples(row: Record) -> Record:
-    return {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    lists = ("words", "examples", "near")
+    found = tuple(Topic(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in rows)
+    return Topics(folder, found, of, fit, tuple(kept.report.told), kept.report.is_partial)

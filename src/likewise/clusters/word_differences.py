@@ -37,18 +37,18 @@ _THOUSANDS = re.compile(r"[−-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?")
 _NAME = re.compile(r"(?<=[\w,;:)] )[^\W\d_a-z]\w+")
 _SENTENCE = re.compile(r"(?<=[.!?…।؟])\s+|(?<=[。！？])")
 _NO_NAMES = frozenset("i me my it he she we they you your hi hello dear please thanks".split())
-_SMALL = (
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen"
+_UNITS = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "nineteen twenty"
 )
-_NUMBER_WORDS = {word: str(number) for number, word in enumerate([*_SMALL.split(), "nineteen", "twenty"], 2)} | {
-    word: str(10 * number) for number, word in enumerate("thirty forty fifty sixty seventy eighty ninety".split(), 3)
-}
 """'One' is left out, as it mostly is no number."""
-_NUMBER_WORDS["percent"] = "%"
+_TENS = "thirty forty fifty sixty seventy eighty ninety"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
-_NUMBER_WORDS |= {
-    f"{number}{'st' if number == 1 else 'nd' if number == 2 else 'rd' if number == 3 else 'th'}": word
-    for number, word in enumerate(_ORDINALS.split(), 1)
+_NUMBER_WORDS = {
+    "percent": "%",
+    **{word: str(number) for number, word in enumerate(_UNITS.split(), 2)},
+    **{word: f"{number}0" for number, word in enumerate(_TENS.split(), 3)},
+    **dict(zip("1st 2nd 3rd 4th 5th 6th 7th 8th 9th 10th".split(), _ORDINALS.split(), strict=True)),
 }
 _ALIKE = 0.75
 """From this ratio on a word is a misspelling of a name."""
@@ -170,7 +170,7 @@ def exclusive_words() -> dict[str, list[tuple[int, int]]]:
 def exclude(first: str, second: str) -> bool:
     """Return whether two words exclude each other: opposites, or different members of a class such as the weekdays.
 
-    The words are those of `opposites.txt`, of the list of antonyms, and of WordNet if nltk and its data are installed.
+    The words are those of `opposites.txt`, and of the list of antonyms.
 
     >>> exclude("left", "right"), exclude("left", "arrives"), exclude("monday", "tuesday"), exclude("open", "opened")
     (True, True, True, False)
@@ -181,23 +181,11 @@ def exclude(first: str, second: str) -> bool:
     if any(meanings[number] == other[number] for number in same):
         return False
     ways = ((first, second), (second, first))  # a word has one antonym in the list, and may be that of several
-    return bool(same) or any(antonyms().get(word) == other or other in _of_wordnet(word) for word, other in ways)
+    return bool(same) or any(antonyms().get(word) == other for word, other in ways)
 
 
 def _has_opposites(word: str) -> bool:
-    return word in exclusive_words() or word in antonyms() or bool(_of_wordnet(word))
-
-
-@lru_cache(maxsize=1 << 14)
-def _of_wordnet(word: str) -> frozenset[str]:
-    """Return the antonyms of a word in WordNet; none if it is not installed."""
-    try:
-        from nltk.corpus import wordnet
-
-        lemmas = [lemma for synset in wordnet.synsets(word) for lemma in synset.lemmas() if lemma.name() == word]
-    except (ImportError, LookupError):
-        return frozenset()
-    return frozenset(other.name() for lemma in lemmas for other in lemma.antonyms())
+    return word in exclusive_words() or word in antonyms()
 
 
 def shared(first: Wording, second: Wording) -> float:
