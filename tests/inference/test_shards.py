@@ -12,8 +12,8 @@ import likewise
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError
 from likewise.inference import encoded_files, text_pieces
+from likewise.inference.encoded_files import write_part
 from likewise.inference.text_pieces import list_pieces
-from likewise.inference.vector_parts import write_part
 from likewise.runs.job import JobError
 from likewise.runs.progress import Stopped
 

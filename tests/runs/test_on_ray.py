@@ -14,7 +14,7 @@ from pyarrow import parquet
 import likewise
 from likewise.errors import LikewiseError
 from likewise.inference import encoded_files, text_pieces
-from likewise.inference.vector_parts import write_part
+from likewise.inference.encoded_files import write_part
 from likewise.runs.job import versions
 from likewise.runs.on_ray import ClusterError, begun_on_ray, check_versions, cluster
 

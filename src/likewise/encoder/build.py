@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerFast
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import modes_restored, with_modules
 from likewise.encoder.poolings import MASK, TEMPLATE, OwnOrMode, split_template
-from likewise.encoder.saved_models import is_sentence_encoder, open_model, open_transformer, transformer_of
+from likewise.encoder.saved_models import is_sentence_encoder, open_model, transformer_of
 from likewise.encoder.settings import ModelSettings, train_adapters
 from likewise.encoder.training_modules import TrainingHead, Truncation
 from likewise.runs.whole_files import Record
@@ -41,11 +41,9 @@ def open_base(base: str, dropout: float | None = None) -> tuple[Transformer, Mod
     Args:
         dropout: probability for hidden states and attention; None keeps the base's own.
     """
-    if is_sentence_encoder(base):
-        model = open_model(SentenceTransformer, check_loadable(base)).float()
-        transformer, settings = transformer_of(model, base), ModelSettings.of(model)
-    else:
-        transformer, settings = open_transformer(check_loadable(base)), ModelSettings()
+    model = open_model(SentenceTransformer, check_loadable(base)).float()
+    transformer = transformer_of(model, base)
+    settings = ModelSettings.of(model) if is_sentence_encoder(base) else ModelSettings()
     set_dropout(transformer, dropout)
     train_adapters(transformer)
     return transformer, settings

@@ -7,7 +7,7 @@ names of SentenceTransformer, for which the minor version of sentence-transforme
 
 import math
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -60,7 +60,11 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
         model = kind._load_with_module_classes(
             place.path, classes, device=device, local_files_only=place.local_only, model_kwargs=whole
         )
-        _check_whole(lacking, place.name)
+        if lacking:  # transformers puts random ones in their place
+            raise LoadError(
+                f"The weights of '{place.name}' lack some, such as {lacking[0]}: a file is missing, or is of another "
+                "model. Copy the folder again."
+            )
         fit_to_weights(model[0], place.name)
     numbers = {"max_seq_length": getattr(model[0], "max_seq_length", None), "truncate_dim": model.truncate_dim}
     for setting, value in numbers.items():
@@ -72,29 +76,16 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
     return model
 
 
-def open_transformer(place: ModelPlace) -> Transformer:
-    """Load the transformer of a model alone, in float32, with its tokenizer and its maximal length."""
-    if place.folder and not (place.folder / CONFIG).exists():
-        # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
-        return transformer_of(open_model(SentenceTransformer, place).float(), place.name)
-    with _readable_errors(place.name), no_bar(), lacking_weights() as lacking, _no_hub(place):
-        # And not Transformer(path): it reads the maximal length too.
-        whole = {"dtype": torch.float32}
-        transformer = Transformer.load(place.path, local_files_only=place.local_only, model_kwargs=whole)
-        _check_whole(lacking, place.name)
-        fit_to_weights(transformer, place.name)
-    return transformer_of([transformer], place.name)
-
-
-def transformer_of(modules: SentenceTransformer | Sequence[torch.nn.Module], name: str) -> Transformer:
+def transformer_of(model: SentenceTransformer, name: str) -> Transformer:
     """Return the first of a model's modules, which must be a transformer that tells the size of its vectors."""
-    if not isinstance(modules[0], Transformer):
-        raise LoadError(f"--base {name}: its first module is {type(modules[0]).__name__}, not a Transformer")
-    if modules[0].get_embedding_dimension() is None:
+    first = model[0]
+    if not isinstance(first, Transformer):
+        raise LoadError(f"--base {name}: its first module is {type(first).__name__}, not a Transformer")
+    if first.get_embedding_dimension() is None:
         raise LoadError(
             f"--base {name}: its configuration does not tell the size of its token vectors: take another base"
         )
-    return modules[0]
+    return first
 
 
 @contextmanager
@@ -131,15 +122,6 @@ def _readable_errors(name: str) -> Iterator[None]:
         elif "peft" in reason.lower() and isinstance(error, ImportError):
             reason, cure = "it is an adapter (LoRA), which peft puts onto its base", "Install it: pip install peft."
         raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
-
-
-def _check_whole(lacking: list[str], name: str) -> None:
-    """Raise a LoadError for a model that lacks weights: transformers puts random ones in their place."""
-    if lacking:
-        raise LoadError(
-            f"The weights of '{name}' lack some, such as {lacking[0]}: a file is missing, or is of another "
-            "model. Copy the folder again."
-        )
 
 
 def fit_to_weights(first: Any, name: str) -> None:

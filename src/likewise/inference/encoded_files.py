@@ -1,39 +1,56 @@
-"""Encoding of text files into files of vectors: in constant memory, in order, and resumable."""
+"""Encoding of text files into files of vectors: in constant memory, in order, and resumable.
+
+Vectors are in parts: each is written whole or not at all, and all of them make one file, a folder or a Lance table.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import pyarrow as pa
+from numpy.lib import format as npy
+from pyarrow import feather, ipc, parquet
 from sentence_transformers import SentenceTransformer
 
 from likewise.corpus import CorpusOptions
 from likewise.encoder.modules import undisturbed
-from likewise.errors import LikewiseError, counted
+from likewise.errors import LikewiseError, counted, require_extra
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import default_prompt, load
 from likewise.inference.policy import settled, text_encoder
-from likewise.inference.text_encoder import TextEncoder
+from likewise.inference.text_encoder import TextEncoder, matrix_of, vector_column
 from likewise.inference.text_pieces import STREAM, Piece, check_source, list_pieces, state_of, stream_pieces
-from likewise.inference.tokens import TextSide
-from likewise.inference.vector_parts import EncodedFile, VectorParts, check_folder, write_part
+from likewise.inference.tokens import Step, TextSide
 from likewise.inference.vectors import dimension
 from likewise.runs.arguments import checked
-from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job
+from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job, read_record
 from likewise.runs.on_ray import begun_on_ray, check_workers, cluster
 from likewise.runs.prefetch import in_order
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
+from likewise.runs.whole_files import Parts, written_whole
 
 Opens = Callable[..., TextEncoder]
 """Opens the encoder of some texts: of the first of them, how many there are, progress, and the engine of before."""
 Pieces = Iterator[tuple[Piece, int]]
 """Pieces, and the number of texts that are expected in all."""
+_LANCE = ".lance"
 _SAMPLE = 512  # texts on which every worker checks its engine, so that all come to the same one
+
+
+class EncodedFile(NamedTuple):
+    """The result of `encode_file`: the shape of what was written."""
+
+    rows: int
+    dimension: int
 
 
 @checked
@@ -88,7 +105,7 @@ def encode_file(
     source, out = os.fspath(source), os.fspath(out)
     reading, progress = CorpusOptions(field=field, encoding=encoding), Progress(quiet)
     form = Path(out).suffix
-    is_folder = out.endswith(("/", os.sep)) or Path(out).is_dir() or (out != STREAM and form in ("", ".lance"))
+    is_folder = out.endswith(("/", os.sep)) or Path(out).is_dir() or (out != STREAM and form in ("", _LANCE))
     if on and not is_folder:
         raise LikewiseError(f"--on {on} writes a folder: give --out FOLDER/, not '{out}'")
     if is_folder:
@@ -128,12 +145,7 @@ def encode_file(
 
 
 def _to_parts(
-    model: SentenceTransformer,
-    opens: Opens,
-    pieces: Pieces,
-    job: Job,
-    workers: int,
-    stop: StopRequest,
+    model: SentenceTransformer, opens: Opens, pieces: Pieces, job: Job, workers: int, stop: StopRequest
 ) -> EncodedFile:
     """Encode the pieces that are not written yet, here or by the workers of a cluster, and make the result of all."""
     written, progress, before = VectorParts(job, dimension(model)), stop.progress, job.notes.get("engine", "")
@@ -147,38 +159,177 @@ def _to_parts(
     if earlier := written.rows:
         progress.tell(f"resuming after {counted(earlier, 'row')}")
     names: set[str] = set()
+    told, done = False, 0
     with progress.bar("encoding", total or None) as bar:
 
-        def begun() -> Iterator[Callable[[], tuple[Piece, int | None]]]:
+        def begun() -> Iterator[Callable[[], tuple[Piece, int]]]:
             """Begin to write each piece that is not there."""
-            told = False
+            nonlocal told, done
             for piece, expected in chain([(first, total)] if first else [], pieces):
                 bar.update(total=expected or None)
                 names.add(piece.name)
-                work: Callable[[], int] | None = None
-                if not written.has(piece):
-                    work = begun_on_ray(write, piece) if workers else partial(write, piece, bar.advance)
-                    if piece.name in written.parts and not told:
-                        told = True
-                        progress.tell(f"the text has changed from line {piece.start + 1:,} on: it is encoded again")
-                yield partial(_result_of, piece, work)
+                if written.has(piece):
+                    count = written.parts.facts[piece.name]["rows"]
+                    done += count
+                    bar.advance(count)
+                    continue
+                if piece.name in written.parts and not told:
+                    told = True
+                    progress.tell(f"the text has changed from line {piece.start + 1:,} on: it is encoded again")
+                work = begun_on_ray(write, piece) if workers else partial(write, piece, bar.advance)
+                yield partial(_finished, piece, work)
 
-        done = 0
         for piece, rows in in_order(begun(), 2 * workers):
-            if rows is not None:
-                if before != encoder.engine:  # not earlier: a job that noted nothing leaves nothing when it fails
-                    before = encoder.engine
-                    job.note(engine=before)
-                written.take(piece, rows)
-            count = written.parts.facts[piece.name]["rows"]
-            if rows is None or workers:
-                bar.advance(count)
-            done += count
-            if rows is not None:
-                stop.check(f"after {counted(done, 'row')}")
+            if before != encoder.engine:  # not earlier: a job that noted nothing leaves nothing when it fails
+                before = encoder.engine
+                job.note(engine=before)
+            written.take(piece, rows)
+            done += rows
+            if workers:
+                bar.advance(rows)
+            stop.check(f"after {counted(done, 'row')}")
     written.parts.drop(*(written.parts.facts.keys() - names))  # the text is shorter now
     return written.finish(encoder.engine)
 
 
-def _result_of(piece: Piece, work: Callable[[], int] | None) -> tuple[Piece, int | None]:
-    return piece, work() if work else None
+def _finished(piece: Piece, work: Callable[[], int]) -> tuple[Piece, int]:
+    return piece, work()
+
+
+def write_part(
+    opens: Callable[[], TextEncoder], folder: Path, schema: pa.Schema, piece: Piece, step: Step = lambda count: None
+) -> int:
+    """Encode a piece, write a file of its vectors, and return how many there are; a worker may do it as well.
+
+    Args:
+        opens: gives the encoder.
+        folder: of the file, whose name says its format: .arrow, .parquet or .lance.
+        schema: its columns, of 'file', 'row', 'sentence' and 'embedding'.
+        step: called with the number of texts done.
+    """
+    rows, encoder = piece.start, opens()
+    with written_whole(folder / piece.name) as path, _writer(piece.name)(str(path), schema) as writer:
+        for texts in piece.windows():
+            columns = {"file": [piece.path] * len(texts), "row": range(rows, rows + len(texts)), "sentence": texts}
+            columns["embedding"] = vector_column(encoder(texts, step))
+            writer.write_batch(pa.record_batch([columns[name] for name in schema.names], schema=schema))
+            rows += len(texts)
+    return rows - piece.start
+
+
+class VectorParts:
+    """The parts of a job that encodes: windows of one file, or shards of a folder or a Lance table.
+
+    Args:
+        job: its target is NAME.npy, NAME.parquet, NAME.lance or any other folder.
+        size: the length D of the vectors.
+    """
+
+    def __init__(self, job: Job, size: int) -> None:
+        self.job, self.size, self.form = job, size, job.plan.options["form"]
+        self.parts, self.incoming = Parts(job.work / "parts"), (job.work / "incoming").resolve()
+        self.incoming.mkdir(exist_ok=True)
+        columns = [("file", pa.string()), ("row", pa.int64()), ("sentence", pa.string())]
+        if job.kind == "file":
+            columns = columns[2:] if self.form == ".parquet" else []
+        self.schema = pa.schema([*columns, ("embedding", pa.list_(pa.float32(), size))])
+
+    @property
+    def rows(self) -> int:
+        """The number of vectors in all parts."""
+        return sum(facts["rows"] for facts in self.parts.facts.values())
+
+    def has(self, piece: Piece) -> bool:
+        """Return whether a piece was written, with the same texts."""
+        return piece.name in self.parts and self.parts.facts[piece.name].get("texts") == piece.digest
+
+    def take(self, piece: Piece, rows: int) -> None:
+        """Take the part that was written for a piece."""
+        with self.parts.new(piece.name, rows=rows, texts=piece.digest) as path:
+            try:
+                (self.incoming / piece.name).replace(path)
+            except FileNotFoundError:
+                raise LikewiseError(
+                    f"the shard {piece.name} of a worker is not in {self.incoming}: --out must lie in a folder that "
+                    "all machines of the cluster share"
+                ) from None
+
+    def finish(self, engine: str) -> EncodedFile:
+        """Make the result of the parts, and finish the job."""
+        shape = EncodedFile(self.rows, self.size)
+        names = sorted(self.parts.facts)
+        if self.job.kind == "folder":
+            self._link(names)
+            self.job.finish({"rows": shape.rows, "dimension": self.size, "engine": engine, "shards": len(names)})
+            return shape
+        if self.form == ".parquet":
+            with _writer(self.form)(self.job.result, self.schema) as writer:
+                for name in names:
+                    writer.write_table(self._table(name))
+        else:
+            with self.job.result.open("wb") as file:
+                npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": tuple(shape)})
+                file.writelines(matrix_of(self._table(name)["embedding"]).tobytes() for name in names)
+        self.job.finish()
+        return shape
+
+    def _link(self, names: list[str]) -> None:
+        """Put the shards into the folder of the result."""
+        shutil.rmtree(self.job.result)  # some of them, after a kill
+        folder = self.job.result / "data" if self.form == _LANCE else self.job.result
+        folder.mkdir(exist_ok=True)
+        for name in names:
+            try:
+                os.link(self.parts.path(name), folder / name)
+            except OSError:  # a file system without links
+                shutil.copyfile(self.parts.path(name), folder / name)
+        if self.form == _LANCE:
+            _commit(self.job.result, {name: self.parts.facts[name]["rows"] for name in names}, self.schema)
+
+    def _table(self, name: str) -> pa.Table:
+        return feather.read_table(self.parts.path(name), memory_map=True)
+
+
+def check_folder(folder: Path, overwrite: bool) -> str:
+    """Return the ending of the shards of a folder.
+
+    Raises:
+        MissingExtraError: the package that writes them is missing.
+        LikewiseError: a Lance table there has a version of somebody else's, which would hide the one that replaces it.
+    """
+    form = _LANCE if folder.suffix == _LANCE else ".parquet"
+    _writer(form)
+    own = read_record(folder).get("files", [])
+    versions = [path.relative_to(folder).as_posix() for path in folder.glob("_versions/*.manifest")]
+    if overwrite and not set(versions) <= set(own):
+        raise LikewiseError(f"{folder} was changed since it was encoded (rows or an index): choose another --out")
+    return form
+
+
+def _writer(name: str) -> Callable[[Any, Any], Any]:
+    """Return what opens a file for batches of rows, in the format that a name says."""
+    if name.endswith(_LANCE):
+        require_extra("lance", "A folder NAME.lance", "lance")
+        os.environ.setdefault("LANCE_LOG", "error")  # read at the import
+        warnings.filterwarnings("ignore", "lance is not fork-safe")  # Ray forks to start programs alone
+        from lance.file import LanceFileWriter
+
+        return LanceFileWriter
+    if name.endswith(".arrow"):
+        return ipc.new_file
+    return parquet.ParquetWriter
+
+
+def _commit(folder: Path, rows: Mapping[str, int], schema: pa.Schema) -> None:
+    """Make the shards in a folder's `data` the fragments of one Lance table, in the order given."""
+    from lance import LanceDataset, LanceOperation
+    from lance.file import LanceFileReader
+    from lance.fragment import DataFile, FragmentMetadata
+
+    folder, fragments = folder.resolve(), []
+    columns = list(range(len(schema)))
+    for name, number in rows.items():
+        form: Any = LanceFileReader(str(folder / "data" / name)).metadata()
+        file = DataFile(name, columns, columns, form.major_version, form.minor_version)
+        fragments.append(FragmentMetadata(id=0, files=[file], physical_rows=number))
+    LanceDataset.commit(str(folder), LanceOperation.Overwrite(schema, fragments))

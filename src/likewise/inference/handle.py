@@ -119,7 +119,6 @@ class ModelHandle:
     ) -> None:
         self._source, self._choice = model, EngineChoice(engine, precision)
         self.asked = f"{engine} {precision}"
-        self._exports: dict[Role | None, TextEncoder] = {}
         # What 'auto' takes for these vectors wherever there is an export (see `candidates`).
         float32 = precision in ("fp32", "close")
         self._path = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
@@ -204,12 +203,10 @@ class ModelHandle:
         """
         if not self._by_export:
             raise LookupError(self.name)
-        if role not in self._exports:  # to open it takes half a second
-            facts = self.facts
-            self._exports[role] = export_encoder(
-                facts.fingerprint, facts.tokenizer, facts.truncate_dim, facts.prompt(role), self._by_export
-            )
-        return self._exports[role]
+        facts = self.facts
+        return export_encoder(
+            facts.fingerprint, facts.tokenizer, facts.truncate_dim, facts.prompt(role), self._by_export
+        )
 
     def tokenizer(self) -> Tokenizer | None:
         """Return the model's tokenizer without a limit or padding, None if it is not one of the library `tokenizers`.

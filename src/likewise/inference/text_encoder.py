@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from likewise.inference.cores import cores, one_core_threads
 from likewise.inference.engines.engine import DEVICE_BUDGET, TOKENS, Engine, Vectors
 from likewise.inference.tokens import PLAIN, Step, TextSide, Tokens, WholeTexts, by_budget
 from likewise.runs.prefetch import spread_over
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Taken = TypeVar("Taken")
 Item = Any
@@ -255,6 +258,20 @@ def all_finite(vectors: np.ndarray) -> np.ndarray:
     if not np.isfinite(vectors).all():
         raise LikewiseError("The model's vectors are not finite numbers: its weights are broken, so train it again.")
     return vectors
+
+
+def vector_column(vectors: np.ndarray) -> pa.Array:
+    """Return vectors (S, D) as a column of an Arrow table."""
+    import pyarrow as pa
+
+    flat = np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat), vectors.shape[1])
+
+
+def matrix_of(column: pa.ChunkedArray) -> np.ndarray:
+    """Return a column of vectors as (S, D)."""
+    flat: np.ndarray = column.combine_chunks().flatten().to_numpy()
+    return flat.reshape(-1, column.type.list_size)
 
 
 def _empty(count: int, like: Vectors) -> Vectors:

@@ -26,7 +26,7 @@ from uuid import uuid4
 import numpy as np
 
 from likewise.errors import LikewiseError, first_line, require_extra
-from likewise.inference.vector_parts import matrix_of, vector_column
+from likewise.inference.text_encoder import matrix_of, vector_column
 from likewise.retrieval.bm25 import folded
 from likewise.runs.whole_files import Record
 from likewise.searching.conditions import SearchError, condition_of, quoted
