@@ -44,10 +44,9 @@ from likewise.errors import MissingExtraError
 from likewise.evaluation.registry import TASKS
 from likewise.inference import load
 from likewise.inference.engines.engine import EngineError
-from likewise.inference.fidelity import Sample
 from likewise.inference.load_model import Encoder
 from likewise.inference.model_tokens import tokens_of
-from likewise.inference.policy import policy_of
+from likewise.inference.policy import Sample, policy_of
 from likewise.runs.cache import data_folder
 from likewise.runs.job import machine
 

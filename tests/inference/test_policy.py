@@ -14,11 +14,10 @@ from likewise.encoder.modules import with_linear_in
 from likewise.inference import export, load
 from likewise.inference.engines.engine import EngineChoice, EngineError, TorchEngine
 from likewise.inference.engines.store import ENOUGH, Fidelity
-from likewise.inference.fidelity import Sample
 from likewise.inference.handle import ModelHandle
 from likewise.inference.model_export import keep_export
 from likewise.inference.model_tokens import tokens_of
-from likewise.inference.policy import policy_of
+from likewise.inference.policy import Sample, policy_of
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.vectors import encode
 from likewise.runs.progress import Progress

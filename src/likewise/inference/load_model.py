@@ -140,7 +140,7 @@ def load(
             export that is there, and makes none: `likewise export` does. "fp32", the vectors of
             sentence-transformers, up to rounding; with the engine "torch" and up to 32 texts in a call, to the last
             bit; the default of an engine that is named. "bf16" or "int8", if those are near enough (see
-            `likewise.inference.fidelity`); "auto", the fastest that is. With any but "close", an export is made when
+            `likewise.inference.policy`); "auto", the fastest that is. With any but "close", an export is made when
             there is so much to encode that it pays.
 
     What runs, and why, is the encoder's `engine`, and one line of the logger 'likewise' at INFO.

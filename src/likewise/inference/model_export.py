@@ -20,11 +20,10 @@ from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName, EngineVariant
 from likewise.inference.engines.graph import fingerprint, least_tokens
 from likewise.inference.engines.store import MAKERS, TOKENIZER, release
-from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.handle import EXPORTS
 from likewise.inference.load_model import default_prompt, load
 from likewise.inference.model_tokens import UnfitModel, fits, tokens_of
-from likewise.inference.policy import DEFAULT, candidates, policy_of
+from likewise.inference.policy import DEFAULT, Sample, candidates, policy_of, sample_of
 from likewise.inference.tokens import SENTENCES
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cache_folder, made_in_cache

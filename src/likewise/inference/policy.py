@@ -5,6 +5,8 @@ bfloat16 where it has that, else the exported graphs where there is AVX2, and to
 checked on a sample of the user's own texts and remembered in the cache, by model, release and processor. An export
 takes 15 to 40 s: one is made if it was asked for by name, or by a job that is long enough for it to pay; a call of
 `encode` takes an export that is there, and makes none unless its engine or precision was named.
+
+Letters of the shapes: S sentences, D embedding.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
+from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
+from torch import Tensor, nn
 
 from likewise import processor
 from likewise.encoder.attention import is_hooked
@@ -48,10 +52,9 @@ from likewise.inference.engines.store import (
     Store,
     release,
 )
-from likewise.inference.fidelity import SIZE, Sample, sample_of
 from likewise.inference.model_tokens import ForEachModel, UnfitModel, fits, tokens_of
-from likewise.inference.text_encoder import TextEncoder, equal_vectors
-from likewise.inference.tokens import FEW, PLAIN, Step, TextSide, WholeTexts
+from likewise.inference.text_encoder import TextEncoder, equal_vectors, float32
+from likewise.inference.tokens import FEW, PLAIN, SENTENCES, Step, TextSide, WholeTexts
 from likewise.runs.progress import Progress
 
 DEFAULT = EngineChoice("auto", "close")
@@ -65,7 +68,87 @@ _AT_ONCE = 4 * ENOUGH
 """The number of texts of a default call from which its engine is judged before it runs, on some of them. A shorter call
 of a model that was never judged here is encoded in float32, so that no first call takes longer for being judged."""
 
+_SIZE = 128
+"""Sentences of a sample: 8,128 pairs for the rank correlation, a second or two of float32 for a small model."""
+_SHORT = 24
+"""Characters to which the last text of a sample is cut."""
+
 logger = logging.getLogger(__name__)
+
+
+def sample_of(texts: Sequence[str], size: int = _SIZE) -> list[str]:
+    """Return up to `size` evenly spaced ones of the different texts."""
+    unique = list(dict.fromkeys(texts))
+    places = np.linspace(0, len(unique) - 1, num=min(size, len(unique))).round().astype(int)
+    return [unique[place] for place in dict.fromkeys(places.tolist())]
+
+
+class Sample:
+    """The sample of texts, and their vectors in float32 by torch; too few are joined by some sentences of our own.
+
+    Args:
+        tell: is called with a line before an export is made.
+    """
+
+    def __init__(
+        self, model: SentenceTransformer, texts: Sequence[str], tell: Callable[[str], None] = logger.info
+    ) -> None:
+        self.model, self.tokens, self.texts, self.tell = model, tokens_of(model), sample_of(texts), tell
+
+    @cached_property
+    def reference(self) -> np.ndarray:
+        """The vectors in float32 by torch, (S, D)."""
+        return self._vectors(TorchEngine(self.model))
+
+    def fidelity(self, engine: Engine) -> Fidelity:
+        """Compare an engine's vectors with the reference.
+
+        Raises:
+            CannotExport: torch runs the sample, and the engine does not.
+        """
+        reference = self.reference
+        try:
+            vectors = self._vectors(engine)
+        except Exception as error:  # of every kind, by a graph that holds for the lengths of its example alone
+            raise CannotExport(f"it does not run the model ({type(error).__name__}: {first_line(error)})") from error
+        return compare(vectors, reference)
+
+    def operations(self, total: int) -> float:
+        """Return the approximate number of operations for `total` such texts: 2 x weights x tokens."""
+        parts = [module for module in self.model.modules() if isinstance(module, (nn.Linear, nn.Conv1d))]
+        tokens = sum(map(len, self.tokens(self.texts))) / len(self.texts)
+        return 2.0 * sum(part.weight.numel() for part in parts) * tokens * total
+
+    def batches(self, at_least: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return ids and mask of each text as a separate batch, for the calibration of int8."""
+        return [self.tokens.batch([ids], at_least) for ids in self.tokens(self.texts)]
+
+    def _vectors(self, engine: Engine) -> np.ndarray:
+        encoder = TextEncoder(self.tokens, engine)
+        texts = self.texts if len(self.texts) >= ENOUGH else [*self.texts, *SENTENCES]
+        rows = float32(encoder.rows(texts))
+        # Short and alone, as a query is: an engine may fill it up to a length of its own.
+        rows[-1:] = float32(encoder.rows([texts[-1][:_SHORT]]))
+        return rows
+
+
+def compare(vectors: np.ndarray, reference: np.ndarray) -> Fidelity:
+    """Compare vectors with the ones in float32.
+
+    Args:
+        vectors, reference: (S, D) each, S of 1 or more; a row that is zero in both counts as equal.
+    """
+    vectors, reference = vectors.astype(np.float64), reference.astype(np.float64)
+    lengths = np.linalg.norm(reference, axis=1)  # (S,)
+    difference = float((np.abs(vectors - reference).max(axis=1) / np.maximum(lengths, 1e-12)).max())
+    units = [rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (vectors, reference)]
+    cosines = (units[0] * units[1]).sum(axis=1)  # (S,)
+    cosines[(lengths == 0) & (np.linalg.norm(vectors, axis=1) == 0)] = 1.0
+    rank = 1.0
+    if len(vectors) >= ENOUGH:
+        pairs = np.triu_indices(len(vectors), k=1)
+        rank = float(np.nan_to_num(spearmanr(*((rows @ rows.T)[pairs] for rows in units)).statistic))
+    return Fidelity(float(cosines.mean()), float(cosines.min()), rank, difference, len(vectors))
 
 
 def candidates(choice: EngineChoice) -> list[EngineVariant]:
@@ -231,7 +314,7 @@ class Policy:
             return Chosen(TorchEngine(model))
         if auto and not named and self._hooked:
             return Chosen(TorchEngine(model), "the model has hooks, which no other engine would call")
-        sample = Sample(model, sample_of(texts, ENOUGH if close else SIZE))
+        sample = Sample(model, sample_of(texts, ENOUGH if close else _SIZE), tell)
         notes: list[str] = []
         reasons: list[str] = []
         for pair in candidates(choice):
@@ -243,9 +326,10 @@ class Policy:
                     continue
                 if not (sample.texts or self._known(pair)):
                     return Chosen(TorchEngine(model), settled=False)
-                fidelity = self.check(pair, sample, close, tell)
-                why = "; ".join([_said(pair, fidelity, close), *reasons])
-                return Chosen(self._opened(pair, sample), why, fidelity, tuple(notes))
+                fidelity = self.check(pair, sample, close)
+                said = f"lowest cosine with float32 {fidelity.lowest:.5f} on {fidelity.sentences} texts"
+                why = [said if pair[1] != "fp32" else "its vectors are torch's up to rounding", *reasons]
+                return Chosen(self._opened(pair, sample), "; ".join(why), fidelity, tuple(notes))
             except (MissingExtraError, QuantisationRefused) as refused:
                 if not auto and (named or isinstance(refused, MissingExtraError)):
                     raise
@@ -262,8 +346,8 @@ class Policy:
                 reasons.append(f"{' '.join(pair)}: {first_line(error)}")
         if named and auto:
             raise QuantisationRefused(f"No engine here gives {choice.precision}. {' '.join([*reasons, *notes])}")
-        why = "; ".join(dict.fromkeys(reasons)) or ("nothing here is faster" if auto else "")
-        return Chosen(TorchEngine(model), why, notes=tuple(notes))
+        without = "; ".join(dict.fromkeys(reasons)) or ("nothing here is faster" if auto else "")
+        return Chosen(TorchEngine(model), without, notes=tuple(notes))
 
     def _not_now(
         self, pair: EngineVariant, choice: EngineChoice, sample: Sample, total: int, makes: bool
@@ -330,13 +414,7 @@ class Policy:
             self.store.keep(pair, str(reason))
             raise
 
-    def check(
-        self,
-        pair: EngineVariant,
-        sample: Sample,
-        close: bool = False,
-        tell: Callable[[str], None] = logger.info,
-    ) -> Fidelity:
+    def check(self, pair: EngineVariant, sample: Sample, close: bool = False) -> Fidelity:
         """Return how near an engine's vectors are to float32's.
 
         Args:
@@ -354,7 +432,7 @@ class Policy:
         if isinstance(known, str):
             raise CannotExport(known)
         if known is None:
-            known = self._judged(pair, sample, tell)
+            known = self._judged(pair, sample)
             if close or not lower:
                 self.store.keep(pair, known)
         if not lower and not known.same:
@@ -374,41 +452,40 @@ class Policy:
     def _known(self, pair: EngineVariant) -> Fidelity | str | None:
         return self._checked.get(pair) or self.store.verdict(pair)
 
-    def _judged(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Fidelity:
+    def _judged(self, pair: EngineVariant, sample: Sample) -> Fidelity:
         """Return how near an engine's vectors are to float32's, by a sample of which nothing is known yet.
 
         A graph that runs in bfloat16 is judged in float32 as well, in which it encodes a query of a new process
         without torch (see `export_encoder`).
         """
-        fidelity = sample.fidelity(self._opened(pair, sample, tell))
+        fidelity = sample.fidelity(self._opened(pair, sample))
         if pair[0] in MAKERS and pair[1] == "bf16":
             with suppress(CannotExport):
                 self.check((pair[0], "fp32"), sample)
         return fidelity
 
-    def _opened(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Engine:
+    def _opened(self, pair: EngineVariant, sample: Sample) -> Engine:
         if pair[0] == "torch" and pair not in self._open:
             engine = TorchEngine(sample.model, "bf16" if pair[1] == "bf16" else "fp32", traced=not self._hooked)
             if engine.model is sample.model:  # not kept: it holds the model
                 return engine
             self._open[pair] = engine
         if pair not in self._open:
-            check_exportable(sample.model)
             at_least = least_tokens(sample.model)
-            self._open[pair] = MAKERS[pair[0]].ENGINE(self._made(pair, sample, tell), pair[1], at_least)
+            self._open[pair] = MAKERS[pair[0]].ENGINE(self._made(pair, sample), pair[1], at_least)
             if pair[1] == "fp32":
                 self.store.put_tokenizer(sample.tokens, at_least)
         return self._open[pair]
 
-    def _made(self, pair: EngineVariant, sample: Sample, tell: Callable[[str], None] = logger.info) -> Path:
+    def _made(self, pair: EngineVariant, sample: Sample) -> Path:
         """Return the folder of an export, which is made if there is none."""
         if known := self.store.folder(pair):
             return known
         maker = MAKERS[pair[0]]
         if pair[1] != "int8":
-            tell(f"exporting the model for {pair[0]}, once: 15 to 40 seconds")
+            sample.tell(f"exporting the model for {pair[0]}, once: 15 to 40 seconds")
             return self.store.put(pair, lambda folder: maker.export(sample.model, folder))
-        whole = self._made((pair[0], "fp32"), sample, tell)
+        whole = self._made((pair[0], "fp32"), sample)
         batches = sample.batches(least_tokens(sample.model))
         return self.store.put(pair, lambda folder: maker.quantise(whole, folder, batches))
 
@@ -465,14 +542,6 @@ def text_encoder(
             progress.tell(f"engine: {chosen}")
     precision: Literal["fp32", "bf16"] = "bf16" if chosen.engine.precision == "bf16" else "fp32"
     return made(tokens, chosen.engine, for_tokens=lambda: TorchEngine(model, precision))
-
-
-def _said(pair: EngineVariant, fidelity: Fidelity, close: bool) -> str:
-    if pair[1] == "fp32":
-        return "its vectors are torch's up to rounding"
-    if close:
-        return f"lowest cosine with float32 {fidelity.lowest:.5f} on {fidelity.sentences} texts"
-    return str(fidelity)
 
 
 def settled(model: SentenceTransformer) -> EngineChoice:

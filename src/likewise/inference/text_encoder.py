@@ -186,7 +186,11 @@ class TextEncoder:
         Returns:
             The vectors (S, D) as the engine gives them, and what was taken.
         """
-        engine = self._engine_of(take is not None)
+        engine = self.runs
+        if take is not None and not engine.gives_tokens:
+            if self._for_tokens is None:
+                raise LookupError(TOKENS)
+            engine = self._for_tokens()
         call = engine.open(workers, take is not None)
 
         def run(batch: np.ndarray) -> tuple[Vectors, np.ndarray | None, np.ndarray]:
@@ -206,14 +210,6 @@ class TextEncoder:
                 taken.update((i, take(rows[there])) for i, rows, there in each)
             step(len(batch))
         return all_vectors, [taken[i] for i in range(len(taken))]
-
-    def _engine_of(self, tokens: bool) -> Engine:
-        """Return the engine that runs a batch."""
-        if not tokens or self.runs.gives_tokens:
-            return self.runs
-        if self._for_tokens is None:
-            raise LookupError(TOKENS)
-        return self._for_tokens()
 
     def _batches(self, items: Sequence[Item]) -> list[np.ndarray]:
         if self.runs.makes_batches:

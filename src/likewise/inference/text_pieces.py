@@ -196,7 +196,7 @@ def _paths(source: str, tell: Callable[[str], object]) -> list[str]:
         paths = [str(path.resolve()) for path in sorted(here.parent.glob(here.name))]
     else:
         with _readable(source):
-            files, inside = _files(source if scheme else str(here.resolve()))
+            files, inside = fs.FileSystem.from_uri(source if scheme else str(here.resolve()))
             entries = [files.get_file_info(inside)]
             if entries[0].type == fs.FileType.Directory:
                 entries = files.get_file_info(fs.FileSelector(inside, recursive=True))
@@ -219,14 +219,8 @@ def _is_text_of(path: PurePosixPath, folder: str, made: Container[PurePosixPath]
     return not any(part[0] in "._" for part in within.parts) and not any(parent in made for parent in folders)
 
 
-def _files(path: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of an absolute path or a URL, and the path in it."""
-    system, inside = fs.FileSystem.from_uri(path)
-    return system, inside
-
-
 def _parquet(path: str) -> parquet.ParquetFile:
-    files, inside = _files(path)
+    files, inside = fs.FileSystem.from_uri(path)
     return parquet.ParquetFile(inside, filesystem=files)
 
 
@@ -253,7 +247,7 @@ def _texts_of_group(path: str, group: int, column: str, start: int) -> Iterator[
 
 def _ranges(path: str, options: CorpusOptions) -> Iterator[Piece]:
     """Yield ranges of bytes that hold a window of lines each, or the whole of a file that cannot be cut."""
-    files, inside = _files(path)
+    files, inside = fs.FileSystem.from_uri(path)
     with files.open_input_stream(inside) as stream:
         head = b"" if path.endswith(_COMPRESSED) else stream.read(HEAD)
     if not head or named_encoding(options.encoding, head, len(head) < HEAD) != "utf-8":
@@ -268,7 +262,7 @@ def _ranges(path: str, options: CorpusOptions) -> Iterator[Piece]:
 
 
 def _texts_of_range(path: str, options: CorpusOptions, begin: int, size: int, start: int) -> Iterator[str]:
-    files, inside = _files(path)
+    files, inside = fs.FileSystem.from_uri(path)
     with files.open_input_file(inside) as file:
         file.seek(begin)
         lines = io.BytesIO(file.read(size)).readlines()
@@ -281,7 +275,7 @@ def _texts_of_file(path: str, options: CorpusOptions) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="likewise-") as folder:
         copy = str(Path(folder, Path(path).name))
-        files, inside = _files(path)
+        files, inside = fs.FileSystem.from_uri(path)
         fs.copy_files(inside, copy, files, fs.LocalFileSystem())
         yield from lines_of(copy, options)
 

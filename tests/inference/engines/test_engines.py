@@ -10,7 +10,7 @@ import torch
 from sentence_transformers.sentence_transformer.modules import Dense
 
 from likewise.errors import MissingExtraError
-from likewise.inference import export, fidelity, load, policy
+from likewise.inference import export, load, policy
 from likewise.inference.engines import onnx_engine, openvino_engine, store
 from likewise.inference.engines.engine import CannotExport, EngineChoice, QuantisationRefused
 from likewise.inference.engines.store import Store
@@ -300,7 +300,7 @@ def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(an_engine
 def test_operations_by_hand(loaded, sentences):
     weights = 2 * (4 * 32 * 32 + 2 * 32 * 64) + 32 * 32  # two layers, and the pooler
     tokens = len(loaded.tokenizer(sentences[0])["input_ids"])
-    sample = fidelity.Sample(loaded, sentences[:1])
+    sample = policy.Sample(loaded, sentences[:1])
     assert sample.operations(1000) == 2 * weights * tokens * 1000
 
 

@@ -143,7 +143,13 @@ class TorchEngine(Engine):
         traced: bool = False,
     ) -> None:
         on_cpu = model.device.type == "cpu"
-        self.model = _in_bf16(model) if precision == "bf16" and on_cpu else model
+        self.model = model
+        if precision == "bf16" and on_cpu:
+            import torch
+
+            from likewise.encoder.modules import with_linear_in
+
+            self.model = with_linear_in(model, torch.bfloat16)
         self.precision, self.whole = precision, whole
         self._dtype = next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), None)
         self.budget = CPU_BUDGET if on_cpu else DEVICE_BUDGET
@@ -269,11 +275,3 @@ def has_own_encode(model: SentenceTransformer) -> bool:
 def is_static(model: SentenceTransformer) -> bool:
     """Return whether a model is a mean of word vectors."""
     return type(model[0]).__name__ == "StaticEmbedding"
-
-
-def _in_bf16(model: SentenceTransformer) -> SentenceTransformer:
-    import torch
-
-    from likewise.encoder.modules import with_linear_in
-
-    return with_linear_in(model, torch.bfloat16)
