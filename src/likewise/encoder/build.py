@@ -83,7 +83,6 @@ def build_encoder(
 
 
 def _carrying(settings: ModelSettings, modules: list[torch.nn.Module], head: bool) -> SentenceTransformer:
-    """Return an encoder of new modules that carries the settings of its base, to be trained."""
     return for_training(settings.carried_by([*modules, *([Normalize()] if settings.normalizes else [])]), head)
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from likewise import processor
 from likewise.corpus.bundled import resolve_model
@@ -36,7 +36,6 @@ EXPORTS: tuple[EngineName, ...] = ("onnx", "openvino")
 _FACTS = "facts.json"
 _FORMAT = 3
 """The format of the facts: those of another one are determined anew."""
-_ROLES: tuple[Role, ...] = ("query", "document")
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Facts:
         from likewise.inference.vectors import dimension
 
         settings = ModelSettings.of(model)
-        prompts = {role: settings.prompt(role) for role in _ROLES} | {"": settings.prompt()}
+        prompts = {role: settings.prompt(role) for role in get_args(Role)} | {"": settings.prompt()}
         try:
             tokenizer, tokens = fits(model, [], "".join(prompts.values())).hash, token_dimension(model)
         except UnfitModel:

@@ -182,22 +182,15 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
             f"a base is a folder, a name or a loaded sentence encoder, and {type(base).__name__} is none: give one of "
             "these, for example bundled:minilm"
         )
-    if traced := _origin(base):
+    config = getattr(getattr(base[0], "auto_model", None), "config", None)
+    if traced := getattr(base, "loaded_from", None) or getattr(config, "_name_or_path", ""):
         with suppress(LikewiseError):
             if _content(load(traced, precision="fp32")) == _content(base):
-                return traced
+                return str(traced)
     raise LoadError(
         "the base was changed after it was loaded, or never had a folder: save it (save_pretrained), and give its "
         "folder; what a folder does not keep, such as a tokenizer's normalizer, must be changed in the texts instead"
     )
-
-
-def _origin(model: SentenceTransformer) -> str:
-    """Return the folder or the name that an encoder was loaded from, "" if it is not known."""
-    if folder := getattr(model, "loaded_from", None):
-        return str(folder)
-    config = getattr(getattr(model[0], "auto_model", None), "config", None)
-    return str(getattr(config, "_name_or_path", "") or "")
 
 
 def _content(model: SentenceTransformer) -> str:

@@ -31,8 +31,6 @@ from likewise.runs.job import Job, Plan, check_target, open_job
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json, write_text
 
-VARIABLE = "LIKEWISE_EXPORTS"
-"""Environment variable: `never` for no export at the end of a job that makes a model."""
 MODEL2VEC = "model2vec"
 _LARGEST = 2e9
 """Bytes of weights from which no export is made that nobody asked for: it takes minutes, and their size again."""
@@ -92,15 +90,19 @@ def export(
     if out is not None:
         check_target(out)
     encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu", precision="fp32")
-    check = _check_model2vec if format == MODEL2VEC else _check_graph
     if out is None:
         try:
             return _in_cache(encoder, format, SENTENCES, Progress(quiet))
         except UnfitModel as reason:
             raise CannotExport(f"The model cannot be exported: {reason}.") from None
-    check(encoder)
-    settings = {"format": format, **_settings(encoder)}
-    plan = Plan("export", settings, inputs={"model": fingerprint(encoder)} | _tokenizer_of(encoder))
+    if format == MODEL2VEC:
+        _check_model2vec(encoder)
+    else:
+        _check_graph(encoder)
+    inputs = {"model": fingerprint(encoder)}
+    with suppress(UnfitModel):
+        inputs["tokenizer"] = tokens_of(encoder).hash
+    plan = Plan("export", {"format": format, **_settings(encoder)}, inputs)
     with open_job(out, plan, overwrite=overwrite) as job:
         if job.finished is None:
             if format == "model2vec":
@@ -147,13 +149,6 @@ def _settings(model: SentenceTransformer) -> dict[str, object]:
     }
 
 
-def _tokenizer_of(model: SentenceTransformer) -> dict[str, str]:
-    """Return a fingerprint of a model's tokenizer, if the fast path takes it."""
-    with suppress(UnfitModel):
-        return {"tokenizer": tokens_of(model).hash}
-    return {}
-
-
 def _check_graph(model: SentenceTransformer) -> None:
     """Check that one graph of ids and mask, and a prompt before the text, give a model's vectors."""
     settings = ModelSettings.of(model)
@@ -181,7 +176,7 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
     Args:
         texts: 1 or more, on a sample of which its vectors are compared with torch's.
     """
-    if os.environ.get(VARIABLE, "").strip().lower() == "never" or not texts:
+    if os.environ.get("LIKEWISE_EXPORTS", "").strip().lower() == "never" or not texts:
         return
     if torch.accelerator.is_available() or (weight_bytes(os.fspath(name)) or 0) > _LARGEST:
         return
@@ -202,7 +197,8 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
         format: the engine; None for the one that is fastest on this processor.
         texts: 1 or more, on which its vectors are compared with torch's.
     """
-    fits(model, texts, default_prompt(model))
+    prompt = default_prompt(model)
+    fits(model, texts, prompt)
     policy = policy_of(model)
     usable: list[EngineVariant] = [pair for pair in candidates(DEFAULT) if pair[0] in ([format] if format else MAKERS)]
     pair = policy.missing_export() if format is None else next(iter(usable), None)
@@ -213,7 +209,6 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
             return []
     elif not policy.is_there(pair):
         progress.tell(f"exporting the model for {pair[0]}, so that later commands start sooner: 10 to 40 seconds")
-    prompt = default_prompt(model)
     try:
         fidelity = policy.make(pair, Sample(model, [prompt + text for text in texts]))
     except CannotExport as reason:

@@ -478,7 +478,6 @@ class Policy:
         return self._open[pair]
 
     def _made(self, pair: EngineVariant, sample: Sample) -> Path:
-        """Return the folder of an export, which is made if there is none."""
         if known := self.store.folder(pair):
             return known
         maker = MAKERS[pair[0]]

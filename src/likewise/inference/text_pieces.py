@@ -178,7 +178,6 @@ def _windows(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _texts(lines: Iterable[tuple[int, bytes]], path: str, options: CorpusOptions) -> Iterator[str]:
-    """Yield the texts of numbered lines."""
     field = _field(path, options)
     for number, line in decoded(lines, Path(path), options.encoding):
         text = line.removesuffix("\n").removesuffix("\r")

@@ -203,7 +203,6 @@ class TorchEngine(Engine):
 
 
 def _run(graph: Any, tokens: bool, ids: np.ndarray, mask: np.ndarray) -> tuple[Tensor, Tensor | None]:
-    """Run a graph that was traced, as the function that `Engine.open` returns."""
     import torch
 
     with torch.inference_mode():
