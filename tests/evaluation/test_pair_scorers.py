@@ -8,10 +8,10 @@ from sentence_transformers import CrossEncoder
 from transformers import AutoModel, AutoTokenizer
 
 from likewise import load
+from likewise.encoder.location import LoadError
 from likewise.evaluation import CrossEncoderScorer, EvaluationError, evaluate
 from likewise.evaluation.pair_scorers import BertScore, match_tokens
 from likewise.evaluation.tasks.negation import FILE
-from likewise.inference import LoadError
 
 
 class Overlap:

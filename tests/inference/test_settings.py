@@ -12,7 +12,8 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 from tokenizers.normalizers import Replace, Sequence
 
 import likewise
-from likewise.inference import LoadError, export, load, similarity
+from likewise.encoder.location import LoadError
+from likewise.inference import export, load, similarity
 from likewise.inference.engines.engine import CannotExport
 from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import base_name

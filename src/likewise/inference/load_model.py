@@ -37,8 +37,6 @@ from likewise.runs.whole_files import Record
 _TOLD = ("recipe", "base", "chosen", "reason", "steps", "best")
 """Facts of a record that `repr` says."""
 
-__all__ = ["LoadError", "check_loadable", "load"]
-
 logger = logging.getLogger(__name__)
 
 

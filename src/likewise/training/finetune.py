@@ -15,10 +15,10 @@ from transformers import set_seed
 
 from likewise.corpus.tables import LabelledDataError
 from likewise.encoder.build import for_training
-from likewise.encoder.location import LoadError, Role
+from likewise.encoder.location import LoadError, Role, check_loadable
 from likewise.encoder.modules import with_modules, without_training_head
 from likewise.encoder.settings import ModelSettings, add_adapter, train_adapters
-from likewise.inference.load_model import base_name, check_loadable, load
+from likewise.inference.load_model import base_name, load
 from likewise.inference.vectors import dimension
 from likewise.runs.arguments import checked
 from likewise.runs.job import Resume
