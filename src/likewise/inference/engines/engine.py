@@ -112,10 +112,7 @@ class Engine(ABC):
         Args:
             workers: how many threads will call it at the same time; each call then uses one core. With 1, a call uses
                 all the threads that torch is set to.
-            tokens: whether it gives the vectors of tokens too.
-
-        Raises:
-            LookupError: the engine's graph does not give them.
+            tokens: whether it gives the vectors of tokens too; only of an engine that `gives_tokens`.
         """
 
     def __str__(self) -> str:

@@ -99,8 +99,6 @@ class OnnxEngine(Engine):
 
     def open(self, workers: int, tokens: bool = False) -> Call:
         """Return the function that runs one batch, as `Engine.open`."""
-        if tokens and not self.gives_tokens:
-            raise LookupError(TOKENS)
         file = WHOLE if tokens and (self._folder / WHOLE).exists() else FILE
         run = self._session(file, cores() if workers == 1 else 1).run
         outputs = [OUTPUT, TOKENS] if tokens else [OUTPUT]

@@ -23,7 +23,7 @@ import numpy as np
 from likewise import processor
 from likewise.errors import require_extra
 from likewise.inference.cores import cores
-from likewise.inference.engines.engine import INPUTS, TOKENS, Call, CannotExport, Engine, EnginePrecision
+from likewise.inference.engines.engine import INPUTS, Call, CannotExport, Engine, EnginePrecision
 
 if TYPE_CHECKING:
     import openvino
@@ -126,8 +126,6 @@ class OpenVINOEngine(Engine):
 
     def open(self, workers: int, tokens: bool = False) -> Call:
         """Return the function that runs one batch, as `Engine.open`."""
-        if tokens and not self.gives_tokens:
-            raise LookupError(TOKENS)
         threads = max(cores(), workers)
         file = WHOLE if tokens and WHOLE in self._graphs else FILE
 
