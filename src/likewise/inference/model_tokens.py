@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router
@@ -16,30 +16,27 @@ from likewise.inference.tokens import Tokens
 # Longer than any model reads: tokenizers without a limit say 1e30.
 _NO_LIMIT = 1 << 24
 
-
 Made = TypeVar("Made")
 
 
-class ForEachModel(Generic[Made]):
-    """A function from a model to the thing that is made for it once, which goes when the model does.
+def for_each_model(
+    make: Callable[[SentenceTransformer], Made], state: Callable[[SentenceTransformer], object]
+) -> Callable[[SentenceTransformer], Made]:
+    """Return a function from a model to the thing that is made for it once, which goes when the model does.
 
     Args:
         make: from a model to the thing, which does not hold the model.
         state: from a model to what the thing depends on: it is made again once that is another one.
     """
+    made: weakref.WeakKeyDictionary[SentenceTransformer, tuple[object, Made]] = weakref.WeakKeyDictionary()
 
-    def __init__(
-        self, make: Callable[[SentenceTransformer], Made], state: Callable[[SentenceTransformer], object]
-    ) -> None:
-        self._make, self._state = make, state
-        self._made: weakref.WeakKeyDictionary[SentenceTransformer, tuple[object, Made]] = weakref.WeakKeyDictionary()
-
-    def __call__(self, model: SentenceTransformer) -> Made:
-        """Return the thing of a model, which is made now if it is new or has changed."""
-        known, state = self._made.get(model), self._state(model)
-        if known is None or known[0] != state:
-            known = self._made[model] = state, self._make(model)
+    def of(model: SentenceTransformer) -> Made:
+        known, now = made.get(model), state(model)
+        if known is None or known[0] != now:
+            known = made[model] = now, make(model)
         return known[1]
+
+    return of
 
 
 class UnfitModel(ValueError):  # noqa: N818 - the reason, not a fault
@@ -117,5 +114,5 @@ def token_state(model: SentenceTransformer) -> tuple[object, ...]:
     return id(tokenizer), len(tokenizer) if hasattr(tokenizer, "__len__") else 0, model.max_seq_length, *sides, *steps
 
 
-tokens_of = ForEachModel(_made, token_state)
+tokens_of = for_each_model(_made, token_state)
 """The tokenizer of a model, made again if the model's own or its length has changed."""

@@ -52,7 +52,7 @@ from likewise.inference.engines.store import (
     Store,
     release,
 )
-from likewise.inference.model_tokens import ForEachModel, UnfitModel, fits, tokens_of
+from likewise.inference.model_tokens import UnfitModel, fits, for_each_model, tokens_of
 from likewise.inference.text_encoder import TextEncoder, equal_vectors, float32
 from likewise.inference.tokens import FEW, PLAIN, SENTENCES, Step, TextSide, WholeTexts
 from likewise.runs.progress import Progress
@@ -489,7 +489,7 @@ class Policy:
         return self.store.put(pair, lambda folder: maker.quantise(whole, folder, batches))
 
 
-policy_of = ForEachModel(Policy, lambda model: (mark(model), is_hooked(model)))
+policy_of = for_each_model(Policy, lambda model: (mark(model), is_hooked(model)))
 """The policy of a model, made anew if its weights or its hooks have changed."""
 
 
