@@ -33,7 +33,7 @@ from lancedb.query import MatchQuery
 
 import likewise
 from domains import Bm25, Cosines, Encoded, Hybrid, task_of
-from likewise.choice.trial import gain_interval
+from likewise.choice.choice_result import gain_interval
 from likewise.corpus.bundled import read_weaknesses, resolve_model
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.sentence_splitter import sentence_spans

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from likewise.choice.choice_flow import discounted
+from likewise.choice.choice_result import gain_interval
 from likewise.choice.held_out import Excerpt, HeldOut, sampled
-from likewise.choice.trial import DEPTH, discounted, gain_interval
 from likewise.corpus import CorpusOptions, CorpusReport
 from likewise.searching.passages import Splitting
 
@@ -114,7 +115,7 @@ def test_the_score_of_a_rank_is_scikit_learns_ndcg(rank):
 
     relevant = np.zeros((1, 20))
     relevant[0, rank] = 1
-    expected = 100 * ndcg_score(relevant, np.arange(20, 0, -1)[None], k=DEPTH)
+    expected = 100 * ndcg_score(relevant, np.arange(20, 0, -1)[None], k=10)
     assert discounted(rank) == pytest.approx(expected)
 
 

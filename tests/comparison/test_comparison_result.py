@@ -9,13 +9,12 @@ import pytest
 from likewise.comparison.compared_methods import parse_methods
 from likewise.comparison.comparison_page import (
     making,
-    markdown,
     notes,
     scores_table,
     verdict,
 )
 from likewise.comparison.comparison_result import Comparison
-from likewise.comparison.one_run import idle_parts, keep_items, kept_items, updates_a_second
+from likewise.comparison.one_run import idle_parts, keep_items, kept_items
 from likewise.evaluation.score_table import markdown_table
 from likewise.evaluation.task import Items, TaskResult
 
@@ -98,7 +97,7 @@ def test_what_is_missing_or_failed_is_named(found):
         "Missing: STS12, there is no file.",
         "Failed: arccse margin=0, seed 3: OptionError: no",
     ]
-    assert "STS12" in markdown(found)
+    assert "STS12" in found.table()
 
 
 def test_the_gap_of_negations_has_no_best():
@@ -130,14 +129,14 @@ def test_how_a_row_was_made():
             options={"batch_size": 16, "accumulation": 4},
             preset="cpu",
             steps=40,
-            updates_a_second=pace,
+            training_seconds=pace,
             dev={"metric": "sts_dev_spearman", "score": 80.0, "step": step},
         )
         for seed, pace, step in ((1, 10.0, 20), (2, 13.0, 40))
     ]
     found = Comparison(Path("out"), SETTINGS, (1, 2), ((method, 1), (method, 2)), tuple(runs))
     cells = making(found.rows[0])
-    assert cells == ("arccse margin=0", "bundled:minilm", "cpu", "margin 0", "40", "64", "20, 40", "11.50", "–", "–")
+    assert cells == ("arccse margin=0", "bundled:minilm", "cpu", "margin 0", "40", "64", "20, 40", "12", "–", "–")
 
 
 def test_a_cell_cannot_break_the_table():
@@ -200,17 +199,6 @@ def test_a_collapsed_base_an_idle_loss_and_equal_rows_are_told():
     assert idle.startswith("arccse margin=0: ")
     assert "'triplets'" in idle
     assert equal.startswith("arccse margin=0, simcse: ")
-
-
-def test_updates_a_second_leave_evaluations_out():
-    log = [
-        {"step": 0, "seconds": 5.0, "eval_spearman": 1.0},
-        {"step": 10, "seconds": 10.0, "loss": 1.0},
-        {"step": 10, "seconds": 40.0, "eval_spearman": 2.0},
-        {"step": 20, "seconds": 45.0, "loss": 1.0},
-    ]
-    assert updates_a_second(log) == 2.0
-    assert updates_a_second([]) is None
 
 
 def test_a_part_of_the_loss_that_was_always_0_is_idle():

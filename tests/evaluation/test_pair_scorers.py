@@ -12,6 +12,10 @@ from likewise.encoder.location import LoadError
 from likewise.evaluation import CrossEncoderScorer, EvaluationError, evaluate
 from likewise.evaluation.pair_scorers import BertScore, match_tokens
 from likewise.evaluation.tasks.negation import FILE
+from likewise.inference import LoadError
+from likewise.runs.progress import Progress
+
+QUIET = Progress(quiet=True)
 
 
 class Overlap:
@@ -63,7 +67,7 @@ def test_a_cross_encoder_is_named_before_its_folder(senteval, made_pairs, tiny_b
     rows = made_pairs["STS/STSBenchmark/sts-dev.csv"]
     one_by_one = [CrossEncoder(folder).predict([(a, b)])[0] for a, b, _ in rows[:20]]
     scorer = CrossEncoderScorer(folder)
-    found = scorer.score_pairs([a for a, _, _ in rows], [b for _, b, _ in rows])
+    found = scorer.score_pairs([a for a, _, _ in rows], [b for _, b, _ in rows], QUIET)
     assert found[:20] == pytest.approx(np.array(one_by_one), abs=1e-5)
     assert report["sts-b-dev"].spearman == pytest.approx(100 * spearmanr(found, [r for _, _, r in rows]).statistic)
     with pytest.raises(LoadError, match="cross-encoder:"):
@@ -99,15 +103,15 @@ def by_loop(base, first, second, layer):
 def test_it_is_the_loop_over_tokens(tiny_base, tiny_model, sentences, layer):
     pairs = list(zip(sentences[:7], sentences[30:37], strict=True))
     scorer = BertScore(tiny_model, layer=layer, batch_size=3)
-    found = scorer.score_pairs(*map(list, zip(*pairs, strict=True)))
+    found = scorer.score_pairs(*map(list, zip(*pairs, strict=True)), QUIET)
     expected = [by_loop(tiny_base, a, b, layer)[2] for a, b in pairs]
     assert np.allclose(found, expected, atol=1e-5)
 
 
 def test_a_sentence_is_most_alike_to_itself_and_f1_is_the_same_in_both_orders(tiny_model, sentences):
     scorer = BertScore(tiny_model)
-    assert np.allclose(scorer.score_pairs(sentences[:3], sentences[:3]), 1, atol=1e-5)
-    there, back = (scorer.score_pairs(sentences[a : a + 5], sentences[b : b + 5]) for a, b in ((0, 9), (9, 0)))
+    assert np.allclose(scorer.score_pairs(sentences[:3], sentences[:3], QUIET), 1, atol=1e-5)
+    there, back = (scorer.score_pairs(sentences[a : a + 5], sentences[b : b + 5], QUIET) for a, b in ((0, 9), (9, 0)))
     assert np.allclose(there, back, atol=1e-6)
     assert (there < 1).all()
 

@@ -93,7 +93,7 @@ def test_known_score_of_a_subset(data_dir):
     from likewise.inference import encode, load
 
     task = TASKS["sts12"]
-    prepared = replace(task, files=task.files[1:2]).prepare(data_dir / "senteval")
+    prepared = replace(task, files=task.files[1:2]).read(data_dir / "senteval")
     known = {text: i for i, text in enumerate(dict.fromkeys(prepared.sentences))}
     vectors = encode(load("bundled:minilm", device="cpu"), list(known))
     result = prepared.score(vectors[[known[text] for text in prepared.sentences]])

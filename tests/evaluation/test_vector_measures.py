@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from likewise.evaluation import vector_measures
-from likewise.evaluation.vector_measures import alignment, reciprocal_rank, separation_of_each, uniformity
+from likewise.evaluation.vector_measures import alignment, separation_of_each, uniformity
 
 
 def by_hand(x, y):
@@ -60,15 +60,6 @@ def test_wrong_shapes():
         uniformity(np.ones(3))
     with pytest.raises(ValueError, match="one pair"):
         alignment(np.ones((0, 3)), np.ones((0, 3)))
-
-
-def test_reciprocal_rank_by_hand():
-    queries = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.1]])
-    targets = np.array([[2.0, 0.0], [5.0, 0.1], [0.0, 3.0]])
-    # Own cosines: 1.0 (rank 1), 0.02 (rank 2: only the third is nearer), 0.0995 (rank 3).
-    assert reciprocal_rank(queries, targets) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
-    assert reciprocal_rank(np.eye(4), np.eye(4)) == 1.0
-    assert reciprocal_rank(np.ones((4, 2)), np.ones((4, 2))) == 0.25
 
 
 def test_separation_by_a_loop():

@@ -34,9 +34,6 @@ class AdaptOptions(Options):
         "english", "Language of the corpus, for stemming; '' treats each form of a word as a separate word."
     )
     seed: int = option(1, "Random seed of pairs, batches and random vectors.", ge=0, lt=2**32)
-    keep_base_if_better: bool = option(
-        True, "Save the base if no candidate beats it; otherwise save the best candidate, if any can be measured."
-    )
 
     def _check(self) -> None:
         if self.language and self.language not in languages():

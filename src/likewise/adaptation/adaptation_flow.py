@@ -20,7 +20,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.adaptation.adaptation_result import AdaptResult, Candidate, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.head import BaseTexts, FrozenTexts, Head, HeadTrainingOptions, train_head
-from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
+from likewise.adaptation.texts import OwnText, frozen_texts, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import GivenTexts, given_texts
@@ -77,8 +77,7 @@ def adapt(
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
         resume, overwrite, quiet: as in `likewise.train`.
-        options: those of `likewise.adaptation.AdaptOptions`: minutes, passages, width, plain, language, seed and
-            keep_base_if_better.
+        options: those of `likewise.adaptation.AdaptOptions`: minutes, passages, width, plain, language and seed.
 
     Returns:
         The folder of the model and its record, with all candidates and the reason for the choice.
@@ -140,12 +139,10 @@ def _adapted(
     negated = negations(text.training, options.seed)
     needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
     everything = list(dict.fromkeys([*needed, *rated, *(side for pair in negated for side in pair)]))
-    if not progress.quiet:
-        progress.tell(f"about {memory(base, everything, text) / 1e9:.1f} GB of memory")
     space = frozen_texts(job, base, everything, progress)
     contest = Contest(space, text, negated[1::2], sts, progress)
     contest.propose(_words(base, passages, options), negated[::2], options.seed)
-    chosen, reason = contest.choose(options.keep_base_if_better)
+    chosen, reason = best_of(contest.candidates)
     model = base.encoder if chosen == "base" else contest.heads[chosen].on(base.encoder)
     _save(job, model, chosen, reason, text, report, contest.candidates, contest)
 
@@ -212,10 +209,8 @@ class Contest:
 
     Args:
         space: all texts under the base.
-        text: what is measured on.
         negated: sentences and their negations, to measure on.
         sts: rated pairs for the guard; None without data.
-        progress: told each score.
     """
 
     def __init__(
@@ -234,10 +229,7 @@ class Contest:
     def propose(self, words: WordPart | None, negated: list[tuple[str, str]], seed: int) -> None:
         """Enter the words of the corpus, a map that is trained on top of them, and one that is trained with them.
 
-        Args:
-            words: the part of words; None for none, so that the map is trained alone.
-            negated: sentences and their negations, to learn from.
-            seed: fixes the batches.
+        Without words the map is trained alone. `negated` are sentences and their negations, to learn from.
         """
         pairs = self.space.rows([(pair.first, pair.second) for pair in self.text.training])  # (P, 2)
         start, first, trained = Head(self.space.vectors.shape[1], words), "", {"map": {"word_rate": 0.0}}
@@ -267,13 +259,6 @@ class Contest:
         self.candidates.append(scored)
         self.progress.tell(f"{name}: MRR {scored.mrr:.2f}" + ("" if sts is None else f", STS-B dev {sts:.2f}"))
 
-    def choose(self, keep_base_if_better: bool) -> tuple[str, str]:
-        """Return the name of the candidate to save, "base" for the base, and the reason in a sentence."""
-        best, reason = best_of(self.candidates)
-        if best == "base" and not keep_base_if_better:
-            best = max(self.candidates[1:], key=_gain).name
-        return best, reason
-
     def scores(self, name: str) -> np.ndarray:
         """Return the cosines (Q, N) of the held-out sentences with all passages, by a candidate."""
         head = self.heads[name]
@@ -301,17 +286,17 @@ def gained(ranks: np.ndarray, base: np.ndarray) -> tuple[float, float]:
 
 
 def best_of(candidates: Sequence[Candidate]) -> tuple[str, str]:
-    """Return the name of the best candidate, "base" if the base is to stay, and the reason in a sentence.
-
-    Args:
-        candidates: all that were scored, the base first.
-    """
+    """Return the name of the best of all candidates, "base" if the base is to stay, and the reason in a sentence."""
     base, *others = candidates
-    kept = [candidate for candidate in others if _keeps_sts(candidate, base)]
+    kept = [
+        candidate
+        for candidate in others  # without STS-B dev's data nothing is guarded
+        if candidate.sts_dev is None or base.sts_dev is None or candidate.sts_dev >= base.sts_dev - GUARD
+    ]
     if not kept:
         return "base", f"every candidate loses more than {GUARD:.0f} point of STS-B dev"
-    best = max(kept, key=_gain)
-    gain, noise, least = _gain(best), best.noise or 0.0, LEAST * (base.mrr or 0.0)
+    best = max(kept, key=lambda candidate: candidate.gain or 0.0)
+    gain, noise, least = best.gain or 0.0, best.noise or 0.0, LEAST * (base.mrr or 0.0)
     if gain <= max(noise, least):
         return "base", (
             f"no candidate finds the passages of held-out sentences enough better (best: {best.name}, "
@@ -321,15 +306,6 @@ def best_of(candidates: Sequence[Candidate]) -> tuple[str, str]:
         f"it finds the passage of a held-out sentence best: MRR {best.mrr:.2f}, {gain:+.2f} over the base "
         f"(noise {noise:.2f})"
     )
-
-
-def _gain(candidate: Candidate) -> float:
-    return candidate.gain or 0.0
-
-
-def _keeps_sts(candidate: Candidate, base: Candidate) -> bool:
-    """Return whether a candidate loses no more of STS-B dev than the guard allows; True without its data."""
-    return candidate.sts_dev is None or base.sts_dev is None or candidate.sts_dev >= base.sts_dev - GUARD
 
 
 def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:

@@ -151,10 +151,8 @@ def adapted_page(
     """Return the page.
 
     Args:
-        facts: the facts of the record.
-        candidates: all of them, the base first.
-        queries: Q texts.
-        passages: N texts that were searched.
+        facts: those of the record.
+        queries, passages: Q texts, and the N that were searched.
         own: the row of each query's own passage.
         scores: of the queries with the passages, (Q, N), by the base and by the chosen encoder.
     """

@@ -38,7 +38,7 @@ class HeadTrainingOptions(Options):
     neighbours: int = option(
         4, "Pairs of a batch that are neighbours of each other, as hard negatives; 1 uses none.", ge=1
     )
-    map_rate: float = option(1e-4, "Learning rate of the linear map; 0 keeps the identity.", ge=0)
+    map_rate: float = option(1e-4, "Learning rate of the linear map.", gt=0)
     word_rate: float = option(
         0.01, "Learning rate of the vectors of word pieces, as a fraction of their first length; 0 keeps them.", ge=0
     )
@@ -77,7 +77,7 @@ class BaseTexts:
 
 @dataclass(frozen=True)
 class FrozenTexts:
-    """Texts under an encoder that is not trained, and the encoder itself.
+    """Texts under an encoder that is not trained.
 
     Attributes:
         vectors: (U, D) float32, each of length 1.
@@ -87,7 +87,6 @@ class FrozenTexts:
 
     vectors: Tensor
     ids: Sequence[np.ndarray]
-    base: BaseTexts
     row: Mapping[str, int]
 
     def rows(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
@@ -107,12 +106,7 @@ class FrozenTexts:
 
 
 class Head(nn.Module):
-    """A linear map of the base's vectors, at first the identity, followed by an optional `WordPart`.
-
-    Args:
-        dimension: D.
-        words: None for no part of words.
-    """
+    """A linear map of the base's vectors, (D), at first the identity, followed by an optional `WordPart`."""
 
     def __init__(self, dimension: int, words: WordPart | None = None) -> None:
         super().__init__()
@@ -160,25 +154,15 @@ def train_head(
     progress: Progress,
     negated: np.ndarray | None = None,
 ) -> Head:
-    """Return a trained copy of a head.
+    """Return a trained copy of a head; of what is interrupted nothing is kept, as it takes seconds.
 
     Args:
-        head: the start.
-        texts: all texts of the pairs.
         pairs: (P, 2) rows of the texts; row i belongs together.
-        options: how it is trained.
-        seed: fixes the batches.
-        progress: shows the updates.
         negated: (K, 2) rows of sentences and of their negations.
-
-    Raises:
-        Stopped: it was interrupted; nothing is kept of it, as it takes seconds.
     """
     head = copy.deepcopy(head)
     start = copy.deepcopy(head.words)
-    optimizers: list[Any] = []
-    if options.map_rate:
-        optimizers.append(torch.optim.AdamW([head.linear.weight], lr=options.map_rate, weight_decay=0.0))
+    optimizers: list[Any] = [torch.optim.AdamW([head.linear.weight], lr=options.map_rate, weight_decay=0.0)]
     if head.words is not None:
         head.words.table.requires_grad_(bool(options.word_rate))
         if options.word_rate:

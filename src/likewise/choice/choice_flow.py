@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from sentence_transformers import SentenceTransformer
 from likewise.adaptation import adapt as adapt_encoder
 from likewise.choice.choice_result import Choice, System, best_free, compared, decided, judgement
 from likewise.choice.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
-from likewise.choice.trial import Way, measure, trial_index
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
@@ -34,20 +34,19 @@ from likewise.inference.load_model import base_name
 from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import FREE_HYBRID, VECTORS_ALONE, WORDS_ALONE, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
-from likewise.runs.duration import seconds_each, spoken
 from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
 from likewise.runs.progress import Progress, orderly_stop
 from likewise.runs.whole_files import Parts, Record, checksum
 from likewise.searching.index_plan import WORDS, files_of
 from likewise.searching.index_update import index
 from likewise.searching.passages import Splitting
-from likewise.searching.search_index import Index
+from likewise.searching.search_index import Index, Mode
 from likewise.searching.typed_query import known_language
 from likewise.training.training_result import base_fingerprint
 from likewise.transformers_output import no_bar
 
 _BM25 = "BM25"
-_PROBE = 32  # passages by which the time is foretold
+_DEPTH = 10  # passages of a search that count
 _DISAGREEING = 10
 
 
@@ -171,8 +170,7 @@ def choose(
             f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries taken out "
             f"of them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
         )
-        run = _Run(job, held, judged, source, files, language, os.fspath(reranker), progress)
-        run.foretell(encoders, adapt)
+        run = _Run(job, Parts(job.work / "scores"), held, judged, source, language, os.fspath(reranker), progress)
         for name, encoder in encoders.items():
             if learnt := read_record(encoder.name or name).get("recipe") == "adapt":
                 progress.tell(
@@ -203,59 +201,34 @@ def choose(
         return choice
 
 
+@dataclass
 class _Run:
     """The measurements of one call, kept in its job as they come in."""
 
-    def __init__(
-        self,
-        job: Job,
-        held: HeldOut,
-        judged: _Judged | None,
-        source: TextSource,
-        files: Sequence[Path],
-        language: str,
-        reranker: str,
-        progress: Progress,
-    ) -> None:
-        self.job, self.held, self.judged, self.given, self.files = job, held, judged, source, files
-        self.language, self.reranker, self.progress = language, reranker, progress
-        self.parts = Parts(job.work / "scores")
-        self.systems: list[System] = []
-        self.pipelines: list[int] = []  # the places of what `likewise search` does by default
-        self.each: list[np.ndarray] = []
-        self.by_judges: list[np.ndarray] = []
-        self.found: list[list[list[str]]] = []
-
-    def foretell(self, encoders: Mapping[str, ModelHandle], adapt: bool) -> None:
-        """Say what the work will cost, by a few passages."""
-        begun = [name for name in encoders if not (self.job.result / "indexes" / _folder(name)).exists()]
-        if not begun or self.progress.quiet:
-            return
-        probe, seconds = [passage.searched for passage in self.held.passages[:_PROBE]], 0.0
-        for name in begun:
-            encoder = encoders[name].opened("document", probe, len(self.held.passages))
-            seconds += seconds_each(encoder, probe) * (len(self.held.passages) + 3 * len(self.held.queries))
-        more = ", and as long as you allow for each adaptation" if adapt else ""
-        texts = counted(len(self.held.passages) * len(begun), "passage")
-        self.progress.tell(f"{texts} to encode: {spoken(seconds)}{more}")
+    job: Job
+    parts: Parts
+    held: HeldOut
+    judged: _Judged | None
+    given: TextSource
+    language: str
+    reranker: str
+    progress: Progress
+    systems: list[System] = field(default_factory=list)
+    pipelines: list[int] = field(default_factory=list)  # the places of what `likewise search` does by default
+    each: list[np.ndarray] = field(default_factory=list)
+    by_judges: list[np.ndarray] = field(default_factory=list)
+    found: list[list[list[str]]] = field(default_factory=list)
 
     def base(self, shown: str, model: str, encoder: ModelHandle, free: bool = True, learnt: bool = False) -> None:
         """Index the text by a base, and measure every way to search with it."""
         folder, whole = (self.job.result / place / _folder(shown) for place in ("indexes", "whole"))
-        path = trial_index(self.held, folder, encoder.name, language=self.language, quiet=self.progress.quiet)
+        path, options = folder / "index", CorpusOptions(field="text")
+        how: Record = {"model": encoder.name, "metadata": ["_id"], "language": self.language, "precision": "fp32"}
+        how["quiet"] = self.progress.quiet
+        index(self.held.save(folder / "text"), out=path, corpus_options=options, **how)
         opened, judged_by = Index(path, encoder.name), None
         if self.judged is not None:
-            index(
-                self.given.files,
-                model=encoder.name,
-                out=whole,
-                corpus_options=self.given.options,
-                metadata=["_id"],
-                language=self.language,
-                vectors_from=path,
-                precision="fp32",
-                quiet=self.progress.quiet,
-            )
+            index(self.given.files, out=whole, corpus_options=self.given.options, vectors_from=path, **how)
             judged_by = Index(whole, encoder.name)
             if not self.by_judges:
                 self.judged.check(judged_by, self.progress)
@@ -265,44 +238,56 @@ class _Run:
             sizes = {"index_bytes": _bytes(path), "model_bytes": weight_bytes(encoder.name or "")}
             self.job.note(**{noted: {"passages_a_second": pace, **sizes}})
         facts: Record = self.job.notes[noted]
-        ways = [(_BM25, Way("words", WORDS_ALONE), True)] if not self.systems else []
+        ways: list[tuple[str, Mode, Pipeline, bool]] = []
+        if not self.systems:
+            ways.append((_BM25, "words", WORDS_ALONE, True))
         ways += [
-            (f"{shown}, alone", Way("vectors", VECTORS_ALONE), free),
-            (f"{shown} + BM25", Way("hybrid", FREE_HYBRID), free),
-            (f"{shown}, pipeline", Way("hybrid", opened.pipeline), False),
+            (f"{shown}, alone", "vectors", VECTORS_ALONE, free),
+            (f"{shown} + BM25", "hybrid", FREE_HYBRID, free),
+            (f"{shown}, pipeline", "hybrid", opened.pipeline, False),
         ]
         self.pipelines.append(len(self.systems) + len(ways) - 1)
         if self.reranker:
             with_it = pipeline_of({"reranker": self.reranker}, opened.pipeline)
-            ways.append((f"{shown}, pipeline, reranker", Way("hybrid", with_it), False))
-        for name, way, is_free in ways:
+            ways.append((f"{shown}, pipeline, reranker", "hybrid", with_it, False))
+        for name, mode, pipeline, is_free in ways:
             if f"{_folder(name)}.json" not in self.parts:
-                self._measure(name, way, opened, judged_by)
+                self._measure(name, mode, pipeline, opened, judged_by)
             kept = json.loads(self.parts.path(f"{_folder(name)}.json").read_text(encoding="utf-8"))
             score = float(np.mean(kept["each"]))
-            known = {} if name == _BM25 else facts
-            named = "" if name == _BM25 else model
-            steps = way.pipeline or Pipeline()
+            known: Record = (
+                {"model": "", "learnt": False} if name == _BM25 else {"model": model, "learnt": learnt} | facts
+            )
             queries = zip(kept["each"], self.held.queries, strict=True)
             of_written = [each for each, query in queries if query.kind == "written"]
-            known = known | {"milliseconds": kept["milliseconds"]}
+            known |= {"milliseconds": kept["milliseconds"]}
             known |= {"written": float(np.mean(of_written))} if of_written else {}
-            system = System(name, named, way.mode, steps, is_free, score, learnt=learnt and name != _BM25, **known)
-            self.systems.append(system)
+            self.systems.append(System(name, mode=mode, pipeline=pipeline, free=is_free, score=score, **known))
             self.each.append(np.array(kept["each"]))
             self.found.append(kept["found"])
             if kept["judged"]:
                 self.by_judges.append(np.array(kept["judged"]))
             self.progress.tell(f"{name}: {score:.2f}")
 
-    def _measure(self, name: str, way: Way, opened: Index, judged_by: Index | None) -> None:
+    def _measure(self, name: str, mode: Mode, pipeline: Pipeline, opened: Index, judged_by: Index | None) -> None:
         """Search with every query, and keep what was found."""
-        measured = measure(opened, self.held, way, self.progress, name)
+        each, found, seconds = [], [], []
+        queries = self.held.queries
+        with orderly_stop(self.progress) as stop, self.progress.bar(name, len(queries)) as bar:
+            for query in queries:
+                begun = time.perf_counter()
+                hits = opened.search(query.text, _DEPTH, mode=mode, mark=False, pipeline=pipeline)
+                seconds.append(time.perf_counter() - begun)
+                ids = list(dict.fromkeys(hit.metadata["_id"] for hit in hits))
+                each.append(round(discounted(next((i for i, id in enumerate(ids) if id in query.own), None)), 4))
+                found.append(ids)
+                bar.advance()
+                stop.check(f"after {bar.done:,} of {len(queries):,} queries")
         kept = {
-            "each": [round(float(score), 4) for score in measured.each],
-            "found": measured.found,
-            "milliseconds": 1000 * float(np.median(measured.seconds)),
-            "judged": self.judged.scores(judged_by, way) if self.judged and judged_by else [],
+            "each": each,
+            "found": found,
+            "milliseconds": 1000 * float(np.median(seconds)),
+            "judged": self.judged.scores(judged_by, mode, pipeline) if self.judged and judged_by else [],
         }
         with self.parts.new(f"{_folder(name)}.json") as path:
             path.write_text(json.dumps(kept), encoding="utf-8")
@@ -341,13 +326,21 @@ class _Run:
         return shown
 
 
-class _Judged:
-    """Queries that people judged, and the grades of documents."""
+def discounted(rank: int | None) -> float:
+    """Return nDCG@10 times 100 if one passage is wanted, and is found at a rank from 0; None if it is not found.
 
-    def __init__(self, queries: dict[str, str], grades: dict[str, dict[str, int]]) -> None:
-        relevant = {name: by_document for name, by_document in grades.items() if max(by_document.values()) > 0}
-        self.queries = {name: queries[name] for name in relevant}
-        self.grades = relevant
+    >>> discounted(0), round(discounted(2), 1), discounted(None)
+    (100.0, 50.0, 0.0)
+    """
+    return 0.0 if rank is None or rank >= _DEPTH else float(100 / np.log2(rank + 2))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Queries that people judged, and the grades of documents, one of which is above 0 for each query."""
+
+    queries: dict[str, str]
+    grades: dict[str, dict[str, int]]
 
     def check(self, opened: Index, progress: Progress) -> None:
         """Say which judged documents are in no index.
@@ -362,9 +355,9 @@ class _Judged:
         wrong, cure = "are not in the text", "call a document by the _id of its row, or by its file"
         _tell_lacking(sorted(judged - there), len(judged), "judged document", wrong, cure, progress)
 
-    def scores(self, opened: Index, way: Way) -> list[float]:
+    def scores(self, opened: Index, mode: Mode, pipeline: Pipeline) -> list[float]:
         """Return nDCG@10 times 100 of each query; a document counts by its best passage."""
-        search = partial(opened.documents, mode=way.mode, pipeline=way.pipeline)
+        search = partial(opened.documents, mode=mode, pipeline=pipeline)
         each = measures_of_each(self.grades, ranked_by(search, self.queries, self.grades))
         return [each[name][0] for name in self.queries]
 
@@ -374,10 +367,11 @@ def _judged(judgements: Any, queries_file: Any) -> _Judged | None:
         return None
     require_extra("retrieval", "Judgements", "pytrec_eval")
     queries = read_texts(Path(queries_file), "query")
-    judged = _Judged(queries, read_grades(Path(judgements), None, queries))
-    if not judged.queries:
+    every = read_grades(Path(judgements), None, queries)
+    grades = {name: by_document for name, by_document in every.items() if max(by_document.values()) > 0}
+    if not grades:
         raise ChoiceError(f"{judgements}: no query has a document with a grade above 0. Add the relevant documents")
-    return judged
+    return _Judged({name: queries[name] for name in grades}, grades)
 
 
 def _by_writer(

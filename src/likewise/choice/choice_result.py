@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.choice.trial import Way, gain_interval
 from likewise.errors import counted
-from likewise.evaluation.task import number
+from likewise.evaluation.bootstrap import sampled_scores
+from likewise.evaluation.task import Items, number
 from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.whole_files import Record, Values, write_json, write_text
 from likewise.searching.search_index import Mode
@@ -22,6 +22,7 @@ from likewise.searching.search_index import Mode
 COLUMNS = ("System", "Found again", "Gain", "ms a query", "Passages/s", "Index MB", "Model MB")
 WRITTEN_COLUMNS = ("Written queries",)
 JUDGED_COLUMNS = ("nDCG@10, judged", "Gain")
+_DRAWS = 10_000  # samples of the bootstrap
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,6 @@ class System:
     judged_high: float | None = None
     learnt: bool = False
 
-    @property
-    def way(self) -> Way:
-        """The mode and the pipeline of its searches."""
-        return Way(self.mode, self.pipeline)
-
     def cells(self, written: bool, judged: bool) -> list[str]:
         """Return its row of a table: `COLUMNS`, then `WRITTEN_COLUMNS` and `JUDGED_COLUMNS` if there are such."""
         megabytes = [None if value is None else value / 1e6 for value in (self.index_bytes, self.model_bytes)]
@@ -78,6 +74,19 @@ class System:
     def to_dict(self) -> Record:
         """Return plain values for JSON."""
         return {**asdict(self), "pipeline": self.pipeline.to_dict()}
+
+
+def gain_interval(gains: np.ndarray) -> tuple[float, float]:
+    """Return the 95% interval of a mean gain, by samples of the queries with replacement (a paired bootstrap).
+
+    Args:
+        gains: (Q,) of each query.
+
+    >>> gain_interval(np.zeros(20))
+    (0.0, 0.0)
+    """
+    low, high = np.quantile(sampled_scores("queries", [Items(gains / 100)], _DRAWS), (0.025, 0.975))
+    return float(low), float(high)
 
 
 def interval_of(low: float | None, high: float | None) -> str:
@@ -180,8 +189,7 @@ def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequ
     """Return systems with the intervals of their gains over the best free one.
 
     Args:
-        each: of each system the scores (Q,) of the queries.
-        judged: the same for the judged queries; empty without judgements.
+        each, judged: of each system the scores (Q,) of the queries, and of the judged ones if there are any.
     """
     free = best_free(systems)
     changed = []
@@ -209,7 +217,6 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
     and queries that are taken out of a text tell less than people's.
 
     Args:
-        systems: with their intervals over the best free one.
         each: of each system the scores (Q,) of the queries.
         usual: the place of what `likewise search` does by default, with the first base.
     """

@@ -87,19 +87,11 @@ class HeldOut:
         excerpts: Sequence[Excerpt],
         seed: int = 1,
         *,
-        most: int = QUERIES,
         language: str = "english",
         written: Iterable[tuple[str, str]] = (),
     ) -> HeldOut:
-        """Take queries out of passages.
-
-        Args:
-            seed: fixes which.
-            most: queries at most, not counting those that are written.
-            language: of the text, for the stems of words.
-            written: queries that somebody wrote, each with the id of its passage.
-        """
-        passages, drawn = _taken_out(excerpts, random.Random(seed), most)
+        """Take queries out of passages, and add those that somebody wrote, each with the id of its passage."""
+        passages, drawn = _taken_out(excerpts, random.Random(seed))
         stems = analyzer(language)
         words = {passage.id: set(stems(passage.searched)) for passage in passages}
         holding = Counter(word for own in words.values() for word in own)
@@ -134,7 +126,7 @@ class HeldOut:
         return folder / "corpus.jsonl"
 
 
-def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tuple[list[Excerpt], list[Query]]:
+def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random) -> tuple[list[Excerpt], list[Query]]:
     """Return passages without what was taken out, and what was, as queries."""
     sections: dict[str, set[tuple[str, str]]] = defaultdict(set)
     below: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -159,7 +151,7 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tu
     passages, changed, queries = list(excerpts), set[int](), list[Query]()
     for kind in KINDS:
         room = _CHANGED[kind] * len(excerpts)  # passages
-        wanted = most if kind == KINDS[-1] else len(queries) + most // 3
+        wanted = QUERIES if kind == KINDS[-1] else len(queries) + QUERIES // 3
         for pair in offered[kind]:
             if len(queries) >= wanted or room < 1:
                 break
@@ -185,14 +177,9 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tu
 def sampled(
     paths: Sequence[Path], splitting: Splitting, most: int, seed: int = 1, report: CorpusReport | None = None
 ) -> tuple[list[Excerpt], int]:
-    """Read passages, and return some of them, those below one title or in one file together, and how many there are.
+    """Read passages, and return about `most` of them, and how many there are.
 
-    Args:
-        paths: files.
-        splitting: how they become passages; a passage is called by the id of its row, otherwise by its file and line.
-        most: passages returned, about.
-        seed: fixes which.
-        report: takes a sentence on each row without text, which is no passage.
+    Those below one title or in one file stay together. The report takes a sentence on each row without text.
     """
     rng, share, total = random.Random(seed), 1.0, 0
     kept: list[tuple[float, list[Excerpt]]] = []
@@ -215,7 +202,10 @@ def sampled(
 
 
 def _runs(paths: Sequence[Path], splitting: Splitting, report: CorpusReport | None) -> Iterator[list[Excerpt]]:
-    """Yield runs of passages that stand below one title, or beside each other in one file, `RUN` at most."""
+    """Yield runs of passages that stand below one title, or beside each other in one file, `RUN` at most.
+
+    A passage is called by the id of its row, otherwise by its file and line.
+    """
     names: Counter[str] = Counter()
     for path in paths:
         run: list[Excerpt] = []
@@ -224,13 +214,8 @@ def _runs(paths: Sequence[Path], splitting: Splitting, report: CorpusReport | No
                 continue
             name = f"{path}:{passage.line}" if passage.id is None else str(passage.id)
             names[name] += 1
-            excerpt = Excerpt(
-                name if names[name] == 1 else f"{name}#{names[name]}",
-                passage.text,
-                passage.title,
-                str(path),
-                passage.prose,
-            )
+            name = name if names[name] == 1 else f"{name}#{names[name]}"
+            excerpt = Excerpt(name, passage.text, passage.title, str(path), passage.prose)
             if run and (run[-1].title != excerpt.title or len(run) == RUN):
                 yield run
                 run = []

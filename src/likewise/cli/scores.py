@@ -137,9 +137,4 @@ def compare(arguments: Record) -> None:
     comparison = likewise.compare(**arguments)
     if arguments["quiet"]:
         return
-    from likewise.comparison.comparison_page import notes, scores_table, verdict
-
-    typer.echo(f"\n{scores_table(comparison)}\n")
-    for line in [*notes(comparison), verdict(comparison)]:
-        typer.echo(line)
-    typer.echo(f"report: {comparison.path / 'comparison.html'}")
+    typer.echo(f"\n{comparison}\n\nreport: {comparison.path / 'comparison.html'}")

@@ -27,7 +27,7 @@ from likewise.evaluation.registry import resolve
 from likewise.evaluation.suite import read_tasks
 from likewise.recipes import Recipe, TrainingOptions, find_recipe, recipe_names
 from likewise.runs.job import Plan
-from likewise.runs.options import ContradictionError, OptionError, Options, checked_seed, unknown_option
+from likewise.runs.options import OptionError, Options, checked_seed, unknown_option
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, Values, checksum
 from likewise.training.training_result import base_fingerprint
@@ -59,7 +59,6 @@ class Method:
         options: those that were written, over the preset's values.
         preset: of a recipe; None: the comparison's, or the recipe's first.
         base: its own base; None: the comparison's.
-        contradiction: why this combination of a grid cannot be made, "" where it can.
         make: of the kind 'made', a function (folder, seed) that leaves a model in the folder or returns one; or that
             returns facts for the record of the run, which may hold 'model', a model or what `likewise.evaluate` takes.
         seeds: whether a made model depends on the seed.
@@ -71,7 +70,6 @@ class Method:
     options: Record = field(default_factory=dict)
     preset: str | None = None
     base: str | None = None
-    contradiction: str = ""
     make: Callable[[Path, int], object] | None = field(default=None, compare=False)
     seeds: bool = True
 
@@ -132,9 +130,6 @@ def parse_methods(
         preset: of recipes that name none.
         shared: options of all recipes, over the preset's.
 
-    Raises:
-        ComparisonError: an unknown name, option or value, or two methods with one label.
-
     >>> [method.label for method in parse_methods(["simcse", "arccse margin={0,10}"])]
     ['simcse', 'arccse margin=0', 'arccse margin=10']
     """
@@ -156,11 +151,7 @@ def _grid(line: str, preset: str | None, shared: Values) -> dict[str, Method]:
     parts = re.split(r"\{([^{}]*)\}", line)
     choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
     lines = [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
-    methods = {text: _parse(text, preset, shared) for text in lines}
-    reasons = [method.contradiction for method in methods.values()]
-    if all(reasons):
-        raise ComparisonError(f"Method '{line}': {reasons[0]}.")
-    return methods
+    return {text: _parse(text, preset, shared) for text in lines}
 
 
 def _given(line: str) -> tuple[list[str], dict[str, str]]:
@@ -204,8 +195,6 @@ def _parse(line: str, preset: str | None, shared: Values) -> Method:
         if part is None and options:
             raise OptionError(unknown_option(next(iter(options)), ()))
         read = part.updated_from_strings(options).to_dict() if part and options else {}
-    except ContradictionError as error:
-        return replace(method, contradiction=str(error))
     except OptionError as error:
         raise ComparisonError(f"Method '{line}': {error}.") from None
     return replace(method, options={key: read[key] for key in options})

@@ -77,9 +77,8 @@ def compare(
     """
     check_shared(shared)
     lines = [methods] if isinstance(methods, str | Method) else methods
-    asked = parse_methods(lines, preset=preset, shared=shared)
     settings = Settings(
-        methods=_with_bases(tuple(method for method in asked if not method.contradiction)),
+        methods=_with_bases(parse_methods(lines, preset=preset, shared=shared)),
         seeds=tuple(seeds),
         corpus=(os.fspath(corpus),) if isinstance(corpus, (str, os.PathLike)) else tuple(map(os.fspath, corpus)),
         base=base,
@@ -96,7 +95,6 @@ def compare(
     progress = Progress(quiet)
     read = settings.read_corpus(progress)
     plan = settings.plan(read)
-    contradictions = {method.label: method.contradiction for method in asked if method.contradiction}
     runs = settings.runs(len(read) if read else 0)
     text = {"corpus": list(read.sources), "sentences": len(read), "sha256": read.sha256} if read else {"sentences": 0}
     shown = settings.to_dict() | text
@@ -124,7 +122,7 @@ def compare(
 
         def so_far() -> Comparison:
             ordered = tuple(results[m.label, seed] for m, seed in runs if (m.label, seed) in results)
-            return Comparison(job.target, shown, settings.seeds, tuple(runs), ordered, contradictions)
+            return Comparison(job.target, shown, settings.seeds, tuple(runs), ordered)
 
         progress.tell(f"{counted(len(runs), 'run')}, {len(results)} of them done")
         if on_result:
@@ -161,7 +159,8 @@ def _write(comparison: Comparison, folder: Path, final: bool = True) -> None:
     """Write comparison.json; at the end also .md, .csv, .tex and .html."""
     write_json(folder / "comparison.json", comparison.to_dict(differences=final), strict=True)
     if final:  # the differences take seconds
-        write_text(folder / "comparison.md", comparison.table() + "\n")
+        text = comparison.table().replace("<", "&lt;")  # a name may hold HTML
+        write_text(folder / "comparison.md", f"{text}\n")
         comparison.to_csv(folder / "comparison.csv")
         comparison.to_latex(folder / "comparison.tex")
         write_text(folder / "comparison.html", page(comparison))

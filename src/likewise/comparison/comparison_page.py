@@ -1,7 +1,4 @@
-"""The report of a comparison, as Markdown and as a page.
-
-A page is one file that needs no network and follows the reader's light or dark setting.
-"""
+"""The report of a comparison, as Markdown and as a page."""
 
 from __future__ import annotations
 
@@ -63,7 +60,6 @@ def notes(comparison: Comparison) -> list[str]:
     """List what is missing, failed or still to be done, and what looks wrong, one line each."""
     lines = [f"Missing: {title}, {reason}." for title, reason in comparison.missing.items()]
     lines += [f"Not scored: {what}, {reason}." for what, reason in comparison.left_out.items()]
-    lines += [f"Left out of the grid: {label}, as {reason}." for label, reason in comparison.contradictions.items()]
     lines += [f"Failed: {run['label']}, seed {run['seed']}: {run['error']}" for run in comparison.failures]
     if comparison.waiting:
         runs = "1 run is" if comparison.waiting == 1 else f"{comparison.waiting} runs are"
@@ -115,7 +111,7 @@ def _differences(comparison: Comparison) -> tuple[Sequence[str], Sequence[Sequen
 
 #: The columns of `making`.
 MADE = (
-    *("Method", "Base", "Preset", "Changed", "Updates", "Batch", "Kept at", "Updates a second", "Alignment"),
+    *("Method", "Base", "Preset", "Changed", "Updates", "Batch", "Kept at", "Seconds", "Alignment"),
     "Uniformity",
 )
 
@@ -135,7 +131,7 @@ def making(row: Row) -> tuple[str, ...]:
         f"{first['steps']:,}" if trained and first.get("steps") is not None else _NO,
         f"{batch:,}" if trained and batch else _NO,
         ", ".join(map(str, kept)) or _NO,
-        number(row.mean_of("updates_a_second")),
+        number(row.mean_of("training_seconds"), 0),
         number(row.mean_of("alignment"), 3),
         number(row.mean_of("uniformity"), 3),
     )
@@ -146,24 +142,9 @@ def short(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def markdown(comparison: Comparison) -> str:
-    """Return the whole report as Markdown."""
-    made = markdown_table(MADE, [making(row) for row in comparison.rows], left=4)
-    kinds = "\n".join(f"- `{row.label}`: {row.method.summary}" for row in comparison.rows)
-    listed = "\n".join(f"- {line}" for line in notes(comparison))
-    text = (
-        f"# Comparison of {len(comparison.rows)} methods\n\n{verdict(comparison)}\n\n{about(comparison)}\n\n"
-        + f"{reading(comparison)}\n\n"
-        + f"{scores_table(comparison)}\n\n"
-        + (f"{listed}\n\n" if listed else "")
-        + f"## How each row was made\n\n{_MAKING}\n\n{made}\n\n"
-    )
-    return f"{text.replace('<', '&lt;')}{kinds}\n"  # a name may hold HTML; that of a method is between backticks
-
-
 _MAKING = (
-    "Updates a second are those of training alone; 'kept at' is the update of the selected checkpoint for each seed; "
-    "alignment and uniformity are those of the kept model (lower is better for both)."
+    "Seconds are those of a training with its evaluations; 'kept at' is the update of the selected checkpoint for each "
+    "seed; alignment and uniformity are those of the kept model (lower is better for both)."
 )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -81,7 +80,6 @@ class Comparison(Printed):
         seeds: those asked for.
         runs: every run: the method and the seed.
         results: of those that are done.
-        contradictions: the methods of a grid that cannot be made, and why.
     """
 
     path: Path
@@ -89,7 +87,6 @@ class Comparison(Printed):
     seeds: tuple[int, ...]
     runs: tuple[tuple[Method, int], ...]
     results: tuple[Record, ...]
-    contradictions: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def _finished(self) -> list[Record]:
@@ -186,10 +183,10 @@ class Comparison(Printed):
         return len(self.runs) - len(self.results)
 
     def table(self) -> str:
-        """Return the whole report as Markdown."""
-        from likewise.comparison.comparison_page import markdown
+        """Return the verdict, the scores, their differences and what is missing, as Markdown."""
+        from likewise.comparison.comparison_page import notes, scores_table, verdict
 
-        return markdown(self)
+        return "\n\n".join([verdict(self), scores_table(self), *notes(self)])
 
     def texts(self) -> TableTexts:
         """Return the scores, a row for each method."""

@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +128,6 @@ class RunMaker:
         return {
             **{name: record[name] for name in ("options", "preset", "selection", "steps")},
             "training_seconds": record["seconds"],
-            "updates_a_second": updates_a_second(entries),
             "idle": idle_parts(entries),
             "dev": {name: best.get(name) for name in ("metric", "score", "step")},
             **_geometry(next((entry for entry in entries if _is_evaluation(entry, best.get("step"))), {})),
@@ -174,20 +172,6 @@ def _entries(out: Path) -> list[Record]:
     path = out / "log.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return [json.loads(line) for line in lines]
-
-
-def updates_a_second(entries: list[Record]) -> float | None:
-    """Return the updates a second of a training's log, evaluations not counted; None if it does not say.
-
-    A loss is written right after its update, and the scores of an evaluation at its end: what lies between any entry
-    and the next loss is training.
-    """
-    updates, seconds = 0, 0.0
-    for before, after in pairwise(entries):
-        if "loss" in after and after["step"] > before["step"] and after["seconds"] > before["seconds"]:
-            updates += after["step"] - before["step"]
-            seconds += after["seconds"] - before["seconds"]
-    return updates / seconds if seconds else None
 
 
 def idle_parts(entries: list[Record]) -> list[str]:

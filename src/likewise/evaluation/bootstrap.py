@@ -44,12 +44,9 @@ class Difference:
 
 
 def sampled_scores(task: str, items: Sequence[Items], draws: int = DRAWS) -> np.ndarray:
-    """Return the score of each model on samples of the items, drawn with replacement: (models, B).
+    """Return the score of each model on samples of its N items, drawn with replacement: (models, B).
 
     All models have the same samples of a task, also in another call, so that their differences are paired.
-
-    Args:
-        items: those of each model, N of the same task each.
     """
     count = len(items[0].values)
     rng = np.random.default_rng(crc32(task.encode()))

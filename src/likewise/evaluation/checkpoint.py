@@ -1,15 +1,13 @@
 """Evaluators that select a checkpoint during training, by rated, labelled or plain sentences.
 
-Checkpoints are scored in float32, whatever they are trained in, as the saved model is. Letters of the shapes: P pairs,
-S sentences, R items (pairs, sentences) that a metric is computed from, D embedding.
-
-The sentences are tokenized once, and encoded at each evaluation.
+Checkpoints are scored in float32, whatever they are trained in, as the saved model is. The sentences are tokenized
+once, and encoded at each evaluation. Letters of the shapes: P pairs, S sentences, R triplets,
+D embedding.
 """
 
 import math
 import os
 import random
-import weakref
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -25,17 +23,17 @@ from likewise.encoder.location import Role
 from likewise.encoder.modules import Features, find_part, undisturbed
 from likewise.encoder.settings import ModelSettings
 from likewise.encoder.training_modules import PairClassifier
+from likewise.evaluation.bootstrap import sampled_scores
 from likewise.evaluation.pair_scorers import predict_pairs
 from likewise.evaluation.pairs import Distance, correlations, pair_cosines, triplet_accuracy
 from likewise.evaluation.registry import rated_task
-from likewise.evaluation.task import EvaluationError
-from likewise.evaluation.vector_measures import alignment, reciprocal_rank, separation_of_each, uniformity
+from likewise.evaluation.task import EvaluationError, Items
+from likewise.evaluation.vector_measures import alignment, separation_of_each, uniformity
 
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0
 _RATE = 0.4  # share of the words that a copy lacks
 _SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean anything
-_DRAWS = 500  # samples of a bootstrap
 
 Metrics = dict[str, float]
 
@@ -48,14 +46,10 @@ class CheckpointEvaluator(SentenceEvaluator):
     Args:
         metric: the metric to select by.
         name: put before each metric, with an underscore.
-        score: from a model to its metrics, or to these and the values of `items`.
-        description: of the selection, one sentence for the user.
-        sentences: the encoded sentences.
-        of_items: the primary metric from some of the items that `score` leaves in `items`, and their numbers; None
-            where its noise is not known.
+        score: from a model to its metrics, or to these and the items whose statistic the primary metric is.
 
     Attributes:
-        items: one value for each item (a pair's cosine, say) of the last model scored, (R,); None before the first.
+        items: those of the last model scored; None before the first, or where they are not known.
     """
 
     description: str = ""  # of the class above it is a property
@@ -64,18 +58,17 @@ class CheckpointEvaluator(SentenceEvaluator):
         self,
         metric: str,
         name: str,
-        score: Callable[[Any], Metrics | tuple[Metrics, np.ndarray]],
+        score: Callable[[Any], Metrics | tuple[Metrics, Items]],
         description: str,
         sentences: Sequence[str],
         *,
         greater_is_better: bool = True,
-        of_items: Callable[[np.ndarray, np.ndarray], float] | None = None,
     ) -> None:
         super().__init__()
         self.name, self.description, self.sentences = name, description, tuple(sentences)
         self.primary_metric, self.greater_is_better = f"{name}_{metric}", greater_is_better
-        self.items: np.ndarray | None = None
-        self._score, self._of_items = score, of_items
+        self.items: Items | None = None
+        self._score = score
 
     def __call__(self, model: Any, *others: object, **more: object) -> Metrics:
         """Score the model; nothing is written to the trainer's `output_path`."""
@@ -88,7 +81,7 @@ class CheckpointEvaluator(SentenceEvaluator):
         """Return by how much the primary metric is better after a change; negative if it is worse."""
         return after - before if self.greater_is_better else before - after
 
-    def noise(self, before: np.ndarray | None, after: np.ndarray | None) -> float | None:
+    def noise(self, before: Items | None, after: Items | None) -> float | None:
         """Return the noise of the primary metric's change from one model to another, None where it is not known.
 
         It is half of the 95% interval of the change: 1.96 standard deviations over samples of the items, drawn with
@@ -97,12 +90,10 @@ class CheckpointEvaluator(SentenceEvaluator):
         Args:
             before, after: the `items` of both models.
         """
-        if self._of_items is None or before is None or after is None:
+        if before is None or after is None:
             return None
-        rng = np.random.default_rng(0)
-        samples = (rng.integers(len(before), size=len(before)) for _ in range(_DRAWS))
-        changes = [self._of_items(after, rows) - self._of_items(before, rows) for rows in samples]
-        return 1.96 * float(np.std(changes))
+        first, second = sampled_scores(self.name, [before, after])
+        return 1.96 * float(np.std(second - first))
 
 
 def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> CheckpointEvaluator:
@@ -136,43 +127,40 @@ def ratings_evaluator(
     _check_pairs(first, second, ratings, "ratings", "two rated pairs")
     gold = np.asarray(ratings, dtype=np.float64)  # (P,)
     same = gold > _SAME
-    cache = TokenCache([*first, *second])
+    texts = [*first, *second]
+    cache, places = TokenCache(texts), dict[str, int]()
+    different = [i for i, text in enumerate(texts) if places.setdefault(text, i) == i]
 
-    def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
-        vectors, unique = cache.vectors(model)
+    def score(model: SentenceTransformer) -> tuple[Metrics, Items]:
+        vectors = cache.vectors(model)
         left, right = np.split(vectors, 2)  # each (P, D)
         cosines = pair_cosines(left, right)
         metrics = _correlations(cosines, gold)
         if same.any():
             metrics["alignment"] = alignment(left[same], right[same])
-        if len(unique) > 1:
-            metrics["uniformity"] = uniformity(unique)
-        return metrics, cosines
-
-    def of_items(cosines: np.ndarray, rows: np.ndarray) -> float:
-        return _correlations(cosines[rows], gold[rows])["spearman"]
+        if len(different) > 1:
+            metrics["uniformity"] = uniformity(vectors[different])
+        return metrics, Items(cosines, gold)
 
     description = description or f"Spearman correlation on {len(gold)} rated pairs"
-    return CheckpointEvaluator("spearman", name, score, description, [*first, *second], of_items=of_items)
+    return CheckpointEvaluator("spearman", name, score, description, texts)
 
 
 def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: int = 0) -> CheckpointEvaluator:
     """Return an evaluator on unrated sentences, which selects by the separation of damaged copies.
 
     Each sentence gets a copy without 40% of its words, chosen by the seed; `sentences` of the evaluator are S
-    sentences and their S copies. Metrics: `separation`, which it selects by, and `retrieval`, the mean reciprocal rank
-    times 100, of a copy's own sentence among all (see `geometry.py`); `alignment` of copies and sentences, `uniformity`
-    of the sentences.
+    sentences and their S copies. Metrics: `separation`, which it selects by (see `separation_of_each`); `alignment` of
+    copies and sentences, `uniformity` of the sentences.
 
     Over 65 encoders made from all-MiniLM-L6-v2 (its layers, two poolings, five degrees of noise in the weights; 500
     Wikipedia sentences, rate 0.4) the rank correlation with the Spearman score on STS-B dev was 0.93 for separation,
-    0.86 for retrieval, 0.77 for alignment plus uniformity, and below 0 for alignment alone. Among the better half it
-    was 0.67 for separation and 0.12 for retrieval: it separates broken models from good ones, but good ones less well.
+    0.77 for alignment plus uniformity, and below 0 for alignment alone. Among the better half it was 0.67 for
+    separation: it separates broken models from good ones, but good ones less well.
 
     Args:
         sentences: sentences that are not trained on; those of fewer than five words, and repeats, are left out.
         limit: highest number of sentences, drawn by the seed.
-        seed: of the draw and of the words.
 
     Raises:
         EvaluationError: fewer than two sentences are left.
@@ -188,26 +176,21 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
     texts = [*kept, *(without_share_of_words(sentence, _RATE, chance) for sentence in kept)]
     cache = TokenCache(texts)
 
-    def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
-        own, copies = np.split(cache.vectors(model)[0], 2)  # each (S, D)
+    def score(model: SentenceTransformer) -> tuple[Metrics, Items]:
+        own, copies = np.split(cache.vectors(model), 2)  # each (S, D)
         separations = separation_of_each(copies, own)
         metrics = {
             "separation": float(separations.mean()),
-            "retrieval": 100 * reciprocal_rank(copies, own),
             "alignment": alignment(own, copies),
             "uniformity": uniformity(own),
         }
-        return metrics, separations
+        return metrics, Items(separations / 100)  # what is a mean of items is given times 100
 
     description = (
         f"Separation of {len(kept)} held-out sentences from each other by copies without {_RATE:.0%} of their words "
         "(no ratings)"
     )
-
-    def of_items(separations: np.ndarray, rows: np.ndarray) -> float:
-        return float(separations[rows].mean())
-
-    return CheckpointEvaluator("separation", "held_out", score, description, texts, of_items=of_items)
+    return CheckpointEvaluator("separation", "held_out", score, description, texts)
 
 
 def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> CheckpointEvaluator:
@@ -220,7 +203,7 @@ def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequen
         head = find_part(model, PairClassifier)
         if head is None:
             raise EvaluationError("the model has no PairClassifier: it has one only while it is trained on labels")
-        left, right = torch.from_numpy(cache.vectors(model)[0]).to(head.linear.weight.device).chunk(2)  # each (P, D)
+        left, right = torch.from_numpy(cache.vectors(model)).to(head.linear.weight.device).chunk(2)  # each (P, D)
         with torch.inference_mode():
             predicted = head.logits(left, right).argmax(dim=1).cpu().numpy()  # (P,)
         return {"accuracy": 100 * float((predicted == gold).mean())}
@@ -272,10 +255,7 @@ def triplets_evaluator(
 ) -> CheckpointEvaluator:
     """Return an evaluator on R triplets: the percentage whose positive is nearer than the negative.
 
-    An equal distance counts as wrong, so that a collapsed model has 0.
-
-    Args:
-        sides: the roles of the three columns for a model that encodes queries and documents in different ways.
+    An equal distance counts as wrong, so that a collapsed model has 0. `sides` are the roles of the three columns.
     """
     if not len(anchors) == len(positives) == len(negatives) or not len(anchors):
         raise EvaluationError(
@@ -286,7 +266,7 @@ def triplets_evaluator(
     cache = TokenCache(sentences, [side for side in sides for _ in anchors])
 
     def score(model: SentenceTransformer) -> Metrics:
-        return {"accuracy": triplet_accuracy(cache.vectors(model)[0], distance)}
+        return {"accuracy": triplet_accuracy(cache.vectors(model), distance)}
 
     description = f"Accuracy ({distance} distance) on {len(anchors):,} held-out triplets"
     return CheckpointEvaluator("accuracy", "held_out", score, description, sentences)
@@ -330,15 +310,10 @@ class TokenCache:
     def __init__(self, sentences: Sequence[str], roles: Sequence[Role] = ()) -> None:
         self._sentences, self._roles = sentences, roles
         self._batches: list[tuple[str | None, Features]] = []  # of a route each
-        self._tokenizer: weakref.ref[object] | None = None
         self._setting: tuple[object, ...] = ()
 
-    def vectors(self, model: SentenceTransformer) -> tuple[np.ndarray, np.ndarray]:
-        """Encode all sentences; the model's modes and the global random state are restored.
-
-        Returns:
-            The vectors of the sentences, (S, D) float32, and those of the different ones in order of first appearance.
-        """
+    def vectors(self, model: SentenceTransformer) -> np.ndarray:
+        """Return the vectors of all sentences, (S, D) float32; the model's modes and the random state are restored."""
         self._tokenize(model)
         encoded = []
         with undisturbed(model), torch.inference_mode():
@@ -347,23 +322,21 @@ class TokenCache:
                 features = batch_to_device(dict(batch), model.device)
                 output = (model(features, task=task) if task else model(features))["sentence_embedding"]
                 encoded.append(output[:, : model.truncate_dim].float().cpu())
-        table = torch.cat(encoded).numpy()
-        return table[self._rows], table[self._unique_rows]
+        table: np.ndarray = torch.cat(encoded).numpy()
+        return table[self._rows]
 
     def _tokenize(self, model: SentenceTransformer) -> None:
         settings = ModelSettings.of(model)
-        setting = (model.max_seq_length, settings.prompts, settings.default_prompt)
-        if self._tokenizer is not None and self._tokenizer() is model[0] and self._setting == setting:
+        setting = (model[0], model.max_seq_length, settings.prompts, settings.default_prompt)
+        if self._setting == setting:
             return
-        roles: Sequence[Role | None] = (
-            self._roles if self._roles and settings.has_sides else [None] * len(self._sentences)
-        )
+        none: list[Role | None] = [None] * len(self._sentences)
+        roles = self._roles if self._roles and settings.has_sides else none
         texts = list(zip(roles, self._sentences, strict=True))
         # Longest first, so that a batch that does not fit in memory fails at once.
         unique = sorted(dict.fromkeys(texts), key=lambda text: (text[0] or "", -len(text[1])))
         place = {text: i for i, text in enumerate(unique)}
         self._rows = np.array([place[text] for text in texts], dtype=np.int64)  # (S,)
-        self._unique_rows = np.array([place[text] for text in dict.fromkeys(texts)], dtype=np.int64)
         self._batches = []
         for role, group in groupby(unique, key=lambda text: text[0]):
             same = [sentence for _, sentence in group]
@@ -372,7 +345,7 @@ class TokenCache:
             for start in range(0, len(same), BATCH):
                 tokens = model.preprocess(same[start : start + BATCH], prompt=prompt or None, **routed)
                 self._batches.append((task, tokens))
-        self._tokenizer, self._setting = weakref.ref(model[0]), setting
+        self._setting = setting
 
 
 class PairPredictions:
@@ -386,4 +359,4 @@ class PairPredictions:
         """Return scores (P,) float64; the model's modes and the global random state are restored."""
         if isinstance(model, CrossEncoder):
             return predict_pairs(model, *self._sides, BATCH, "fp32")
-        return pair_cosines(*np.split(self._cache.vectors(model)[0], 2))
+        return pair_cosines(*np.split(self._cache.vectors(model), 2))

@@ -3,7 +3,7 @@
 import csv
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -108,17 +108,13 @@ class OwnTask(Task):
 
 
 def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[str]]]:
-    """Yield the place ("file, line 3") and the cells of each line that is not blank.
+    """Yield the place ("file, line 3") and the stripped cells of each line that is not blank.
 
-    Cells are stripped. With a comma as the separator they may be quoted; between tabs a quote is only a sign.
+    With a comma as the separator they may be quoted; between tabs a quote is only a sign.
     """
     lines = read_lines(path, AUTO)
-    rows: Iterable[tuple[int, list[str]]]
-    if separator == "\t":
-        rows = enumerate((line.split("\t") for line in lines), start=1)
-    else:
-        rows = _separated(path, lines, separator)
-    for number, cells in rows:
+    rows: Iterator[tuple[int, list[str]]] = enumerate((line.split("\t") for line in lines), start=1)
+    for number, cells in rows if separator == "\t" else _separated(path, lines, separator):
         if any(cell.strip() for cell in cells):
             yield f"{path}, line {number}", [cell.strip() for cell in cells]
 

@@ -7,8 +7,7 @@ D embedding.
 """
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,33 +70,7 @@ def match_tokens(
     return precision, recall, torch.where(total != 0, 2 * precision * recall / total, torch.zeros_like(total))
 
 
-class _Scorer(ABC):
-    """A `PairScorer` whose model scores a part of the pairs at a time."""
-
-    def __init__(self, model: Any, name: str, similarity: str, batch_size: int, precision: Precision | None) -> None:
-        self.model, self.name = model, name
-        self.batch_size, self.precision = batch_size, precision
-        self.settings = {"similarity": similarity, "precision": precision or "fp32", "device": str(model.device)}
-
-    def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
-        """Return the score of each of P pairs, (P,) float64; the model's modes and the random state are restored."""
-        scores = np.zeros(len(first))
-        with (progress or Progress(quiet=True)).bar("scoring pairs", len(first)) as bar, undisturbed(self.model):
-            for rows in self._parts([len(a) + len(b) for a, b in zip(first, second, strict=True)]):
-                scores[rows] = self._score([first[row] for row in rows], [second[row] for row in rows])
-                bar.advance(len(rows))
-        return scores
-
-    @abstractmethod
-    def _parts(self, lengths: list[int]) -> Iterable[np.ndarray]:
-        """Divide the rows of pairs, of these lengths in letters, into parts."""
-
-    @abstractmethod
-    def _score(self, first: list[str], second: list[str]) -> np.ndarray:
-        """Return the scores of a part of the pairs."""
-
-
-class BertScore(_Scorer):
+class BertScore:
     """A `PairScorer` of sentence pairs by BERTScore.
 
     Args:
@@ -128,17 +101,26 @@ class BertScore(_Scorer):
         self.layer = chosen + deepest + 1 if chosen < 0 else chosen
         if not 0 <= self.layer <= deepest:
             raise EvaluationError(f"the layers of this model are 0 to {deepest}, and {chosen} is asked for")
-        super().__init__(encoder, f"bertscore:{name}", f"BERTScore f1, layer {self.layer}", batch_size, precision)
-
-    def _parts(self, lengths: list[int]) -> Iterable[np.ndarray]:
-        order = np.argsort(-np.array(lengths), kind="stable")  # pairs of near-equal length pad little
-        return (order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size))
+        self.model, self.name = encoder, f"bertscore:{name}"
+        self.batch_size, self.precision = batch_size, precision
+        self.settings = _settings(encoder, f"BERTScore f1, layer {self.layer}", precision)
 
     @torch.inference_mode()
-    def _score(self, first: list[str], second: list[str]) -> np.ndarray:
-        (left, left_masks), (right, right_masks) = self._tokens(first), self._tokens(second)
-        *_, f1 = match_tokens(left, right, left_masks, right_masks)
-        return f1.double().cpu().numpy()
+    def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress) -> np.ndarray:
+        """Return the score of each of P pairs, (P,) float64; the model's modes and the random state are restored."""
+        scores = np.zeros(len(first))
+        lengths = np.array([len(a) + len(b) for a, b in zip(first, second, strict=True)])
+        order = np.argsort(-lengths, kind="stable")  # pairs of near-equal length pad little
+        with progress.bar("scoring pairs", len(first)) as bar, undisturbed(self.model):
+            for start in range(0, len(order), self.batch_size):
+                rows = order[start : start + self.batch_size]
+                (left, left_masks), (right, right_masks) = (
+                    self._tokens([side[row] for row in rows]) for side in (first, second)
+                )
+                *_, f1 = match_tokens(left, right, left_masks, right_masks)
+                scores[rows] = f1.double().cpu().numpy()
+                bar.advance(len(rows))
+        return scores
 
     def _tokens(self, texts: list[str]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return token vectors (P, T, D) of a layer, and the masks of tokens and of words, (P, T) each."""
@@ -156,7 +138,7 @@ class BertScore(_Scorer):
         return hidden, (tokens["attention_mask"], words)
 
 
-class CrossEncoderScorer(_Scorer):
+class CrossEncoderScorer:
     """A `PairScorer` by a cross-encoder; `likewise context distill --structure cross` trains one.
 
     Args:
@@ -179,13 +161,23 @@ class CrossEncoderScorer(_Scorer):
         fit_to_weights(encoder[0], named)
         if (outputs := encoder.num_labels) != 1:
             raise LoadError(f"'{named}' has {outputs} outputs a pair: give a cross-encoder with one score")
-        super().__init__(encoder, f"cross-encoder:{named}", "score of a cross-encoder", batch_size, precision)
+        self.model, self.name = encoder, f"cross-encoder:{named}"
+        self.batch_size, self.precision = batch_size, precision
+        self.settings = _settings(encoder, "score of a cross-encoder", precision)
 
-    def _parts(self, lengths: list[int]) -> Iterable[np.ndarray]:
-        return np.array_split(np.arange(len(lengths)), min(_CHUNKS, len(lengths)) or 1)
+    def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress) -> np.ndarray:
+        """Return the score of each of P pairs, (P,) float64; the model's modes and the random state are restored."""
+        scores = [np.zeros(0)]
+        with progress.bar("scoring pairs", len(first)) as bar:
+            for rows in np.array_split(np.arange(len(first)), min(_CHUNKS, len(first)) or 1):
+                some = [first[row] for row in rows], [second[row] for row in rows]
+                scores.append(predict_pairs(self.model, *some, self.batch_size, self.precision))
+                bar.advance(len(rows))
+        return np.concatenate(scores)
 
-    def _score(self, first: list[str], second: list[str]) -> np.ndarray:
-        return predict_pairs(self.model, first, second, self.batch_size, self.precision)
+
+def _settings(model: Any, similarity: str, precision: Precision | None) -> dict[str, str]:
+    return {"similarity": similarity, "precision": precision or "fp32", "device": str(model.device)}
 
 
 def predict_pairs(

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -35,11 +35,8 @@ class RatedPairs:
 
     @property
     def subset_names(self) -> np.ndarray:
-        """The subset of each pair, (P,); '' without subsets."""
-        names = np.full(len(self.gold), "", dtype=object)
-        for name, where in self.subsets:
-            names[where] = name
-        return names
+        """The subset of each pair, (P,)."""
+        return np.repeat([name for name, _ in self.subsets], [where.stop - where.start for _, where in self.subsets])
 
 
 @dataclass(frozen=True)
@@ -65,14 +62,14 @@ class PairResult(TaskResult):
         left_out: number of pairs that were left out, since STS-B train or dev holds them.
     """
 
-    COLUMNS: ClassVar[Mapping[str, str]] = {
-        "Task": "title",
-        "Spearman": "spearman",
-        "Pearson": "pearson",
-        "Subsets weighted": "weighted",
-        "Subsets plain": "mean",
-        "Pairs": "n",
-    }
+    COLUMNS = (
+        ("Task", "title"),
+        ("Spearman", "spearman"),
+        ("Pearson", "pearson"),
+        ("Subsets weighted", "weighted"),
+        ("Subsets plain", "mean"),
+        ("Pairs", "n"),
+    )
 
     spearman: float
     pearson: float
@@ -90,10 +87,7 @@ def prepare_pairs(pairs: RatedPairs, result: Callable[[np.ndarray], TaskResult])
 
 
 def score_pairs(
-    task: Task,
-    cosines: np.ndarray,
-    gold: np.ndarray,
-    subsets: Sequence[tuple[str, slice]] = (),
+    task: Task, cosines: np.ndarray, gold: np.ndarray, subsets: Sequence[tuple[str, slice]] = ()
 ) -> PairResult:
     """Return the result of a task from the cosines (P,) of its pairs and their human ratings (P,)."""
     spearman, pearson = correlations(cosines, gold)
@@ -152,9 +146,7 @@ def nearness(first: np.ndarray, second: np.ndarray, distance: Distance) -> np.nd
 
 
 def triplet_accuracy(vectors: np.ndarray, distance: Distance) -> float:
-    """Return the percentage of triplets whose anchor is nearer to the positive.
-
-    A tie is wrong, so that a collapsed model has 0.
+    """Return the percentage of triplets whose anchor is nearer to the positive; a tie is wrong.
 
     Args:
         vectors: (3R, D), the anchors, then the positives, then the negatives.

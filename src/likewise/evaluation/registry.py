@@ -28,15 +28,6 @@ GROUPS: dict[str, tuple[str, ...]] = {"sts": sts.SEVEN, "transfer": transfer.SEV
 OWN_TASKS: dict[str, type[OwnTask]] = {"retrieval": RetrievalTask, "pairs": RatedFileTask, "classes": ClassesTask}
 """The families of tasks on your own files, by the word before the colon: retrieval:FOLDER."""
 
-_ALSO = {
-    "sts-b-test": "sts-b",
-    "stsb": "sts-b",
-    "stsb-dev": "sts-b-dev",
-    "sick": "sick-r",
-    "sst": "sst2",
-    "sst-2": "sst2",
-}
-
 
 def known_tasks() -> dict[str, Task]:
     """Return all tasks by name.
@@ -83,7 +74,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
             name = f"{family.lower()}:{place}"
             chosen.setdefault(name, own.at(name, place))
             continue
-        name = _usual(item)
+        name = item.strip().lower()
         if name not in GROUPS and name not in known:
             if name in COMPARED_TASKS:
                 raise EvaluationError(not_installed(name))
@@ -103,15 +94,10 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
 def rated_task(name: str) -> sts.StsTask:
     """Find one task of rated pairs by name."""
     rated = {name: task for name, task in known_tasks().items() if isinstance(task, sts.StsTask)}
-    wanted = _usual(name)
+    wanted = name.strip().lower()
     if wanted not in rated:
         raise EvaluationError(f"'{name}' is not one task of rated pairs. Give one of: {', '.join(rated)}.")
     return rated[wanted]
-
-
-def _usual(name: str) -> str:
-    name = name.strip().lower()
-    return _ALSO.get(name, name)
 
 
 def _listed(known: Iterable[str]) -> str:

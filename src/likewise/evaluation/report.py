@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from likewise.evaluation.registry import GROUPS
 from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, TableTexts, markdown_table
 from likewise.evaluation.task import EvaluationError, TaskResult, number, plain
 from likewise.runs.results import written_result
@@ -109,7 +110,7 @@ class EvaluationReport(_Report):
         kinds: dict[type[TaskResult], list[tuple[str, ...]]] = {}
         for result in self.results:
             kinds.setdefault(type(result), []).append(result.cells())
-        return [(tuple(kind.COLUMNS), rows) for kind, rows in kinds.items()]
+        return [(tuple(title for title, _ in kind.COLUMNS), rows) for kind, rows in kinds.items()]
 
     def notes(self) -> list[str]:
         """Return the lines below the tables: averages, other main scores, missing tasks, undefined scores."""
@@ -158,14 +159,12 @@ class EvaluationReports(_Report):
 
     Attributes:
         reports: a report for each model, in the order given.
-        groups: the tasks of each average.
 
     Raises:
         EvaluationError: two models have one name.
     """
 
     reports: tuple[EvaluationReport, ...]
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [report.model for report in self.reports]
@@ -184,7 +183,7 @@ class EvaluationReports(_Report):
         """The main scores as one table, with the differences of any two models."""
         groups = list(dict.fromkeys(group for report in self.reports for group in report.averages))
         tasks = {result.name: result.title for report in self.reports for result in report.results}
-        columns = [Column(f"average {group}", f"Average of {group}", self.groups.get(group, ())) for group in groups]
+        columns = [Column(f"average {group}", f"Average of {group}", GROUPS.get(group, ())) for group in groups]
         columns += [Column(name, title, (name,)) for name, title in tasks.items()]
         cells: dict[tuple[str, str], Cell] = {}
         for report in self.reports:

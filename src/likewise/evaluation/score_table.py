@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,10 +28,7 @@ WITHOUT_BEST = ("negation-gap",)
 
 
 class Printed(ABC):
-    """A result that prints as a table, also in a notebook, and becomes a DataFrame, CSV or LaTeX.
-
-    A class that inherits from it has `table`, `to_frame` and `texts`.
-    """
+    """A result that prints as a table and becomes a DataFrame, CSV or LaTeX."""
 
     @abstractmethod
     def table(self) -> str:
@@ -56,7 +52,7 @@ class Printed(ABC):
         lines = [
             rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
             r"\toprule",
-            *(_latex_row(row) for row in (columns,)),
+            _latex_row(columns),
             r"\midrule",
             *map(_latex_row, rows),
             r"\bottomrule",
@@ -70,23 +66,11 @@ class Printed(ABC):
     def __repr__(self) -> str:
         return self.table()
 
-    def _repr_html_(self) -> str:
-        columns, rows = self.texts()
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in columns)
-        body = "".join(f"<tr>{''.join(f'<td>{_html(cell)}</td>' for cell in row)}</tr>" for row in rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
         write_text(Path(path), text)
     return text
-
-
-def _html(cell: str) -> str:
-    bold = cell.startswith("**")
-    shown = escape(cell.replace("**", ""))
-    return f"<b>{shown}</b>" if bold else shown
 
 
 _LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -148,7 +132,6 @@ class ScoreTable(Printed):
 
     Attributes:
         labels: the rows, in order.
-        columns: the columns, in order.
         cells: label and name of the column to the scores; what is missing has no cell.
         items_of: (label, seed, task) to what that score is a statistic of; None where it is not known.
         heading: that of the first column.
@@ -189,7 +172,10 @@ class ScoreTable(Printed):
         Raises:
             EvaluationError: there is no such row or column.
         """
-        chosen = self._column(column)
+        chosen = next((one for one in self.columns if column in (None, one.name, one.title)), None)
+        if chosen is None:
+            titles = ", ".join(one.title for one in self.columns)
+            raise EvaluationError(f"there is no column '{column}'; there are {titles}")
         for row in (label, other):
             if row not in self.labels:
                 raise EvaluationError(f"there is no row '{row}'; there are {', '.join(self.labels)}")
@@ -212,12 +198,6 @@ class ScoreTable(Printed):
             for label in self.labels
             if label != other
         }
-
-    def _column(self, wanted: str | None) -> Column:
-        for column in self.columns:
-            if wanted in (None, column.name, column.title):
-                return column
-        raise EvaluationError(f"there is no column '{wanted}'; there are {', '.join(c.title for c in self.columns)}")
 
     def _samples(self, label: str, column: Column) -> dict[int, np.ndarray]:
         """Return seed to the mean of the tasks' scores on samples; {} if the items of one task are not known."""
@@ -286,14 +266,13 @@ class ScoreTable(Printed):
         """Return a row for each model, and for each column its mean, and its spread where there are several seeds."""
         import pandas
 
-        rows: dict[str, Record] = {}
-        for label in self.labels:
-            cells = {column.title: self.cells.get((label, column.name)) for column in self.columns}
-            rows[label] = {}
-            for title, cell in cells.items():
-                rows[label][title] = None if cell is None else cell.mean
-                if cell is not None and cell.spread is not None:
-                    rows[label][f"{title} ±"] = cell.spread
+        rows: dict[str, Record] = {label: {} for label in self.labels}
+        for label, row in rows.items():
+            for column in self.columns:
+                cell = self.cells.get((label, column.name))
+                row[column.title] = cell and cell.mean
+                if cell and cell.spread is not None:
+                    row[f"{column.title} ±"] = cell.spread
         return pandas.DataFrame.from_dict(rows, orient="index").rename_axis(self.heading)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 import numpy as np
@@ -120,7 +121,7 @@ def evaluate(
         how: Record = {"data": data, "batch_size": batch_size, "precision": precision, "quiet": quiet}
         chosen = tuple(tasks) if not isinstance(tasks, str | Task) else tasks
         reports = tuple(evaluate(one, chosen, without_overlap=without_overlap, **how) for one in model)
-        return EvaluationReports(reports, GROUPS)
+        return EvaluationReports(reports)
     start = time.perf_counter()
     progress = Progress(quiet)
     wanted, groups = resolve(tasks)
@@ -132,16 +133,16 @@ def evaluate(
     scorer: Any = model if hasattr(model, "score_pairs") or hasattr(model, "documents") else None
     if named:
         scorer = _named_scorer(named, batch_size, precision)
+    results: list[TaskResult] = []
     if scorer is not None:
         reason = f"it needs sentence vectors, and {scorer.name} has none"
         if hasattr(scorer, "documents"):
             reason = f"{scorer.name} is an index, which is scored on retrieval:FOLDER"
-        with_ways = [(task, ready, _way(scorer, ready)) for task, ready in prepared]
-        missing += [MissingTask(task.name, task.title, reason) for task, _, way in with_ways if way is None]
-        prepared = [(task, ready) for task, ready, way in with_ways if way is not None]
-        ways = [way for *_, way in with_ways if way is not None]
-    if scorer is not None:
-        results = [way(progress) for way in ways]
+        ways = [_way(scorer, ready) for _, ready in prepared]
+        both = list(zip(prepared, ways, strict=True))
+        missing += [MissingTask(task.name, task.title, reason) for (task, _), way in both if way is None]
+        prepared = [one for one, way in both if way is not None]
+        results = [way(progress) for way in ways if way is not None]
         named, settings = scorer.name, dict(scorer.settings)
     else:
         from likewise.encoder.settings import ModelSettings  # imported here, as torch is not needed above
@@ -152,7 +153,6 @@ def evaluate(
         if other := ModelSettings.of(encoder).other_similarity:
             progress.tell(told_cosine(other))
         vectors = _vectors_of(encoder, [ready for _, ready in prepared], batch_size, precision, progress)
-        results = []
         with progress.bar("scoring", len(prepared)) as bar:
             for task, ready in prepared:
                 bar.update(note=task.title)
@@ -214,7 +214,7 @@ def read_tasks(
         try:
             if task.needs_data and folder is None:
                 folder = find_data(data)
-            prepared.append((task, task.prepare(folder)))
+            prepared.append((task, task.read(folder or Path())))
         except TaskMissing as reason:
             missing.append(MissingTask(task.name, task.title, str(reason)))
     return prepared, missing

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -49,6 +49,9 @@ class Items:
     gold: np.ndarray | None = None
 
 
+Columns = tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True)
 class TaskResult:
     """The result of one task.
@@ -62,7 +65,7 @@ class TaskResult:
         items: what the score is a statistic of; None where it is not known, and in JSON.
     """
 
-    COLUMNS: ClassVar[Mapping[str, str]] = {"Task": "title", "Metric": "metric", "Score": "score", "Items": "n"}
+    COLUMNS: ClassVar[Columns] = (("Task", "title"), ("Metric", "metric"), ("Score", "score"), ("Items", "n"))
     """The columns of its table, each with the attribute that it shows."""
 
     name: str
@@ -74,7 +77,7 @@ class TaskResult:
 
     def cells(self) -> tuple[str, ...]:
         """Return the table row, in the order of COLUMNS."""
-        values = (getattr(self, name) for name in self.COLUMNS.values())
+        values = (getattr(self, name) for _, name in self.COLUMNS)
         return tuple(str(value) if isinstance(value, str | int) else number(value) for value in values)
 
     def to_dict(self) -> Record:
@@ -109,13 +112,11 @@ class Prepared:
     Attributes:
         sentences: S sentences to encode, with repeats.
         score: from their vectors, (S, D) float32 in the same order, to the result.
-        score_pairs: from a score for each pair (sentences[i], sentences[i + S / 2]), (S / 2,), to the result; None
-            where the task is not one of pairs.
-        score_rows: from the scores of the first `ranked` sentences for each of the others, to the result; None where
-            the task is not one of nearest texts.
+        score_pairs: of a task of pairs: from a score for each pair (sentences[i], sentences[i + S / 2]), (S / 2,).
+        score_rows: of a task of nearest texts: from the scores of the first `ranked` sentences for each of the others.
         ranked: the number R of texts that are ranked, for `score_rows`.
         sides: the ranked texts are documents, and the others queries, which some models encode in different ways.
-        score_search: from a search of documents to the result; None if the task is not one of retrieval.
+        score_search: of a task of retrieval: from a search of documents.
     """
 
     sentences: list[str]
@@ -158,12 +159,6 @@ class Task(ABC):
             TaskMissing: its data is not there.
             DataError: its data is malformed.
         """
-
-    def prepare(self, data: Path | None) -> Prepared:
-        """Read the task; raise as `read` does, and TaskMissing if it needs a data folder and there is none."""
-        if data is None and self.needs_data:
-            raise TaskMissing("no data folder")
-        return self.read(data or Path())
 
     def check_count(self, path: Path, count: int, noun: str, size: int | None) -> None:
         """Raise a DataError if another number of items was read than the task has; None allows any number."""

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from likewise.evaluation.task import EvaluationError
 
-_QUERIES_AT_A_TIME = 256
 _ROWS_AT_A_TIME = 2048  # a block of products is then 2048 x 2048 float64, 32 MiB
 
 
@@ -70,35 +69,12 @@ def uniformity(x: ArrayLike) -> float:
     return float(np.log(total / (count * (count - 1) / 2)))
 
 
-def reciprocal_rank(queries: np.ndarray, targets: np.ndarray) -> float:
-    """Return the mean reciprocal rank, by cosine, of target i among all targets for query i, (N, D) each.
-
-    It is from about log(N) / N (chance) to 1; a collapsed model gets 1 / N.
-    """
-    return float(reciprocal_ranks(_unit(queries), _unit(targets), np.arange(len(queries))).mean())
-
-
-def reciprocal_ranks(queries: np.ndarray, targets: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the reciprocal rank of its own target for each query, (Q,); ties rank behind their equals.
-
-    Args:
-        queries: (Q, D), each of length 1.
-        targets: (N, D), each of length 1.
-        own: (Q,) row of each query's target.
-    """
-    ranks = np.empty(len(queries))
-    for start in range(0, len(queries), _QUERIES_AT_A_TIME):
-        rows = slice(start, start + _QUERIES_AT_A_TIME)
-        ranks[rows] = ranks_by_scores(queries[rows] @ targets.T, own[rows])
-    return ranks
-
-
 def ranks_by_scores(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Return the reciprocal rank of its own target for each query, (Q,); ties rank behind their equals.
 
     Args:
         scores: (Q, N) of queries with targets.
-        own: (Q,) row of each query's target.
+        own: (Q,) the place of each query's target.
 
     >>> ranks_by_scores(np.array([[3.0, 2.0, 1.0], [1.0, 1.0, 0.0]]), np.array([1, 0]))
     array([0.5, 0.5])

@@ -11,7 +11,7 @@ from datasets import Dataset
 from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator, sts_b_dev_evaluator
 from likewise.evaluation.data_folder import find_data, find_file
 from likewise.evaluation.registry import rated_task
-from likewise.evaluation.task import DataError
+from likewise.evaluation.task import DataError, Items
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs.options import choices_of
 from likewise.runs.whole_files import Record, checksum
@@ -44,7 +44,7 @@ class Selection:
         """Return the rows to train on."""
         return dataset if self.rows is None else dataset.select(self.rows)
 
-    def best(self, state: Any, before: Mapping[str, float], model: Any, items: np.ndarray | None) -> Record | None:
+    def best(self, state: Any, before: Mapping[str, float], model: Any, items: Items | None) -> Record | None:
         """Return the selected checkpoint, the noise of its gain, and whether the gain is larger.
 
         Args:

@@ -28,6 +28,7 @@ from transformers import (
 from likewise.encoder.location import model_fingerprint
 from likewise.encoder.modules import without_training_head
 from likewise.errors import counted, require_extra, weights_for_all
+from likewise.evaluation.task import Items
 from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes.recipe import TrainingOptions
@@ -329,7 +330,7 @@ class Training:
 
         job.finished = processes.by_first(lambda: job.finish(self._result(job, trainer, before, items)))
 
-    def _score_base(self, trainer: _Trainer) -> tuple[dict[str, float], np.ndarray | None]:
+    def _score_base(self, trainer: _Trainer) -> tuple[dict[str, float], Items | None]:
         """Return the scores of the unchanged base, and their items."""
         evaluator = self.selection.evaluator
         if not evaluator:
@@ -339,7 +340,7 @@ class Training:
         before = {name: float(value) for name, value in evaluator(shipped or trainer.model).items()}
         return before, evaluator.items
 
-    def _result(self, job: Job, trainer: _Trainer, before: Mapping[str, float], items: np.ndarray | None) -> Record:
+    def _result(self, job: Job, trainer: _Trainer, before: Mapping[str, float], items: Items | None) -> Record:
         """Write the files of the result, and return the facts for its record."""
         most = trainer.args.max_steps
         facts = {

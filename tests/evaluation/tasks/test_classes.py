@@ -32,7 +32,7 @@ def vector(text: str) -> list[float]:
 def test_accuracy_and_v_measure_by_hand(tmp_path):
     part = [("sea", "tide"), ("land", "slope"), ("sky", "a grey cloud")]
     folder = write(tmp_path, train=TRAIN, test=part)
-    prepared = task(folder).prepare(None)
+    prepared = task(folder).read(Path())
     assert prepared.sentences == [text for _, text in TRAIN] + ["tide", "slope", "a grey cloud"]
     found = prepared.score(np.array([vector(text) for text in prepared.sentences]))
     # The tide's ten neighbours are 7 of the sea and 3 of the land; no training row is of the sky.
@@ -70,12 +70,12 @@ def test_names_of_the_files_and_parts(tmp_path):
     rows = [("label", "text"), *TRAIN]
     folder = write(tmp_path, **{"classes-train": rows, "classes-dev": [("sea", "tide")], "test": [("land", "slope")]})
     assert len(task(folder).load()[0]) == len(TRAIN)
-    assert task(folder).prepare(None).sentences[-1] == "slope"
-    assert task(folder, ":dev").prepare(None).sentences[-1] == "tide"
+    assert task(folder).read(Path()).sentences[-1] == "slope"
+    assert task(folder, ":dev").read(Path()).sentences[-1] == "tide"
     with pytest.raises(DataError, match="the neighbours come from the part train"):
-        task(folder, ":train").prepare(None)
+        task(folder, ":train").read(Path())
     with pytest.raises(DataError, match=r"no classes-last.tsv or last.tsv; the folder holds"):
-        task(folder, ":last").prepare(None)
+        task(folder, ":last").read(Path())
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_names_of_the_files_and_parts(tmp_path):
 def test_broken_files_are_named_with_the_line(text, message, tmp_path):
     (write(tmp_path, train=TRAIN) / "test.tsv").write_text(text)
     with pytest.raises(DataError, match=message):
-        task(tmp_path).prepare(None)
+        task(tmp_path).read(Path())
 
 
 def test_too_few_training_texts(tmp_path):
     with pytest.raises(DataError, match="9 training texts, and 10 neighbours are looked for"):
-        task(write(tmp_path, train=TRAIN[:9], test=TRAIN[:1])).prepare(None)
+        task(write(tmp_path, train=TRAIN[:9], test=TRAIN[:1])).read(Path())
 
 
 def test_training_texts_of_one_label(tmp_path):

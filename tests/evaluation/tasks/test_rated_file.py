@@ -21,12 +21,12 @@ def write(path: Path, text: str) -> Path:
 
 
 def scored(path: Path, scores: list[float]):
-    return task(path).prepare(None).score_pairs(np.array(scores))
+    return task(path).read(Path()).score_pairs(np.array(scores))
 
 
 def test_spearman_by_hand(tmp_path):
     path = write(tmp_path / "pairs.tsv", '0.1\ta "cat\ta dog\n3\tone\ttwo\n\n2.5\tthree\tfour\n')
-    prepared = task(path).prepare(None)
+    prepared = task(path).read(Path())
     assert prepared.sentences == ['a "cat', "one", "three", "a dog", "two", "four"]
     # Ranks 1, 3, 2 of the file and 1, 2, 3 of the model: 1 - 6 (0 + 1 + 1) / (3 (9 - 1)) = 0.5.
     found = scored(path, [0.0, 0.5, 0.9])
@@ -88,7 +88,7 @@ def test_what_is_evaluated_is_what_is_trained_on(tmp_path):
 def test_the_title_names_folder_and_file(tmp_path):
     one = task(write(tmp_path / "Pairs-test.tsv", "1\ta\tb\n2\tc\td\n"))
     assert (one.name, one.title) == (f"pairs:{tmp_path}/Pairs-test.tsv", f"{tmp_path.name}/Pairs-test")
-    assert one.prepare(None).score_pairs
+    assert one.read(Path()).score_pairs
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_the_title_names_folder_and_file(tmp_path):
 )
 def test_broken_files_are_named_with_the_line(text, message, tmp_path):
     with pytest.raises(DataError, match=message):
-        task(write(tmp_path / "pairs.tsv", text)).prepare(None)
+        task(write(tmp_path / "pairs.tsv", text)).read(Path())
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match=r"there is no file '.*gone.tsv'. Check the path."):
-        task(tmp_path / "gone.tsv").prepare(None)
+        task(tmp_path / "gone.tsv").read(Path())
 
 
 def test_an_open_quote_is_named_with_its_line(tmp_path):

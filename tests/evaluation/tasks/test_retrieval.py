@@ -36,7 +36,7 @@ def at(*angles: float) -> np.ndarray:
 
 def test_measures_by_hand(tmp_path):
     folder = write(tmp_path / "own", ["q1\td1\t2", "q1\td3\t1", "q1\td2\t0", "q2\td4\t1", "q3\td1\t0"])
-    prepared = task(folder).prepare(None)
+    prepared = task(folder).read(Path())
     assert prepared.sentences == ["river", "song", "market", "king", "water", "music"]
     # q1 stands at 0 and ranks d2, d3, d1, d4; q2 stands at 90 and ranks d4, d1, d3, d2.
     found = prepared.score(at(60, 10, 30, 85, 0, 90))
@@ -55,7 +55,7 @@ def test_recall_and_ndcg_of_many_documents_beside_other_formulas(tmp_path, monke
     queries = {f"q{i}": f"query {i}" for i in range(7)}
     grades = rng.integers(0, 40, size=(7, 300)) * (rng.random((7, 300)) < 0.1) // 13  # 0, 1, 2 or 3
     lines = [f"q{i}\td{j}\t{grades[i, j]}" for i, j in zip(*np.nonzero(grades), strict=True)]
-    prepared = task(write(tmp_path / "own", lines, documents, queries)).prepare(None)
+    prepared = task(write(tmp_path / "own", lines, documents, queries)).read(Path())
     vectors = rng.normal(size=(307, 16)).astype(np.float32)
     unit = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float64)
     cosines = unit[300:] @ unit[:300].T
@@ -88,14 +88,14 @@ def test_scores_are_made_in_blocks():
 def test_violations_by_hand(tmp_path):
     folder = write(tmp_path / "own", ["q1\td1\t1", "q1\td2\t1", "q2\td4\t1"])
     (folder / "violations-test.tsv").write_text("q1\td3\nq2\td3\n")
-    prepared = task(folder).prepare(None)
+    prepared = task(folder).read(Path())
     # q1 at 0: d1 (10) is nearer than d3 (20), d2 (40) is not; q2 at 90: d4 (80) is.
     assert prepared.score(at(10, 40, 20, 80, 0, 90)).obeyed == pytest.approx(100 * 2 / 3)
     # A tie is not nearer.
     assert prepared.score(np.ones((6, 2), dtype=np.float32)).obeyed == 0
     (folder / "violations-test.tsv").write_text("q1\td9\n")
     with pytest.raises(DataError, match=r"violations-test.tsv, line 1: there is no document 'd9'"):
-        task(folder).prepare(None)
+        task(folder).read(Path())
 
 
 def test_the_layout_of_beir(tmp_path):
@@ -104,16 +104,16 @@ def test_the_layout_of_beir(tmp_path):
     with gzip.open(tmp_path / "corpus.jsonl.gz", "wt", encoding="utf-8") as file:
         file.write('{"_id": "x", "title": "The title", "text": "The text", "metadata": {}}\n')
     (tmp_path / "queries.jsonl").write_text('{"_id": 7, "text": "asked"}\n{"_id": 8, "text": "of another part"}\n')
-    assert task(tmp_path).prepare(None).sentences == ["The title The text", "asked"]
-    assert task(tmp_path).prepare(None).score(np.ones((2, 3), dtype=np.float32)).left_out == 0
+    assert task(tmp_path).read(Path()).sentences == ["The title The text", "asked"]
+    assert task(tmp_path).read(Path()).score(np.ones((2, 3), dtype=np.float32)).left_out == 0
 
 
 def test_a_query_that_is_a_document_does_not_find_itself(tmp_path):
     documents = {"a": "the same text", "b": "another one", "c": "a third"}
-    prepared = task(write(tmp_path / "own", ["a\tb\t1"], documents, {"a": "the same text"})).prepare(None)
+    prepared = task(write(tmp_path / "own", ["a\tb\t1"], documents, {"a": "the same text"})).read(Path())
     assert prepared.score(at(0, 10, 20, 0)).score == 100
     # The same id alone says nothing: there ids of queries and documents are numbers from 1.
-    prepared = task(write(tmp_path / "own", ["a\tb\t1"], documents, {"a": "a question"})).prepare(None)
+    prepared = task(write(tmp_path / "own", ["a\tb\t1"], documents, {"a": "a question"})).read(Path())
     assert prepared.score(at(0, 10, 20, 0)).score == pytest.approx(100 / math.log2(3), abs=1e-4)
 
 
@@ -122,13 +122,13 @@ def test_parts(tmp_path):
     tasks, _ = resolve([f"RETRIEVAL:{folder}", f"retrieval:{folder}:dev"])
     assert [one.name for one in tasks] == [f"retrieval:{folder}", f"retrieval:{folder}:dev"]
     assert [one.title for one in tasks] == ["Own", "Own dev"]
-    assert [one.prepare(None).sentences[-1] for one in tasks] == ["water", "music"]
+    assert [one.read(Path()).sentences[-1] for one in tasks] == ["water", "music"]
     with pytest.raises(DataError, match=r"no qrels/train.tsv or qrels-train.tsv; the folder holds .*qrels-dev.tsv"):
-        task(folder, ":train").prepare(None)
+        task(folder, ":train").read(Path())
 
 
 def test_a_broken_model_has_no_score(tmp_path):
-    prepared = task(write(tmp_path / "own", ["q1\td1\t1"])).prepare(None)
+    prepared = task(write(tmp_path / "own", ["q1\td1\t1"])).read(Path())
     assert math.isnan(prepared.score(np.full((5, 2), np.nan, dtype=np.float32)).score)
 
 
@@ -155,16 +155,16 @@ def test_broken_files_are_named_with_the_line(file, text, message, tmp_path):
     folder = write(tmp_path / "own", ["q1\td1\t1"])
     (folder / file).write_text(text)
     with pytest.raises((EvaluationError, CorpusError), match=message):
-        task(folder).prepare(None)
+        task(folder).read(Path())
 
 
 def test_other_encodings_are_read_and_missing_files_are_named(tmp_path):
     folder = write(tmp_path / "own", ["q1\td1\t1"])
     good = (folder / "docs.jsonl").read_bytes()
     (folder / "docs.jsonl").write_bytes(good + '{"_id": "d5", "text": "café"}'.encode("latin-1"))
-    assert "café" in task(folder).prepare(None).sentences
+    assert "café" in task(folder).read(Path()).sentences
     (folder / "docs.jsonl").unlink()
     with pytest.raises(DataError, match=r"no corpus.jsonl or .* or docs.jsonl.gz; the folder holds qrels-test.tsv"):
-        task(folder).prepare(None)
+        task(folder).read(Path())
     with pytest.raises(DataError, match=r"retrieval:.*gone: there is no folder '.*gone'. Check the path."):
-        task(tmp_path / "gone").prepare(None)
+        task(tmp_path / "gone").read(Path())

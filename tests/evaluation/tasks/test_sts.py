@@ -48,7 +48,7 @@ def test_ratings_without_sentences_are_no_task(senteval):
 def test_a_missing_file_is_named(senteval):
     (senteval / "STS/STS14-en-test/STS.gs.images.txt").unlink()
     with pytest.raises(TaskMissing, match=r"STS\.gs\.images\.txt"):
-        TASKS["sts14"].prepare(senteval)
+        TASKS["sts14"].read(senteval)
 
 
 def change(path, line, old, new):

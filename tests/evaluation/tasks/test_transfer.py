@@ -119,7 +119,7 @@ def test_what_is_reported_is_the_accuracy_and_f1_of_mrpc(small, folder):
     texts, _, parts = task.load(folder)
     assert texts[0][1] == "unlike it"
     assert texts[1][0] == texts[1][1]
-    prepared = task.prepare(folder)
+    prepared = task.read(folder)
     assert prepared.sentences[: len(texts)] == [first for first, _ in texts]
     rng = np.random.default_rng(0)
     known = {text: rng.normal(size=8) for text in prepared.sentences}

@@ -52,7 +52,7 @@ def test_accuracy_beside_a_loop_and_a_tie_is_wrong():
 
 
 def test_drawn_from_articles(data):
-    prepared = replace(GENERATED, size=50).prepare(data)
+    prepared = replace(GENERATED, size=50).read(data)
     assert len(prepared.sentences) == 150
     anchors, positives, negatives = (prepared.sentences[i : i + 50] for i in (0, 50, 100))
 
@@ -66,20 +66,20 @@ def test_drawn_from_articles(data):
         assert ("king" in one) == ("king" in same) != ("king" in other)
         assert "opening" not in one + same + other
     with pytest.raises(DataError, match="80 triplets, and Wiki sections has 10,000"):
-        GENERATED.prepare(data)
+        GENERATED.read(data)
 
 
 def test_the_original_file(data):
     with pytest.raises(TaskMissing, match="wikipedia-sections"):
-        ORIGINAL.prepare(data)
+        ORIGINAL.read(data)
     (data.parent / "wikipedia-sections").mkdir()
     write_triplets(data.parent / "wikipedia-sections" / "test.csv", [Triplet("a", "b", "c"), Triplet("d", "e", "f")])
-    assert ORIGINAL.prepare(data).sentences == ["a", "d", "b", "e", "c", "f"]
+    assert ORIGINAL.read(data).sentences == ["a", "d", "b", "e", "c", "f"]
 
 
 def test_missing_articles_are_named(tmp_path):
     with pytest.raises(TaskMissing, match=r"articles\.jsonl\.gz"):
-        GENERATED.prepare(tmp_path)
+        GENERATED.read(tmp_path)
 
 
 def test_the_real_articles(data_dir):

@@ -7,10 +7,8 @@ Letters of the shapes: N training texts, M texts of the part, D embedding.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 from unicodedata import normalize
 
 import numpy as np
@@ -35,14 +33,14 @@ class ClassesResult(TaskResult):
         training: number of training texts.
     """
 
-    COLUMNS: ClassVar[Mapping[str, str]] = {
-        "Task": "title",
-        "10 neighbours": "score",
-        "V-measure": "v_measure",
-        "Texts": "n",
-        "Classes": "classes",
-        "Training texts": "training",
-    }
+    COLUMNS = (
+        ("Task", "title"),
+        ("10 neighbours", "score"),
+        ("V-measure", "v_measure"),
+        ("Texts", "n"),
+        ("Classes", "classes"),
+        ("Training texts", "training"),
+    )
 
     v_measure: float
     classes: int

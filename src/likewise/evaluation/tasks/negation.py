@@ -12,10 +12,9 @@ has a large one, so the result also gives the distance of two *different* senten
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -93,13 +92,13 @@ class NegationGapResult(TaskResult):
         other: the mean of 1 - cos(s, t) with another sentence t of the draw, times 100, to compare the gap with.
     """
 
-    COLUMNS: ClassVar[Mapping[str, str]] = {
-        "Task": "title",
-        "Mean gap": "score",
-        "Median gap": "median",
-        "Gap to another sentence": "other",
-        "Sentences": "n",
-    }
+    COLUMNS = (
+        ("Task", "title"),
+        ("Mean gap", "score"),
+        ("Median gap", "median"),
+        ("Gap to another sentence", "other"),
+        ("Sentences", "n"),
+    )
 
     median: float
     other: float

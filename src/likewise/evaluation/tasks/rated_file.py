@@ -7,10 +7,10 @@ sentence, sentence, or the score last. Scores may be on any scale.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -75,14 +75,14 @@ class RatedFileResult(TaskResult):
         average_precision: of ranking the pairs scored 1 before those scored 0; the main score there, else None.
     """
 
-    COLUMNS: ClassVar[Mapping[str, str]] = {
-        "Task": "title",
-        "Metric": "metric",
-        "Score": "score",
-        "Spearman": "spearman",
-        "Average precision": "average_precision",
-        "Pairs": "n",
-    }
+    COLUMNS = (
+        ("Task", "title"),
+        ("Metric", "metric"),
+        ("Score", "score"),
+        ("Spearman", "spearman"),
+        ("Average precision", "average_precision"),
+        ("Pairs", "n"),
+    )
 
     spearman: float
     average_precision: float | None

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -47,15 +46,15 @@ class RetrievalResult(TaskResult):
         documents: number of documents.
     """
 
-    COLUMNS: ClassVar[Mapping[str, str]] = {
-        "Task": "title",
-        "nDCG@10": "score",
-        "Recall@100": "recall",
-        "Exclusion": "obeyed",
-        "Queries": "n",
-        "Left out": "left_out",
-        "Documents": "documents",
-    }
+    COLUMNS = (
+        ("Task", "title"),
+        ("nDCG@10", "score"),
+        ("Recall@100", "recall"),
+        ("Exclusion", "obeyed"),
+        ("Queries", "n"),
+        ("Left out", "left_out"),
+        ("Documents", "documents"),
+    )
 
     recall: float
     obeyed: float | None

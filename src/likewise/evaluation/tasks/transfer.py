@@ -1,26 +1,115 @@
-"""The seven transfer tasks of SentEval: classification of frozen vectors (Conneau and Kiela 2018).
+"""The seven transfer tasks of SentEval: classification of frozen vectors (Conneau and Kiela 2018, section 3).
 
-The classifier is a logistic regression at its optimum; see `probe.py`.
+A logistic regression is trained on the vectors, to its optimum. Its regularisation is chosen on its training rows
+alone, by cross-validation inside of them or on a dev set.
 
-Letters of the shapes: N rows, D embedding.
+Letters of the shapes: N rows, D embedding, R strengths.
 """
+
+from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from likewise.evaluation.data_folder import find_file, read_lines
 from likewise.evaluation.pairs import pair_features
-from likewise.evaluation.probe import SEED, Fold, folds, nested, probe
 from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
 
+FOLDS = 10
+SEED = 1111  # SentEval's
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
 """Values of C: SentEval's for scikit-learn, and those of its cross-validation on a training set (2^-1 to 2^5)."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows to train on and rows to test on, as indices.
+
+    Attributes:
+        checks: parts of the training rows by which the regularisation is chosen.
+    """
+
+    train: np.ndarray
+    test: np.ndarray
+    checks: tuple[Fold, ...] = ()
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The result of a probe.
+
+    Attributes:
+        accuracy: mean over the trials of the accuracy on the test rows.
+        dev: mean over the trials of the best mean accuracy over the checks.
+        strengths: C of scikit-learn that each trial chose.
+        predictions: (N,) the class predicted for each tested row; the first class elsewhere.
+        tested: (N,) bool, True for the tested rows.
+    """
+
+    accuracy: float
+    dev: float
+    strengths: tuple[float, ...]
+    predictions: np.ndarray
+    tested: np.ndarray
+
+
+def folds(labels: np.ndarray, rows: np.ndarray, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
+    """Split rows into shuffled, stratified folds."""
+    from sklearn.model_selection import StratifiedKFold
+
+    cut = StratifiedKFold(count, shuffle=True, random_state=seed).split(rows, labels[rows])
+    return tuple(Fold(rows[train], rows[test]) for train, test in cut)
+
+
+def nested(labels: np.ndarray, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
+    """Return nested cross-validation trials: each fold is tested once, inner folds select C (MR, CR, SUBJ, MPQA)."""
+    return tuple(
+        replace(outer, checks=folds(labels, outer.train, count, seed))
+        for outer in folds(labels, np.arange(len(labels)), count, seed)
+    )
+
+
+def probe(vectors: np.ndarray, labels: np.ndarray, trials: Sequence[Fold], strengths: Sequence[float]) -> Probed:
+    """Train and test classifiers on vectors (N, D) with labels (N,).
+
+    Args:
+        strengths: the values of C to choose from. Of equals the smallest is taken, as by SentEval.
+    """
+    vectors, ordered = vectors.astype(np.float64), sorted(strengths)
+    predictions, covered = np.full(len(labels), min(labels)), np.zeros(len(labels), dtype=bool)
+    shares, chosen, dev = [], [], []
+    for trial in trials:
+        checked = np.mean([_accuracies(vectors, labels, check, ordered) for check in trial.checks], axis=0)  # (R,)
+        # Rounded as SentEval does, so that differences of less than a row do not decide.
+        best = int(np.round(100 * checked, 2).argmax())
+        model = _classifier(ordered[best]).fit(vectors[trial.train], labels[trial.train])
+        predictions[trial.test], covered[trial.test] = model.predict(vectors[trial.test]), True
+        shares.append((predictions[trial.test] == labels[trial.test]).mean())
+        chosen.append(ordered[best])
+        dev.append(checked.max())
+    return Probed(float(np.mean(shares)), float(np.mean(dev)), tuple(chosen), predictions, covered)
+
+
+def _accuracies(vectors: np.ndarray, labels: np.ndarray, fold: Fold, strengths: Sequence[float]) -> list[float]:
+    """Return the accuracy on the test rows of a fold for each strength (R,), from the strongest regularisation on.
+
+    Each optimum is the start of the search for the next.
+    """
+    model = _classifier(strengths[0])
+    train, right = (vectors[fold.train], labels[fold.train]), (vectors[fold.test], labels[fold.test])
+    return [model.set_params(C=strength).fit(*train).score(*right) for strength in strengths]
+
+
+def _classifier(strength: float) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=strength, tol=1e-4, max_iter=2000, warm_start=True)
 
 
 @dataclass(frozen=True)
@@ -34,14 +123,14 @@ class TransferResult(TaskResult):
         seed: of the folds.
     """
 
-    COLUMNS: ClassVar[Mapping[str, str]] = {
-        "Task": "title",
-        "Accuracy": "score",
-        "F1": "f1",
-        "Dev accuracy": "dev",
-        "C": "chosen",
-        "Items": "n",
-    }
+    COLUMNS = (
+        ("Task", "title"),
+        ("Accuracy", "score"),
+        ("F1", "f1"),
+        ("Dev accuracy", "dev"),
+        ("C", "chosen"),
+        ("Items", "n"),
+    )
 
     f1: float | None
     dev: float

@@ -4,10 +4,9 @@
 of the paper, which published tables use. Their scores are not comparable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -28,12 +27,7 @@ class TripletResult(TaskResult):
         euclidean: the accuracy by the Euclidean distance, times 100; `score` is by the cosine.
     """
 
-    COLUMNS: ClassVar[Mapping[str, str]] = {
-        "Task": "title",
-        "Accuracy": "score",
-        "Accuracy, Euclidean": "euclidean",
-        "Triplets": "n",
-    }
+    COLUMNS = (("Task", "title"), ("Accuracy", "score"), ("Accuracy, Euclidean", "euclidean"), ("Triplets", "n"))
 
     euclidean: float
 

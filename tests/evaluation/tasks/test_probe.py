@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from likewise.evaluation.probe import Fold, folds, nested, probe
+from likewise.evaluation.tasks.transfer import Fold, folds, nested, probe
 
 STRENGTHS = (0.01, 1.0, 100.0)
 
