@@ -13,8 +13,7 @@ import torch
 
 import likewise
 from likewise.comparison.compared_methods import parse_methods
-from likewise.comparison.comparison_page import page
-from likewise.comparison.comparison_result import Comparison
+from likewise.comparison.comparison_result import Comparison, page
 from likewise.context.index import Retrieval
 from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError

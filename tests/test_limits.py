@@ -210,8 +210,7 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \"'><b
 
 def test_texts_on_the_pages_of_adapt_and_choose_stay_texts():
     from likewise.adaptation.adaptation_result import Candidate, adapted_page
-    from likewise.choice.choice_result import Choice, System
-    from likewise.choice.page import choice_page
+    from likewise.choice.choice_result import Choice, System, choice_page
     from likewise.retrieval.pipeline import Pipeline
 
     facts = {"base": HOSTILE, "advice": HOSTILE, "chosen": HOSTILE, "reason": HOSTILE, "form": HOSTILE}

@@ -61,7 +61,6 @@ def test_a_weighted_average_wants_a_corpus(glove, tmp_path):
     [
         ("last-average", {}, (2,)),
         ("first-last-average", {}, (1, 2)),
-        ("first-last-average", {"first": "embeddings"}, (0, 2)),
         ("cls", {}, None),
     ],
 )

@@ -17,7 +17,7 @@ def folder(tiny_model, sentences, tmp_path):
 
 def test_table_and_json(cli, folder):
     wanted = [str(folder / "model"), "--tasks", "sts-b-dev", "--data", str(folder / "data")]
-    result = cli("evaluate", *[*wanted, "--json", str(folder / "scores.json"), "--batch-size", "16"])
+    result = cli("evaluate", *[*wanted, "--json", str(folder / "scores.json")])
     assert result.exit_code == 0, result.output
     report = json.loads((folder / "scores.json").read_text())
     row = next(line for line in result.stdout.splitlines() if line.startswith("STS-B dev"))

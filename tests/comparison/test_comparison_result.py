@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 
 from likewise.comparison.compared_methods import parse_methods
-from likewise.comparison.comparison_page import (
-    making,
-    notes,
-    scores_table,
-    verdict,
-)
-from likewise.comparison.comparison_result import Comparison
+from likewise.comparison.comparison_result import Comparison, making, notes, verdict
 from likewise.comparison.one_run import idle_parts, keep_items, kept_items
 from likewise.evaluation.score_table import markdown_table
 from likewise.evaluation.task import Items, TaskResult
@@ -82,7 +76,7 @@ def test_the_best_is_marked_and_equals_share_it(found):
 
 
 def test_the_table_as_it_is_printed(found):
-    table = scores_table(found).split("\n\n")[0]
+    table = found.scores.table().split("\n\n")[0]
     assert [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()] == [
         ["Method", "STS-B", "SICK-R", "Seeds"],
         ["---------------", "---------------:", "---------------:", "-----------:"],
@@ -185,7 +179,7 @@ def test_an_unfinished_comparison_says_so_far():
     )
 
 
-def test_a_collapsed_base_an_idle_loss_and_equal_rows_are_told():
+def test_a_collapsed_base_and_an_idle_loss_are_told():
     base, arccse, simcse = parse_methods(["base", "arccse margin=0", "simcse"])
     results = (
         result("base", 1, {"sts-b": 20.0}, uniformity=-0.0001),
@@ -193,12 +187,11 @@ def test_a_collapsed_base_an_idle_loss_and_equal_rows_are_told():
         result("simcse", 1, {"sts-b": 70.0}, uniformity=-2.0, idle=[]),
     )
     runs = ((base, 1), (arccse, 1), (simcse, 1))
-    collapsed, idle, equal = notes(Comparison(Path("out"), SETTINGS, (1,), runs, results))[1:]
+    collapsed, idle = notes(Comparison(Path("out"), SETTINGS, (1,), runs, results))[1:]
     assert collapsed.startswith("base: ")
     assert "-0.000" in collapsed
     assert idle.startswith("arccse margin=0: ")
     assert "'triplets'" in idle
-    assert equal.startswith("arccse margin=0, simcse: ")
 
 
 def test_a_part_of_the_loss_that_was_always_0_is_idle():

@@ -9,10 +9,9 @@ from transformers import AutoModel, AutoTokenizer
 
 from likewise import load
 from likewise.encoder.location import LoadError
-from likewise.evaluation import CrossEncoderScorer, EvaluationError, evaluate
+from likewise.evaluation import CrossEncoderScorer, EvaluationError, evaluate, pair_scorers
 from likewise.evaluation.pair_scorers import BertScore, match_tokens
 from likewise.evaluation.tasks.negation import FILE
-from likewise.inference import LoadError
 from likewise.runs.progress import Progress
 
 QUIET = Progress(quiet=True)
@@ -100,9 +99,10 @@ def by_loop(base, first, second, layer):
 
 
 @pytest.mark.parametrize("layer", [1, -1])
-def test_it_is_the_loop_over_tokens(tiny_base, tiny_model, sentences, layer):
+def test_it_is_the_loop_over_tokens(tiny_base, tiny_model, sentences, layer, monkeypatch):
+    monkeypatch.setattr(pair_scorers, "BATCH", 3)
     pairs = list(zip(sentences[:7], sentences[30:37], strict=True))
-    scorer = BertScore(tiny_model, layer=layer, batch_size=3)
+    scorer = BertScore(tiny_model, layer=layer)
     found = scorer.score_pairs(*map(list, zip(*pairs, strict=True)), QUIET)
     expected = [by_loop(tiny_base, a, b, layer)[2] for a, b in pairs]
     assert np.allclose(found, expected, atol=1e-5)

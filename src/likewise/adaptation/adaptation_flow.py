@@ -30,7 +30,6 @@ from likewise.corpus.sentence_splitter import word_count
 from likewise.encoder.settings import ModelSettings
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
-from likewise.evaluation.data_folder import find_data
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
@@ -315,7 +314,7 @@ def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:
         DataError: `data` is given and holds none, or the file is malformed.
     """
     try:
-        return rated_task("sts-b-dev").pairs(find_data(data))
+        return rated_task("sts-b-dev").pairs(data)
     except DataError:
         if data is not None:
             raise

@@ -82,14 +82,6 @@ def word_average(
     return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=vectors)])
 
 
-class FirstLastOptions(Options):
-    """The option of the first-last average."""
-
-    first: Literal["layer-1", "embeddings"] = option(
-        "layer-1", "Which layer counts as the first: the embeddings, or the layer above them."
-    )
-
-
 def _of_layers(base: str, layers: tuple[int, ...]) -> SentenceTransformer:
     from likewise.encoder.build import build_layer_average
 
@@ -124,8 +116,8 @@ FIRST_LAST_AVERAGE = Baseline(
     name="first-last-average",
     summary="The average over the tokens of a transformer's first and last layer.",
     source="Su et al. 2021, BERT-whitening; Gao et al. 2021, SimCSE",
-    presets={"paper": FirstLastOptions()},
-    build=lambda base, options, *_: _of_layers(base, (1 if options.first == "layer-1" else 0, -1)),
+    presets={"paper": Options()},
+    build=lambda base, *_: _of_layers(base, (1, -1)),
 )
 CLS = Baseline(
     name="cls",

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from likewise.comparison.compared_methods import ComparisonError, Method, Settings, check_shared, parse_methods
-from likewise.comparison.comparison_page import page
-from likewise.comparison.comparison_result import Comparison
+from likewise.comparison.comparison_result import Comparison, page
 from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.corpus import CorpusOptions
 from likewise.encoder.location import model_fingerprint

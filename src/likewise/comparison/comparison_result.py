@@ -1,8 +1,9 @@
-"""The result of a comparison: means and spreads over the seeds, from the results of the runs, and their differences."""
+"""The result of a comparison: means and spreads over the seeds, their differences, and the page."""
 
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +12,18 @@ import pandas
 
 from likewise.comparison.compared_methods import Method
 from likewise.comparison.one_run import FINISHED, kept_items
+from likewise.errors import counted
 from likewise.evaluation.registry import GROUPS
-from likewise.evaluation.score_table import Cell, Column, Printed, ScoreTable, TableTexts
+from likewise.evaluation.score_table import DIFFERENCES, Cell, Column, Printed, ScoreTable, TableTexts
 from likewise.evaluation.task import Items
+from likewise.runs.dot_plot import Dot, dot_plot
+from likewise.runs.pages import page_of
 from likewise.runs.whole_files import Record
 
 DEV = "dev"
+_NO = "–"
+_COLLAPSED = -0.01
+"""A uniformity above it: all vectors are nearly one. It is 0 where they coincide, and -2 to -3.5 in a good encoder."""
 
 
 @dataclass(frozen=True)
@@ -130,17 +137,14 @@ class Comparison(Printed):
         """The table of the scores, with the differences of any two rows."""
         cells = {(row.label, name): cell for row in self.rows for name, cell in row.cells.items()}
         notes = {row.label: row.seeds_text() for row in self.rows}
-        return ScoreTable(
-            tuple(row.label for row in self.rows), self.columns, cells, self._items, "Method", notes, self.reference
-        )
-
-    def _items(self, label: str, seed: int, task: str) -> Items | None:
-        return self._items_of.get((label, seed), {}).get(task)
-
-    @cached_property
-    def _items_of(self) -> dict[tuple[str, int], dict[str, Items]]:
         files = {(m.label, seed): self.path / "results" / f"{m.key}-seed{seed}.npz" for m, seed in self.runs}
-        return {key: kept_items(path) for key, path in files.items()}
+        items = {run: kept_items(path) for run, path in files.items()}
+
+        def items_of(label: str, seed: int, task: str) -> Items | None:
+            return items[label, seed].get(task)
+
+        labels = tuple(row.label for row in self.rows)
+        return ScoreTable(labels, self.columns, cells, items_of, "Method", notes, self.reference)
 
     @property
     def reference(self) -> str:
@@ -153,24 +157,11 @@ class Comparison(Printed):
 
     @cached_property
     def missing(self) -> dict[str, str]:
-        """The tasks that could not be scored for any method, with the reason."""
-        missing = [result["missing"] for result in self._finished]
-        return {
-            title: reason
-            for reasons in missing
-            for title, reason in reasons.items()
-            if all(title in o for o in missing)
-        }
-
-    @cached_property
-    def left_out(self) -> dict[str, str]:
-        """The tasks that single methods could not be scored on, with the reason, by 'method, task'."""
-        return {
-            f"{result['label']}, {title}": reason
-            for result in self._finished
-            for title, reason in result["missing"].items()
-            if title not in self.missing
-        }
+        """The tasks that could not be scored, with the reason: by 'task', or 'method, task' where others could be."""
+        lacking = [(r["label"], title, why) for r in self._finished for title, why in r["missing"].items()]
+        runs = Counter(title for _, title, _ in lacking)
+        every = len(self._finished)
+        return {title if runs[title] == every else f"{label}, {title}": why for label, title, why in lacking}
 
     @property
     def failures(self) -> list[Record]:
@@ -184,9 +175,7 @@ class Comparison(Printed):
 
     def table(self) -> str:
         """Return the verdict, the scores, their differences and what is missing, as Markdown."""
-        from likewise.comparison.comparison_page import notes, scores_table, verdict
-
-        return "\n\n".join([verdict(self), scores_table(self), *notes(self)])
+        return "\n\n".join([verdict(self), self.scores.table(), *notes(self)])
 
     def texts(self) -> TableTexts:
         """Return the scores, a row for each method."""
@@ -198,17 +187,15 @@ class Comparison(Printed):
 
     def to_dict(self, differences: bool = True) -> Record:
         """Return plain values for JSON: the table, its differences from the base if they are wanted, and each run."""
-        wanted = differences and self.rows and self.columns
-        compared = self.scores.differences(self.reference) if wanted else {}
+        compared = self.scores.differences() if differences else {}
         return {
             "settings": self.settings,
             "seeds": list(self.seeds),
             "waiting": self.waiting,
             "missing": self.missing,
-            "left_out": self.left_out,
             "columns": [{"name": one.name, "title": one.title, "best": sorted(self.best(one))} for one in self.columns],
             "rows": [row.to_dict() for row in self.rows],
-            "reference": self.reference if self.rows else None,
+            "reference": self.reference,
             "differences": {label: {t: vars(d) for t, d in row.items()} for label, row in compared.items()},
             "runs": [{key: value for key, value in r.items() if key != "traceback"} for r in self.results],
         }
@@ -225,3 +212,170 @@ def _cell(name: str, finished: tuple[Record, ...]) -> Cell | None:
             return None
         scores[int(result["seed"])] = float(score)
     return Cell(scores) if scores else None
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Return a number with a fixed count of decimals, a dash for none."""
+    return _NO if value is None else f"{value:.{digits}f}"
+
+
+def about(comparison: Comparison) -> str:
+    """Return a paragraph about what all rows share."""
+    settings = comparison.settings
+    shared = ", ".join(f"{name} {value}" for name, value in settings["shared"].items())
+    budget = (
+        "of each method's own" if any(row.method.kind == "recipe" for row in comparison.rows) else "nothing is trained"
+    )
+    if settings["steps"] is not None:
+        budget = f"{settings['steps']:,} updates"
+    parts = [
+        f"Base {settings['base']}",
+        f"word vectors {settings['vectors']}" if any(row.method.takes_vectors for row in comparison.rows) else "",
+        f"{settings['sentences']:,} sentences" if settings["sentences"] else "",
+        f"budget {budget}",
+        f"preset {settings['preset']}" if settings["preset"] else "",
+        f"every recipe with {shared}" if shared else "",
+        f"seeds {', '.join(map(str, comparison.seeds))}",
+    ]
+    return "; ".join(part for part in parts if part) + "."
+
+
+def reading(comparison: Comparison) -> str:
+    """Return the explanation of the table."""
+    text = (
+        "Mean over the seeds ± standard deviation (of N - 1); the best mean of a column is marked. A method that is "
+        "the same for every seed runs once and has no spread."
+    )
+    if comparison.dev_metric:
+        by = "STS-B dev" if comparison.dev_metric == "sts_dev_spearman" else "the separation of held-out sentences"
+        text += f" Checkpoints are selected by {by}, so the scores of trained methods there are slightly too high."
+    return text
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """List what is missing, failed or still to be done, and what looks wrong, one line each."""
+    lines = [f"Missing: {title}, {reason}." for title, reason in comparison.missing.items()]
+    lines += [f"Failed: {run['label']}, seed {run['seed']}: {run['error']}" for run in comparison.failures]
+    if comparison.waiting:
+        runs = "1 run is" if comparison.waiting == 1 else f"{comparison.waiting} runs are"
+        lines.append(f"{runs} still to be done: run the same command again to resume.")
+    return [*lines, *_warnings(comparison)]
+
+
+def _warnings(comparison: Comparison) -> list[str]:
+    """List the rows whose vectors have collapsed, and parts of a loss that did nothing."""
+    lines = []
+    for row in comparison.rows:
+        uniformity = row.mean_of("uniformity")
+        if uniformity is not None and uniformity > _COLLAPSED:
+            lines.append(
+                f"{row.label}: all of its vectors are nearly the same (uniformity {uniformity:.3f}), so that its "
+                "scores are of what little is left: take a base that is a sentence encoder, or another pooling."
+            )
+        idle = set.intersection(*(set(result.get("idle", ())) for result in row.finished)) if row.finished else set()
+        lines += [
+            f"{row.label}: the part '{part}' of the loss was 0 in every update: it added nothing here."
+            for part in sorted(idle)
+        ]
+    return lines
+
+
+#: The columns of `making`.
+MADE = (
+    *("Method", "Base", "Preset", "Changed", "Updates", "Batch", "Kept at", "Seconds", "Alignment"),
+    "Uniformity",
+)
+
+
+def making(row: Row) -> tuple[str, ...]:
+    """Return the settings and the cost of a row: the cells under `MADE`."""
+    first = row.finished[0] if row.finished else {}
+    options = first.get("options") or {}
+    trained = row.method.kind == "recipe"
+    batch = options.get("batch_size", 0) * options.get("accumulation", 1)
+    kept = [step for run in row.finished if trained and (step := (run.get("dev") or {}).get("step")) is not None]
+    return (
+        row.label,
+        str(first.get("base", row.method.base or _NO)),
+        str(first.get("preset") or _NO),
+        ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.method.options.items()) or _NO,
+        f"{first['steps']:,}" if trained and first.get("steps") is not None else _NO,
+        f"{batch:,}" if trained and batch else _NO,
+        ", ".join(map(str, kept)) or _NO,
+        number(row.mean_of("training_seconds"), 0),
+        number(row.mean_of("alignment"), 3),
+        number(row.mean_of("uniformity"), 3),
+    )
+
+
+_MAKING = (
+    "Seconds are those of a training with its evaluations; 'kept at' is the update of the selected checkpoint for each "
+    "seed; alignment and uniformity are those of the kept model (lower is better for both)."
+)
+
+
+def verdict(comparison: Comparison) -> str:
+    """Return which method is best by the first column, and by how much, in a sentence or two."""
+    done = len(comparison.results)
+    so_far = f"So far ({done} of {counted(len(comparison.runs), 'run')}): " if comparison.waiting else ""
+    column = next(iter(comparison.columns), None)
+    scored = [row for row in comparison.rows if column and column.name in row.cells]
+    if column is None or not scored:
+        return f"{so_far}nothing has been scored yet."
+    best, *others = sorted(scored, key=lambda row: -row.cells[column.name].mean)
+    if best.method.is_base:
+        none = "nothing that was scored" if comparison.waiting else "nothing"
+        said = f"{none} is better than the unchanged {best.label}, which scores {best.cells[column.name]} by "
+        return so_far + (said if so_far else said.capitalize()) + f"{column.title}."
+    said = f"{so_far}{best.label} is best by {column.title}: {best.cells[column.name]}"
+    base = next((row for row in scored if row.label == comparison.reference and row.method.is_base), None)
+    if base is None:
+        return f"{said}."
+    difference = comparison.scores.difference(best.label, base.label, column.name)
+    if difference is None:
+        gain = best.cells[column.name].mean - base.cells[column.name].mean
+        return f"{said}, {gain:+.2f} over the unchanged {base.label}: how much of it is chance is not known."
+    said += f", {difference.value:+.2f} over the unchanged {base.label}"
+    said += f" (95% interval {difference.low:+.2f} to {difference.high:+.2f})."
+    if not difference.is_sure:
+        return f"{said} It may be chance."
+    second = others[0]
+    if not second.method.is_base and (ahead := comparison.scores.difference(best.label, second.label, column.name)):
+        sure = "" if ahead.is_sure else ", which may be chance"
+        said += f" Beside {second.label}: {ahead.value:+.2f} ({ahead.low:+.2f} to {ahead.high:+.2f}){sure}."
+    return said if len(best.finished) > 1 or best.same_for_every_seed else f"{said} One seed: its chance is not in it."
+
+
+def _dots(comparison: Comparison) -> list[Dot]:
+    """Return the gains over the reference by the first column, the best first."""
+    if not comparison.columns:
+        return []
+    name, label = comparison.columns[0].name, comparison.reference
+    cells = {row.label: row.cells[name] for row in comparison.rows if name in row.cells}
+    if len(cells) < 2 or label not in cells:
+        return []
+    dots = []
+    for other, cell in sorted(cells.items(), key=lambda item: -item[1].mean):
+        found = comparison.scores.difference(other, label, name) if other != label else None
+        gain, low, high = (found.value, found.low, found.high) if found else (cell.mean - cells[label].mean, None, None)
+        said = str(found) if found else f"{gain:+.2f}"
+        dots.append(Dot(other, str(cell), said, gain, low, high, other in comparison.best(comparison.columns[0])))
+    return dots
+
+
+def page(comparison: Comparison) -> str:
+    """Return the page of a comparison: the verdict, the table, the differences, and a drawing of the first column's."""
+    dots = _dots(comparison)
+    return page_of(
+        "likewise.comparison",
+        "report.html.j2",
+        *(reading, notes, making, verdict),
+        MADE=MADE,
+        making_text=_MAKING,
+        differences=comparison.scores.difference_texts(),
+        reading_of_differences=DIFFERENCES,
+        headline=f"Comparison of {len(comparison.rows)} methods",
+        about=about(comparison),
+        dots=dot_plot(dots) if dots else None,
+        comparison=comparison,
+    )

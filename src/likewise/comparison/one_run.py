@@ -124,13 +124,17 @@ class RunMaker:
             budget = {} if settings.steps is None else {"max_steps": settings.steps}
             options = settings.shared | budget | method.options
             record = likewise.train(method.name, list(settings.corpus), data=settings.data, **common, **options).record
-        entries, best = _entries(out), record.get("best") or {}
+        path, best = out / "log.jsonl", record.get("best") or {}
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        entries: list[Record] = [json.loads(line) for line in lines]
+        metric = f"eval_{best.get('metric')}"
+        kept = next((entry for entry in entries if metric in entry and entry["step"] == best["step"]), {})
         return {
             **{name: record[name] for name in ("options", "preset", "selection", "steps")},
             "training_seconds": record["seconds"],
             "idle": idle_parts(entries),
             "dev": {name: best.get(name) for name in ("metric", "score", "step")},
-            **_geometry(next((entry for entry in entries if _is_evaluation(entry, best.get("step"))), {})),
+            **_geometry(kept, metric),
         }
 
     def _selection_score(self, model: Any, seed: int) -> Record:
@@ -143,7 +147,7 @@ class RunMaker:
             return {}
         scores, metric = selection.evaluator(model), selection.evaluator.primary_metric
         dev = {"metric": metric, "score": scores[metric], "step": None}
-        return {"selection": selection.description, "dev": dev, **_geometry(scores)}
+        return {"selection": selection.description, "dev": dev, **_geometry(scores, metric)}
 
 
 def keep_items(path: Path, results: tuple[TaskResult, ...]) -> None:
@@ -168,12 +172,6 @@ def kept_items(path: Path) -> dict[str, Items]:
     return {task: Items(columns[f"{task}/values"].astype(np.float64), columns.get(f"{task}/ranked")) for task in tasks}
 
 
-def _entries(out: Path) -> list[Record]:
-    path = out / "log.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return [json.loads(line) for line in lines]
-
-
 def idle_parts(entries: list[Record]) -> list[str]:
     """Return the parts of the loss that were 0 in every entry of a training's log."""
     parts: dict[str, float] = {}
@@ -184,17 +182,7 @@ def idle_parts(entries: list[Record]) -> list[str]:
     return [name for name, largest in parts.items() if largest == 0]
 
 
-def _is_evaluation(entry: Record, step: int | None) -> bool:
-    return entry.get("step") == step and _ending(entry, "spearman", "separation") is not None
-
-
-def _geometry(scores: Record) -> dict[str, float | None]:
-    return {name: _ending(scores, name) for name in ("alignment", "uniformity")}
-
-
-def _ending(entry: Record, *endings: str) -> float | None:
-    """Return the value whose name ends so, whatever the name of the evaluator."""
-    for name, value in entry.items():
-        if value is not None and any(name == ending or name.endswith(f"_{ending}") for ending in endings):
-            return float(value)
-    return None
+def _geometry(scores: Record, metric: str) -> Record:
+    """Return the alignment and uniformity that the evaluator of a metric gave."""
+    evaluator = metric.rpartition("_")[0]
+    return {name: scores.get(f"{evaluator}_{name}") for name in ("alignment", "uniformity")}

@@ -37,6 +37,8 @@ LAYERS = {
 }
 """The layer that correlates best with WMT16's ratings, by model (the table of the authors' code)."""
 
+BATCH = 64
+"""Pairs in a batch; another size changes the last bits of a score."""
 _CHUNKS = 32
 """Calls of a cross-encoder for one task: steps of the bar, long enough for batches of near-equal length."""
 
@@ -77,7 +79,7 @@ class BertScore:
         model: a SentenceTransformer whose first module is a Transformer, or what `likewise.load` takes.
         layer: the hidden layer taken, 0 for the embeddings and -1 for the last; None takes the authors' choice for the
             models that they name, and the last one of others.
-        batch_size, precision: as in `likewise.evaluate`.
+        precision: as in `likewise.evaluate`.
 
     Raises:
         EvaluationError: the model has no transformer, or no such layer.
@@ -88,7 +90,6 @@ class BertScore:
         model: SentenceTransformer | str | os.PathLike[str],
         *,
         layer: int | None = None,
-        batch_size: int = 64,
         precision: Precision | None = None,
     ) -> None:
         encoder, name = opened(model)
@@ -102,7 +103,7 @@ class BertScore:
         if not 0 <= self.layer <= deepest:
             raise EvaluationError(f"the layers of this model are 0 to {deepest}, and {chosen} is asked for")
         self.model, self.name = encoder, f"bertscore:{name}"
-        self.batch_size, self.precision = batch_size, precision
+        self.precision = precision
         self.settings = _settings(encoder, f"BERTScore f1, layer {self.layer}", precision)
 
     @torch.inference_mode()
@@ -112,8 +113,8 @@ class BertScore:
         lengths = np.array([len(a) + len(b) for a, b in zip(first, second, strict=True)])
         order = np.argsort(-lengths, kind="stable")  # pairs of near-equal length pad little
         with progress.bar("scoring pairs", len(first)) as bar, undisturbed(self.model):
-            for start in range(0, len(order), self.batch_size):
-                rows = order[start : start + self.batch_size]
+            for start in range(0, len(order), BATCH):
+                rows = order[start : start + BATCH]
                 (left, left_masks), (right, right_masks) = (
                     self._tokens([side[row] for row in rows]) for side in (first, second)
                 )
@@ -143,13 +144,13 @@ class CrossEncoderScorer:
 
     Args:
         model: a CrossEncoder with one output, or its folder or hub name.
-        batch_size, precision: as in `likewise.evaluate`.
+        precision: as in `likewise.evaluate`.
 
     Raises:
         LoadError: there is no such model, or it has more than one output.
     """
 
-    def __init__(self, model: CrossEncoder | str, *, batch_size: int = 64, precision: Precision | None = None) -> None:
+    def __init__(self, model: CrossEncoder | str, *, precision: Precision | None = None) -> None:
         named = model if isinstance(model, str) else type(model).__name__
         if isinstance(model, str):
             check_cross_encoder(model)
@@ -162,7 +163,7 @@ class CrossEncoderScorer:
         if (outputs := encoder.num_labels) != 1:
             raise LoadError(f"'{named}' has {outputs} outputs a pair: give a cross-encoder with one score")
         self.model, self.name = encoder, f"cross-encoder:{named}"
-        self.batch_size, self.precision = batch_size, precision
+        self.precision = precision
         self.settings = _settings(encoder, "score of a cross-encoder", precision)
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress) -> np.ndarray:
@@ -171,7 +172,7 @@ class CrossEncoderScorer:
         with progress.bar("scoring pairs", len(first)) as bar:
             for rows in np.array_split(np.arange(len(first)), min(_CHUNKS, len(first)) or 1):
                 some = [first[row] for row in rows], [second[row] for row in rows]
-                scores.append(predict_pairs(self.model, *some, self.batch_size, self.precision))
+                scores.append(predict_pairs(self.model, *some, BATCH, self.precision))
                 bar.advance(len(rows))
         return np.concatenate(scores)
 

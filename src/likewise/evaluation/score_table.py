@@ -282,12 +282,12 @@ DIFFERENCES = (
 )
 
 
-def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table that is readable as plain text.
 
     Args:
-        rows: the cells; a '|' in one is escaped, line breaks become blanks.
-        left: how many columns from the left are text; the others are numbers, aligned to the right.
+        rows: the cells, of which the first is text and the others are numbers; a '|' in one is escaped, line breaks
+            become blanks.
 
     >>> print(markdown_table(("Pair", "Rank"), [("a", "1"), ("long", "12")]))
     | Pair | Rank |
@@ -297,7 +297,7 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: 
     """
     cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in (columns, *rows)]
     widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(columns))]
-    cells.insert(1, ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)])
-    sides = ["<" if i < left else ">" for i in range(len(columns))]
+    cells.insert(1, ["-" * width if i == 0 else "-" * (width - 1) + ":" for i, width in enumerate(widths)])
+    sides = ["<", *">" * (len(columns) - 1)]
     lines = [[f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)] for row in cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -36,6 +36,8 @@ BERTSCORE = "bertscore:"
 CROSS_ENCODER = "cross-encoder:"
 """The prefix of the name of a cross-encoder."""
 
+_BATCH = 64  # sentences; another size changes the last bits of a score
+
 
 class PairScorer(Protocol):
     """A model that scores the similarity of two sentences directly, without sentence vectors.
@@ -61,7 +63,6 @@ def evaluate(  # type: ignore[overload-overlap]  # a name is a sequence of names
     tasks: str | Task | Iterable[str | Task] = "sts",
     *,
     data: str | os.PathLike[str] | None = None,
-    batch_size: int = 64,
     precision: Precision | None = None,
     without_overlap: bool = False,
     quiet: bool = True,
@@ -74,7 +75,6 @@ def evaluate(
     tasks: str | Task | Iterable[str | Task] = "sts",
     *,
     data: str | os.PathLike[str] | None = None,
-    batch_size: int = 64,
     precision: Precision | None = None,
     without_overlap: bool = False,
     quiet: bool = True,
@@ -87,7 +87,6 @@ def evaluate(
     tasks: str | Task | Iterable[str | Task] = "sts",
     *,
     data: str | os.PathLike[str] | None = None,
-    batch_size: int = 64,
     precision: Precision | None = None,
     without_overlap: bool = False,
     quiet: bool = True,
@@ -103,7 +102,6 @@ def evaluate(
             commas (sts12, sts-b-dev, mr, trec, wiki-sections ...), your own data as retrieval:FOLDER,
             pairs:FILE or classes:FOLDER (docs/guides/evaluate.md), a `Task`, or a sequence of these.
         data: the folder of SentEval's data; see `find_data`.
-        batch_size: sentences in a batch.
         precision: None or "fp32", or "bf16" for bfloat16 autocast. Published scores are of fp32.
         without_overlap: leave the pairs of STS-B train and dev out of the other STS tests; the report says how many.
         quiet: show no progress on standard error.
@@ -118,7 +116,7 @@ def evaluate(
         LoadError: the model cannot be loaded.
     """
     if isinstance(model, list | tuple):
-        how: Record = {"data": data, "batch_size": batch_size, "precision": precision, "quiet": quiet}
+        how: Record = {"data": data, "precision": precision, "quiet": quiet}
         chosen = tuple(tasks) if not isinstance(tasks, str | Task) else tasks
         reports = tuple(evaluate(one, chosen, without_overlap=without_overlap, **how) for one in model)
         return EvaluationReports(reports)
@@ -132,7 +130,7 @@ def evaluate(
     prepared, missing = read_tasks(wanted, data)
     scorer: Any = model if hasattr(model, "score_pairs") or hasattr(model, "documents") else None
     if named:
-        scorer = _named_scorer(named, batch_size, precision)
+        scorer = _named_scorer(named, precision)
     results: list[TaskResult] = []
     if scorer is not None:
         reason = f"it needs sentence vectors, and {scorer.name} has none"
@@ -152,7 +150,7 @@ def evaluate(
         encoder: Any = load(model, precision="fp32") if isinstance(model, (str, os.PathLike)) else model
         if other := ModelSettings.of(encoder).other_similarity:
             progress.tell(told_cosine(other))
-        vectors = _vectors_of(encoder, [ready for _, ready in prepared], batch_size, precision, progress)
+        vectors = _vectors_of(encoder, [ready for _, ready in prepared], precision, progress)
         with progress.bar("scoring", len(prepared)) as bar:
             for task, ready in prepared:
                 bar.update(note=task.title)
@@ -170,7 +168,7 @@ def evaluate(
 
 
 def _vectors_of(
-    encoder: SentenceTransformer, tasks: Sequence[Prepared], batch_size: int, precision: Any, progress: Progress
+    encoder: SentenceTransformer, tasks: Sequence[Prepared], precision: Any, progress: Progress
 ) -> Callable[[Prepared], np.ndarray]:
     """Encode the sentences of all tasks, each once, and return a function from a task to its vectors (S, D).
 
@@ -192,11 +190,11 @@ def _vectors_of(
         texts = [text for other, text in every if other == role]
         place |= {(role, text): len(place) + i for i, text in enumerate(texts)}
         if role is None:
-            rows = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=progress)  # (U, D)
+            rows = encode(encoder, texts, batch_size=_BATCH, precision=precision, progress=progress)  # (U, D)
         else:
             method = encoder.encode_query if role == "query" else encoder.encode_document
             with autocast(encoder, precision), progress.bar(f"encoding {role} texts"):
-                made = method(texts, batch_size=batch_size, convert_to_tensor=True, show_progress_bar=False)
+                made = method(texts, batch_size=_BATCH, convert_to_tensor=True, show_progress_bar=False)
             rows = all_finite(float32(made))
         parts.append(rows)
     table = np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
@@ -220,13 +218,13 @@ def read_tasks(
     return prepared, missing
 
 
-def _named_scorer(name: str, batch_size: int, precision: Precision | None) -> Any:
+def _named_scorer(name: str, precision: Precision | None) -> Any:
     """Return the scorer or the search that a name stands for; None for a model."""
     if name.startswith((BERTSCORE, CROSS_ENCODER)):
         from likewise.evaluation.pair_scorers import BertScore, CrossEncoderScorer
 
         kind = CrossEncoderScorer if name.startswith(CROSS_ENCODER) else BertScore
-        return kind(name.partition(":")[2], batch_size=batch_size, precision=precision)
+        return kind(name.partition(":")[2], precision=precision)
     kind_of_name, colon, place = name.partition(":")
     wanted = kind_of_name if colon else job_of(name)  # an index is a folder like any other
     for entry in entry_points(group=SCORERS_GROUP):

@@ -77,7 +77,7 @@ class ClassesTask(OwnTask):
         count = len(training)
         known, right = (np.array([label for label, _ in rows]) for rows in (training, part))
 
-        def result(correct: np.ndarray | None, agreement: float) -> TaskResult:
+        def result(correct: np.ndarray | None, agreement: float = math.nan) -> TaskResult:
             sizes = (len(right), agreement, len(set(right)), count)
             accuracy = math.nan if correct is None else 100 * float(correct.mean())
             items = None if correct is None else Items(correct.astype(np.float64))
@@ -85,22 +85,19 @@ class ClassesTask(OwnTask):
 
         def score(vectors: np.ndarray) -> TaskResult:
             if not np.isfinite(vectors).all():
-                # A broken model has no score here, and keeps those of the other tasks.
-                return result(None, math.nan)
+                return result(None)  # a broken model has no score here, and keeps those of the other tasks
             vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-            agreement = 100 * cluster_agreement(vectors[count:], right)
-            return score_rows(cosines(vectors[count:], vectors[:count]), agreement)
+            correct = right_neighbours(cosines(vectors[count:], vectors[:count]), known, right)
+            return result(correct, 100 * cluster_agreement(vectors[count:], right))
 
-        def score_rows(rows: Rows, agreement: float = math.nan) -> TaskResult:
-            return result(right_neighbours(rows, known, right), agreement)
+        def score_rows(rows: Rows) -> TaskResult:
+            return result(right_neighbours(rows, known, right))
 
         return Prepared([text for _, text in (*training, *part)], score, score_rows=score_rows, ranked=count)
 
 
 def right_neighbours(rows: Rows, known: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return (M,) whether most of a text's 10 nearest training texts have its class.
-
-    Of classes with equal votes the first in alphabetical order is taken.
+    """Return (M,) whether most of a text's 10 nearest training texts have its class; of equals the first by name.
 
     Args:
         rows: the scores of the N training texts, with the labels `known` (N,), for each of M texts.

@@ -156,9 +156,6 @@ def draw(
     """Return the first `size` sentences with a negation as pairs (sentence, negation), in an order fixed by the seed.
 
     Order and repeats of `sentences` do not matter. There are fewer pairs where there are no more negations.
-
-    Args:
-        negate: from sentences to their negations, in order; None where there is none.
     """
     unique = sorted(set(sentences))
     order = np.random.default_rng(seed).permutation(len(unique))

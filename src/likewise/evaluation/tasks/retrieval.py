@@ -147,10 +147,8 @@ class RetrievalTask(OwnTask):
                 if not np.isfinite(scores).all():
                     # A broken model has no score here, and keeps those of the other tasks.
                     return self._with({}, None, collection)
-                if (itself := place.get(query)) is not None and collection.documents[query] == collection.queries[
-                    query
-                ]:
-                    scores[itself] = -np.inf  # a query that is a document of the collection must not find itself
+                if collection.documents.get(query) == collection.queries[query]:
+                    scores[place[query]] = -np.inf  # a query that is a document of the collection must not find itself
                 first = np.argpartition(scores, -DEPTH)[-DEPTH:] if len(scores) > DEPTH else np.arange(len(scores))
                 ranking[query] = {documents[i]: float(scores[i]) for i in first}
                 if query in collection.violations:
@@ -176,12 +174,9 @@ def ranked_by(
     grades: Mapping[str, Mapping[str, int]],
     progress: Progress | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Rank documents by a search: query to document to score, of the best hundred.
+    """Rank documents by a search, as in `DocumentSearch`: query to document to score, of the best hundred.
 
-    Args:
-        documents: the search, as in `DocumentSearch`.
-        queries: id to text.
-        grades: of each query. A document is called by that of its names which has a grade, otherwise by the first.
+    A document is called by that of its names which has a grade, otherwise by the first.
     """
     ranking: dict[str, dict[str, float]] = {}
     with (progress or Progress(quiet=True)).bar("searching", len(queries)) as bar:

@@ -63,13 +63,11 @@ class StsTask(Task):
     def read(self, data: Path) -> Prepared:
         """Read the pairs for the suite, less those of the tasks in `without`."""
         pairs = self.load(data)
-        if not self.without:
-            return prepare_pairs(pairs, lambda scores: score_pairs(self, scores, pairs.gold, pairs.subsets))
         others = [other.load(data) for other in self.without]
         known = {pair_key(*pair) for other in others for pair in zip(other.first, other.second, strict=True)}
         kept: dict[str, list[tuple[str, str, float]]] = {name: [] for name, _ in pairs.subsets}
         for *pair, gold, subset in zip(pairs.first, pairs.second, pairs.gold, pairs.subset_names, strict=True):
-            if pair_key(*pair) not in known:
+            if not known or pair_key(*pair) not in known:
                 kept[subset].append((*pair, gold))
         clean = RatedPairs.of({name: rows for name, rows in kept.items() if rows})
         left_out = len(pairs.gold) - len(clean.gold)

@@ -48,8 +48,7 @@ class Probed:
         accuracy: mean over the trials of the accuracy on the test rows.
         dev: mean over the trials of the best mean accuracy over the checks.
         strengths: C of scikit-learn that each trial chose.
-        predictions: (N,) the class predicted for each tested row; the first class elsewhere.
-        tested: (N,) bool, True for the tested rows.
+        predictions: (N,) the class predicted for each row that is `tested`; the first class elsewhere.
     """
 
     accuracy: float
@@ -178,9 +177,7 @@ class TransferTask(Task):
 
     def load(self, data: Path) -> tuple[list[tuple[str, ...]], np.ndarray, np.ndarray]:
         """Read the texts of all rows, N of one or two, their labels, (N,), and their parts, (N,); raise as `read`."""
-        texts: list[tuple[str, ...]] = []
-        labels: list[str] = []
-        parts: list[str] = []
+        texts, labels, parts = list[tuple[str, ...]](), list[str](), list[str]()
         for file in self.files:
             path = find_file(data, file.path)
             lines = read_lines(path, file.encoding)[file.header :]

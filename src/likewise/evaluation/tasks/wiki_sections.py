@@ -45,13 +45,7 @@ class WikiSectionsTask(Task):
     seed: int = SEED
 
     def load(self, data: Path) -> list[Triplet]:
-        """Draw or read the triplets.
-
-        Raises:
-            TaskMissing: the file is neither in the data folder nor next to it.
-            DataError: there are too few triplets.
-            CorpusError: the file is malformed.
-        """
+        """Draw or read the triplets; raises as `read` does, and CorpusError if the file is malformed."""
         if self.original:
             path = find_file(data, ORIGINAL)
             triplets = read_triplets(path)[: self.size]
