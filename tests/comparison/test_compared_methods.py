@@ -2,9 +2,7 @@ import re
 
 import pytest
 
-from likewise.baselines import baseline_names
 from likewise.comparison.compared_methods import ComparisonError, Method, parse_methods
-from likewise.recipes import recipe_names
 
 
 def one(line):
@@ -49,10 +47,6 @@ def test_a_contradiction_is_judged_with_the_options_of_the_comparison():
 
 def test_regions_with_commas_are_one_value():
     assert one("gclsr regions=1,2,3").options == {"regions": "1,2,3"}
-
-
-def test_all_is_the_base_every_baseline_and_every_recipe():
-    assert [method.name for method in parse_methods(["all"])] == ["base", *baseline_names(), *recipe_names()]
 
 
 def test_an_own_option_wins_over_the_comparisons():

@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from likewise.comparison import Method, compare
+from likewise.comparison import Method, compare, one_run
 from likewise.comparison.compared_methods import ComparisonError
 from likewise.comparison.one_run import RunMaker
 from likewise.evaluation import DataError
@@ -148,12 +148,21 @@ def test_failed_runs_are_done_again_if_asked(shared, corpus_file, monkeypatch):
 def test_a_run_that_was_stopped_after_its_training_is_not_trained_again(
     corpus_file, tiny_base, data, tmp_path, monkeypatch
 ):
-    given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1,), **SMALL, "keep_models": True}
-    first = compare("simcse", str(corpus_file), out=tmp_path, quiet=True, **given)
-    (result,) = (tmp_path / "results").glob("simcse-*.json")
-    result.unlink()
+    given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1,), **SMALL}
+    first = compare("simcse", str(corpus_file), out=tmp_path / "whole", quiet=True, **given)
+    real, calls = one_run.evaluate, []
+
+    def stopped(*model, **how):
+        calls.append(model)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*model, **how)
+
+    monkeypatch.setattr(one_run, "evaluate", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        compare("simcse", str(corpus_file), out=tmp_path / "out", quiet=True, **given)
     monkeypatch.setattr("likewise.train", lambda *_, **__: pytest.fail("it was trained again"), raising=False)
-    again = compare("simcse", str(corpus_file), out=tmp_path, quiet=True, **given)
+    again = compare("simcse", str(corpus_file), out=tmp_path / "out", quiet=True, **given)
     assert again.failures == []
     assert again.rows[1].cells == first.rows[1].cells
     assert again.rows[1].finished[0]["dev"] == first.rows[1].finished[0]["dev"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from likewise.comparison.compared_methods import parse_methods
-from likewise.comparison.comparison_result import Comparison, making, notes, verdict
+from likewise.comparison.comparison_result import Comparison, notes, verdict
 from likewise.comparison.one_run import idle_parts, keep_items, kept_items
 from likewise.evaluation.score_table import markdown_table
 from likewise.evaluation.task import Items, TaskResult
@@ -111,26 +111,6 @@ def test_json_holds_every_score(found):
     assert row["cells"]["sts-b"] == {"mean": 72.0, "spread": 2.0, "scores": {"1": 70.0, "2": 72.0, "3": 74.0}}
     assert said["rows"][2]["failed"] == [3]
     assert said["columns"][0]["best"] == ["base", "simcse"]
-
-
-def test_how_a_row_was_made():
-    (method,) = parse_methods(["arccse margin=0"])
-    runs = [
-        result(
-            "arccse margin=0",
-            seed,
-            {"sts-b": 70.0},
-            options={"batch_size": 16, "accumulation": 4},
-            preset="cpu",
-            steps=40,
-            training_seconds=pace,
-            dev={"metric": "sts_dev_spearman", "score": 80.0, "step": step},
-        )
-        for seed, pace, step in ((1, 10.0, 20), (2, 13.0, 40))
-    ]
-    found = Comparison(Path("out"), SETTINGS, (1, 2), ((method, 1), (method, 2)), tuple(runs))
-    cells = making(found.rows[0])
-    assert cells == ("arccse margin=0", "bundled:minilm", "cpu", "margin 0", "40", "64", "20, 40", "12", "–", "–")
 
 
 def test_a_cell_cannot_break_the_table():

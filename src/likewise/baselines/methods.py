@@ -95,41 +95,41 @@ def _cls(base: str, *_: object) -> SentenceTransformer:
     return without_training_head(build_encoder(base, pooling="cls", head=False))
 
 
-WORD_AVERAGE = Baseline(
-    name="word-average",
-    summary="The average of word vectors, as GloVe's.",
-    source="Pennington et al. 2014, GloVe; as in Reimers and Gurevych 2019",
-    presets={"paper": WordAverageOptions()},
-    build=word_average,
-    corpus="optional",
-    default_base="bundled:glove",
-    check_base=lambda base: None,  # a file, which is looked at when it is read
-)
-LAST_AVERAGE = Baseline(
-    name="last-average",
-    summary="The average over the tokens of a transformer's last layer.",
-    source="Reimers and Gurevych 2019, SBERT",
-    presets={"paper": Options()},
-    build=lambda base, *_: _of_layers(base, (-1,)),
-)
-FIRST_LAST_AVERAGE = Baseline(
-    name="first-last-average",
-    summary="The average over the tokens of a transformer's first and last layer.",
-    source="Su et al. 2021, BERT-whitening; Gao et al. 2021, SimCSE",
-    presets={"paper": Options()},
-    build=lambda base, *_: _of_layers(base, (1, -1)),
-)
-CLS = Baseline(
-    name="cls",
-    summary="A transformer's last layer at [CLS].",
-    source="Reimers and Gurevych 2019, SBERT",
-    presets={"paper": Options()},
-    build=_cls,
+_OWN = (
+    Baseline(
+        name="word-average",
+        summary="The average of word vectors, as GloVe's.",
+        source="Pennington et al. 2014, GloVe; as in Reimers and Gurevych 2019",
+        presets={"paper": WordAverageOptions()},
+        build=word_average,
+        corpus="optional",
+        default_base="bundled:glove",
+        check_base=lambda base: None,  # a file, which is looked at when it is read
+    ),
+    Baseline(
+        name="last-average",
+        summary="The average over the tokens of a transformer's last layer.",
+        source="Reimers and Gurevych 2019, SBERT",
+        presets={"paper": Options()},
+        build=lambda base, *_: _of_layers(base, (-1,)),
+    ),
+    Baseline(
+        name="first-last-average",
+        summary="The average over the tokens of a transformer's first and last layer.",
+        source="Su et al. 2021, BERT-whitening; Gao et al. 2021, SimCSE",
+        presets={"paper": Options()},
+        build=lambda base, *_: _of_layers(base, (1, -1)),
+    ),
+    Baseline(
+        name="cls",
+        summary="A transformer's last layer at [CLS].",
+        source="Reimers and Gurevych 2019, SBERT",
+        presets={"paper": Options()},
+        build=_cls,
+    ),
 )
 
-BASELINES: dict[str, Baseline] = {
-    baseline.name: baseline for baseline in (WORD_AVERAGE, LAST_AVERAGE, FIRST_LAST_AVERAGE, CLS)
-}
+BASELINES: dict[str, Baseline] = {baseline.name: baseline for baseline in _OWN}
 """The baselines of this library by their names. Those of other packages are registered by entry points."""
 
 _ALL = Registry(BASELINES_GROUP, Baseline, "baseline", BASELINES)

@@ -222,10 +222,10 @@ class _Run:
     def base(self, shown: str, model: str, encoder: ModelHandle, free: bool = True, learnt: bool = False) -> None:
         """Index the text by a base, and measure every way to search with it."""
         folder, whole = (self.job.result / place / _folder(shown) for place in ("indexes", "whole"))
-        path, options = folder / "index", CorpusOptions(field="text")
+        path, text = folder / "index", CorpusOptions(field="text")
         how: Record = {"model": encoder.name, "metadata": ["_id"], "language": self.language, "precision": "fp32"}
-        how["quiet"] = self.progress.quiet
-        index(self.held.save(folder / "text"), out=path, corpus_options=options, **how)
+        how |= {"quiet": self.progress.quiet}
+        index(self.held.save(folder / "text"), out=path, corpus_options=text, **how)
         opened, judged_by = Index(path, encoder.name), None
         if self.judged is not None:
             index(self.given.files, out=whole, corpus_options=self.given.options, vectors_from=path, **how)

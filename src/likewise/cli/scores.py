@@ -127,7 +127,7 @@ def _show_report(report: "EvaluationReport") -> None:
     },
     defaults={"seeds": "1,2,3"},
     texts={
-        "methods": 'A method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid); or "all".',
+        "methods": 'A method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid).',
         "corpus": "Text to train on: a file, a folder, a glob or bundled:wiki-sample; repeatable.",
     },
     without=["on_result"],

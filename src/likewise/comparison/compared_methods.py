@@ -34,7 +34,6 @@ from likewise.training.training_result import base_fingerprint
 
 MethodKind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore", "made"]
 
-ALL = "all"
 _UNTRAINED: dict[str, str] = {
     "base": "The untrained, unchanged base with its own pooling.",
     "model": "A saved model, named by path=FOLDER.",
@@ -125,8 +124,7 @@ def parse_methods(
     """Read methods as they are written on the command line and in a configuration.
 
     Args:
-        lines: one or more methods each; 'all' stands for the base, every baseline and every recipe. A `Method` stands
-            for itself.
+        lines: one or more methods each; a `Method` stands for itself.
         preset: of recipes that name none.
         shared: options of all recipes, over the preset's.
 
@@ -135,11 +133,8 @@ def parse_methods(
     """
     methods: dict[str, Method] = {}
     for line in lines:
-        every = isinstance(line, str) and line.strip() == ALL
-        for name in ["base", *baseline_names(), *recipe_names()] if every else [line]:
-            parsed = {name.label: name} if isinstance(name, Method) else _grid(name, preset, shared or {})
-            for text, method in parsed.items():
-                methods.setdefault(text, method)
+        parsed = {line.label: line} if isinstance(line, Method) else _grid(line, preset, shared or {})
+        methods |= parsed
     labels = [method.label for method in methods.values()]
     if twice := [label for label in labels if labels.count(label) > 1]:
         raise ComparisonError(f"Two methods are called '{twice[0]}'. Give one of them another label=NAME.")
@@ -179,7 +174,7 @@ def _parse(line: str, preset: str | None, shared: Values) -> Method:
     name = options.pop("method")
     kind = "recipe" if name in recipe_names() else "baseline" if name in baseline_names() else name
     if kind == name and (name == "made" or name not in _UNTRAINED):
-        names = [*(kind for kind in _UNTRAINED if kind != "made"), *baseline_names(), *recipe_names(), ALL]
+        names = [*(kind for kind in _UNTRAINED if kind != "made"), *baseline_names(), *recipe_names()]
         near = difflib.get_close_matches(name, names, n=1)
         question = f" Did you mean {near[0]}?" if near else ""
         raise ComparisonError(f"There is no method '{name}'.{question} There are {', '.join(names)}.")

@@ -36,7 +36,6 @@ def compare(
     data: str | os.PathLike[str] | None = None,
     precision: str | None = None,
     corpus_options: CorpusOptions | None = None,
-    keep_models: bool = False,
     retry_failed: bool = False,
     on_result: Callable[[Record], None] | None = None,
     quiet: bool = False,
@@ -48,8 +47,8 @@ def compare(
     the methods start from are always rows, unchanged.
 
     Args:
-        methods: a method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid); or "all"; or
-            a `Method`, such as one with a function that makes the model.
+        methods: a method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid); or a
+            `Method`, such as one with a function that makes the model.
         corpus: text to train on, as in `likewise.train`; may be left out if no method learns.
         base: a Hugging Face name, a folder, or `bundled:NAME`, for every method that takes a transformer.
         vectors: word vectors, for every method that takes them.
@@ -61,7 +60,6 @@ def compare(
         data: the folder of SentEval's data.
         precision: of the evaluation, as in `likewise.evaluate`.
         corpus_options: how the corpus is read.
-        keep_models: keep the models in the folder, under runs/.
         retry_failed: repeat runs that failed before.
         on_result: called with the result of each run as soon as it is done, and of those that were done before.
         quiet: print nothing.
@@ -100,8 +98,7 @@ def compare(
 
     with open_job(out, plan, grows=True) as job, orderly_stop(progress) as stop, only_errors():
         parts = Parts(job.result / "results")
-        models = (job.target if keep_models else job.work) / "runs"
-        maker = RunMaker(settings, read, models, keep_models)
+        maker = RunMaker(settings, read, job.work / "runs")
         files = {(method.label, seed): f"{method.key}-seed{seed}.json" for method, seed in runs}
         results = {
             (method.label, seed): {**read_json(parts.path(name)), "label": method.label}

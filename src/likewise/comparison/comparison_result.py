@@ -15,13 +15,11 @@ from likewise.comparison.one_run import FINISHED, kept_items
 from likewise.errors import counted
 from likewise.evaluation.registry import GROUPS
 from likewise.evaluation.score_table import DIFFERENCES, Cell, Column, Printed, ScoreTable, TableTexts
-from likewise.evaluation.task import Items
 from likewise.runs.dot_plot import Dot, dot_plot
 from likewise.runs.pages import page_of
 from likewise.runs.whole_files import Record
 
 DEV = "dev"
-_NO = "–"
 _COLLAPSED = -0.01
 """A uniformity above it: all vectors are nearly one. It is 0 where they coincide, and -2 to -3.5 in a good encoder."""
 
@@ -138,13 +136,9 @@ class Comparison(Printed):
         cells = {(row.label, name): cell for row in self.rows for name, cell in row.cells.items()}
         notes = {row.label: row.seeds_text() for row in self.rows}
         files = {(m.label, seed): self.path / "results" / f"{m.key}-seed{seed}.npz" for m, seed in self.runs}
-        items = {run: kept_items(path) for run, path in files.items()}
-
-        def items_of(label: str, seed: int, task: str) -> Items | None:
-            return items[label, seed].get(task)
-
+        items = {(*run, task): one for run, path in files.items() for task, one in kept_items(path).items()}
         labels = tuple(row.label for row in self.rows)
-        return ScoreTable(labels, self.columns, cells, items_of, "Method", notes, self.reference)
+        return ScoreTable(labels, self.columns, cells, items, "Method", notes, self.reference)
 
     @property
     def reference(self) -> str:
@@ -214,11 +208,6 @@ def _cell(name: str, finished: tuple[Record, ...]) -> Cell | None:
     return Cell(scores) if scores else None
 
 
-def number(value: float | None, digits: int = 2) -> str:
-    """Return a number with a fixed count of decimals, a dash for none."""
-    return _NO if value is None else f"{value:.{digits}f}"
-
-
 def about(comparison: Comparison) -> str:
     """Return a paragraph about what all rows share."""
     settings = comparison.settings
@@ -280,40 +269,6 @@ def _warnings(comparison: Comparison) -> list[str]:
     return lines
 
 
-#: The columns of `making`.
-MADE = (
-    *("Method", "Base", "Preset", "Changed", "Updates", "Batch", "Kept at", "Seconds", "Alignment"),
-    "Uniformity",
-)
-
-
-def making(row: Row) -> tuple[str, ...]:
-    """Return the settings and the cost of a row: the cells under `MADE`."""
-    first = row.finished[0] if row.finished else {}
-    options = first.get("options") or {}
-    trained = row.method.kind == "recipe"
-    batch = options.get("batch_size", 0) * options.get("accumulation", 1)
-    kept = [step for run in row.finished if trained and (step := (run.get("dev") or {}).get("step")) is not None]
-    return (
-        row.label,
-        str(first.get("base", row.method.base or _NO)),
-        str(first.get("preset") or _NO),
-        ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.method.options.items()) or _NO,
-        f"{first['steps']:,}" if trained and first.get("steps") is not None else _NO,
-        f"{batch:,}" if trained and batch else _NO,
-        ", ".join(map(str, kept)) or _NO,
-        number(row.mean_of("training_seconds"), 0),
-        number(row.mean_of("alignment"), 3),
-        number(row.mean_of("uniformity"), 3),
-    )
-
-
-_MAKING = (
-    "Seconds are those of a training with its evaluations; 'kept at' is the update of the selected checkpoint for each "
-    "seed; alignment and uniformity are those of the kept model (lower is better for both)."
-)
-
-
 def verdict(comparison: Comparison) -> str:
     """Return which method is best by the first column, and by how much, in a sentence or two."""
     done = len(comparison.results)
@@ -369,9 +324,7 @@ def page(comparison: Comparison) -> str:
     return page_of(
         "likewise.comparison",
         "report.html.j2",
-        *(reading, notes, making, verdict),
-        MADE=MADE,
-        making_text=_MAKING,
+        *(reading, notes, verdict),
         differences=comparison.scores.difference_texts(),
         reading_of_differences=DIFFERENCES,
         headline=f"Comparison of {len(comparison.rows)} methods",

@@ -41,7 +41,6 @@ class RunMaker:
     settings: Settings
     corpus: PreparedCorpus | None
     models: Path
-    keep_models: bool
 
     def run(self, method: Method, seed: int, items: Path | None = None) -> Record:
         """Do a run. An error is recorded as its result and does not end the comparison.
@@ -98,8 +97,7 @@ class RunMaker:
         facts["missing"] = {result.title: result.reason for result in report.missing}
         if items is not None:
             keep_items(items, report.results)
-        if not self.keep_models:
-            shutil.rmtree(out, ignore_errors=True)
+        shutil.rmtree(out, ignore_errors=True)
         return {**facts, "versions": versions(), "machine": machine()}
 
     def _common(self, method: Method, seed: int, out: Path) -> Record:

@@ -77,31 +77,25 @@ class BertScore:
 
     Args:
         model: a SentenceTransformer whose first module is a Transformer, or what `likewise.load` takes.
-        layer: the hidden layer taken, 0 for the embeddings and -1 for the last; None takes the authors' choice for the
-            models that they name, and the last one of others.
         precision: as in `likewise.evaluate`.
 
+    Attributes:
+        layer: the hidden layer taken: the authors' choice for the models that they name, and the last one of others.
+
     Raises:
-        EvaluationError: the model has no transformer, or no such layer.
+        EvaluationError: the model has no transformer.
     """
 
     def __init__(
-        self,
-        model: SentenceTransformer | str | os.PathLike[str],
-        *,
-        layer: int | None = None,
-        precision: Precision | None = None,
+        self, model: SentenceTransformer | str | os.PathLike[str], *, precision: Precision | None = None
     ) -> None:
         encoder, name = opened(model)
         self.transformer: Any = encoder[0]
         if not isinstance(self.transformer, Transformer):
             kind = type(self.transformer).__name__
             raise EvaluationError(f"BERTScore takes the tokens of a transformer, and this model begins with {kind}")
-        deepest = int(self.transformer.auto_model.config.num_hidden_layers)
-        chosen = LAYERS.get(name.rpartition("/")[2], deepest) if layer is None else layer
-        self.layer = chosen + deepest + 1 if chosen < 0 else chosen
-        if not 0 <= self.layer <= deepest:
-            raise EvaluationError(f"the layers of this model are 0 to {deepest}, and {chosen} is asked for")
+        last = int(self.transformer.auto_model.config.num_hidden_layers)
+        self.layer = LAYERS.get(name.rpartition("/")[2], last)
         self.model, self.name = encoder, f"bertscore:{name}"
         self.precision = precision
         self.settings = _settings(encoder, f"BERTScore f1, layer {self.layer}", precision)

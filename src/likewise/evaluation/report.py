@@ -194,9 +194,9 @@ class EvaluationReports(_Report):
                 for name, score in values.items()
                 if score is not None and not math.isnan(score)
             }
-        items = {(report.model, result.name): result.items for report in self.reports for result in report.results}
-        labels = tuple(report.model for report in self.reports)
-        return ScoreTable(labels, tuple(columns), cells, lambda label, _, task: items.get((label, task)))
+        items = {(one.model, 0, result.name): result.items for one in self.reports for result in one.results}
+        known = {run: one for run, one in items.items() if one is not None}
+        return ScoreTable(tuple(report.model for report in self.reports), tuple(columns), cells, known)
 
     def notes(self) -> list[str]:
         """Return what is missing or undefined, by model."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -133,7 +133,7 @@ class ScoreTable(Printed):
     Attributes:
         labels: the rows, in order.
         cells: label and name of the column to the scores; what is missing has no cell.
-        items_of: (label, seed, task) to what that score is a statistic of; None where it is not known.
+        items: label, seed and task to what that score is a statistic of, where it is known.
         heading: that of the first column.
         notes_of: label to a cell of the last column, such as the number of seeds; empty for no such column.
         reference: the row that the others are compared with; the first by default.
@@ -142,7 +142,7 @@ class ScoreTable(Printed):
     labels: tuple[str, ...]
     columns: tuple[Column, ...]
     cells: Mapping[tuple[str, str], Cell]
-    items_of: Callable[[str, int, str], Items | None] = lambda *_: None
+    items: Mapping[tuple[str, int, str], Items] = field(default_factory=dict)
     heading: str = "Model"
     notes_of: Mapping[str, str] = field(default_factory=dict)
     reference: str = ""
@@ -186,17 +186,16 @@ class ScoreTable(Printed):
         ours, theirs = samples if all(samples) else ({}, {})
         return paired_difference(cells[0].scores, cells[1].scores, ours, theirs)  # type: ignore[union-attr]
 
-    def differences(self, other: str | None = None) -> dict[str, dict[str, Difference]]:
-        """Return label and title of a column to the difference from one row, by default the reference."""
-        other = other or self.reference
+    def differences(self) -> dict[str, dict[str, Difference]]:
+        """Return label and title of a column to the difference from the reference."""
         return {
             label: {
                 column.title: difference
                 for column in self.columns
-                if (difference := self.difference(label, other, column.name)) is not None
+                if (difference := self.difference(label, self.reference, column.name)) is not None
             }
             for label in self.labels
-            if label != other
+            if label != self.reference
         }
 
     def _samples(self, label: str, column: Column) -> dict[int, np.ndarray]:
@@ -214,13 +213,10 @@ class ScoreTable(Printed):
         """(label, seed, task) to the scores on samples of the items, where all models have the same number of them."""
         sampled: dict[tuple[str, int, str], np.ndarray] = {}
         for task in dict.fromkeys(task for column in self.columns for task in column.tasks):
-            cells = {label: self.cells.get((label, task)) for label in self.labels}
-            keys = [(label, seed) for label, cell in cells.items() if cell for seed in cell.scores]
-            items = {key: one for key in keys if (one := self.items_of(*key, task)) is not None}
+            items = {run: one for run, one in self.items.items() if run[2] == task}
             counts = {len(one.values) for one in items.values()}
             if len(counts) == 1 and max(counts) > 1:  # a single item would be drawn again and again
-                scores = sampled_scores(task, [*items.values()])
-                sampled |= {(*key, task): row for key, row in zip(items, scores, strict=True)}
+                sampled |= zip(items, sampled_scores(task, [*items.values()]), strict=True)
         return sampled
 
     def texts(self) -> TableTexts:
@@ -246,18 +242,17 @@ class ScoreTable(Printed):
         difference = self.difference(label, self.reference, column.name) if label != self.reference else None
         return f"{shown}*" if difference and difference.is_sure else shown
 
-    def difference_texts(self, other: str | None = None) -> TableTexts:
-        """Return the columns and the cells of the differences from one row, by default the reference."""
-        other = other or self.reference
-        differences = self.differences(other)
+    def difference_texts(self) -> TableTexts:
+        """Return the columns and the cells of the differences from the reference."""
+        differences = self.differences()
         titles = [c.title for c in self.columns if any(c.title in row for row in differences.values())]
         rows = [(label, *(str(row.get(title, "–")) for title in titles)) for label, row in differences.items() if row]
-        return (f"Difference from {other}", *titles), rows
+        return (f"Difference from {self.reference}", *titles), rows
 
     def table(self) -> str:
         """Return the scores, and the differences from the reference, as Markdown."""
         blocks = [markdown_table(*self.texts())]
-        columns, rows = self.difference_texts() if len(self.labels) > 1 else ((), [])
+        columns, rows = self.difference_texts()
         if rows:
             blocks += [markdown_table(columns, rows), DIFFERENCES]
         return "\n\n".join(blocks)
