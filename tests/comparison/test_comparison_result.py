@@ -71,8 +71,8 @@ def test_means_and_spreads(found):
 
 def test_the_best_is_marked_and_equals_share_it(found):
     stsb, sick = found.columns
-    assert found.best(stsb) == {"base", "simcse"}
-    assert found.best(sick) == {"arccse margin=0"}
+    assert found.scores.best(stsb) == {"base", "simcse"}
+    assert found.scores.best(sick) == {"arccse margin=0"}
 
 
 def test_the_table_as_it_is_printed(found):
@@ -102,7 +102,7 @@ def test_the_gap_of_negations_has_no_best():
     ]
     found = Comparison(Path("out"), {**SETTINGS, "tasks": ["negation-gap"]}, (1,), ((base, 1), (cls, 1)), tuple(scores))
     (column,) = found.columns
-    assert found.best(column) == frozenset()
+    assert found.scores.best(column) == frozenset()
 
 
 def test_json_holds_every_score(found):

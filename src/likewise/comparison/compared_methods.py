@@ -42,7 +42,6 @@ _UNTRAINED: dict[str, str] = {
     "made": "Made by a function.",
 }
 _VECTORS = "bundled:glove"
-_BUDGET = {"max_steps", "epochs"}
 
 
 class ComparisonError(LikewiseError):
@@ -149,29 +148,22 @@ def _grid(line: str, preset: str | None, shared: Values) -> dict[str, Method]:
     return {text: _parse(text, preset, shared) for text in lines}
 
 
-def _given(line: str) -> tuple[list[str], dict[str, str]]:
-    """Split a line into its words, and its options; the name of the method is under 'method'."""
+def _parse(line: str, preset: str | None, shared: Values) -> Method:
     try:
         words = shlex.split(line)
     except ValueError as error:
         raise ComparisonError(f"Method '{line}' cannot be read: {error}.") from None
     if not words:
         raise ComparisonError("A method is empty. Give a name, and options as NAME=VALUE.")
-    options = {"method": words[0]}
+    name, options = words[0], dict[str, str]()
     for word in words[1:]:
-        name, equals, value = word.partition("=")
-        name = name.replace("-", "_")
-        if not equals or not name:
+        key, equals, value = word.partition("=")
+        key = key.replace("-", "_")
+        if not equals or not key:
             raise ComparisonError(f"Method '{line}': '{word}' is not an option. Write NAME=VALUE.")
-        if name in options:
-            raise ComparisonError(f"Method '{line}': {name} is given twice.")
-        options[name] = value
-    return words, options
-
-
-def _parse(line: str, preset: str | None, shared: Values) -> Method:
-    words, options = _given(line)
-    name = options.pop("method")
+        if key in options:
+            raise ComparisonError(f"Method '{line}': {key} is given twice.")
+        options[key] = value
     kind = "recipe" if name in recipe_names() else "baseline" if name in baseline_names() else name
     if kind == name and (name == "made" or name not in _UNTRAINED):
         names = [*(kind for kind in _UNTRAINED if kind != "made"), *baseline_names(), *recipe_names()]
@@ -295,7 +287,7 @@ def _state_of_own(task: str) -> str:
 
 def check_shared(shared: Record) -> None:
     """Raise an OptionError if an option of all recipes is unknown or out of range."""
-    known = set(TrainingOptions.model_fields) - _BUDGET
+    known = set(TrainingOptions.model_fields) - {"max_steps", "epochs"}
     if unknown := sorted(set(shared) - known):
         raise OptionError(f"{unknown_option(unknown[0], known)}, which all recipes share")
     TrainingOptions(**shared)

@@ -145,10 +145,6 @@ class Comparison(Printed):
         """The label of the row that the others are compared with: the first unchanged base, or the first row."""
         return next((row.label for row in self.rows if row.method.is_base and row.cells), self.rows[0].label)
 
-    def best(self, column: Column) -> frozenset[str]:
-        """Return the labels with the highest mean of a column; means that agree in two decimals are tied."""
-        return self.scores.best(column)
-
     @cached_property
     def missing(self) -> dict[str, str]:
         """The tasks that could not be scored, with the reason: by 'task', or 'method, task' where others could be."""
@@ -187,7 +183,9 @@ class Comparison(Printed):
             "seeds": list(self.seeds),
             "waiting": self.waiting,
             "missing": self.missing,
-            "columns": [{"name": one.name, "title": one.title, "best": sorted(self.best(one))} for one in self.columns],
+            "columns": [
+                {"name": one.name, "title": one.title, "best": sorted(self.scores.best(one))} for one in self.columns
+            ],
             "rows": [row.to_dict() for row in self.rows],
             "reference": self.reference,
             "differences": {label: {t: vars(d) for t, d in row.items()} for label, row in compared.items()},
@@ -206,27 +204,6 @@ def _cell(name: str, finished: tuple[Record, ...]) -> Cell | None:
             return None
         scores[int(result["seed"])] = float(score)
     return Cell(scores) if scores else None
-
-
-def about(comparison: Comparison) -> str:
-    """Return a paragraph about what all rows share."""
-    settings = comparison.settings
-    shared = ", ".join(f"{name} {value}" for name, value in settings["shared"].items())
-    budget = (
-        "of each method's own" if any(row.method.kind == "recipe" for row in comparison.rows) else "nothing is trained"
-    )
-    if settings["steps"] is not None:
-        budget = f"{settings['steps']:,} updates"
-    parts = [
-        f"Base {settings['base']}",
-        f"word vectors {settings['vectors']}" if any(row.method.takes_vectors for row in comparison.rows) else "",
-        f"{settings['sentences']:,} sentences" if settings["sentences"] else "",
-        f"budget {budget}",
-        f"preset {settings['preset']}" if settings["preset"] else "",
-        f"every recipe with {shared}" if shared else "",
-        f"seeds {', '.join(map(str, comparison.seeds))}",
-    ]
-    return "; ".join(part for part in parts if part) + "."
 
 
 def reading(comparison: Comparison) -> str:
@@ -314,7 +291,9 @@ def _dots(comparison: Comparison) -> list[Dot]:
         found = comparison.scores.difference(other, label, name) if other != label else None
         gain, low, high = (found.value, found.low, found.high) if found else (cell.mean - cells[label].mean, None, None)
         said = str(found) if found else f"{gain:+.2f}"
-        dots.append(Dot(other, str(cell), said, gain, low, high, other in comparison.best(comparison.columns[0])))
+        dots.append(
+            Dot(other, str(cell), said, gain, low, high, other in comparison.scores.best(comparison.columns[0]))
+        )
     return dots
 
 
@@ -328,7 +307,6 @@ def page(comparison: Comparison) -> str:
         differences=comparison.scores.difference_texts(),
         reading_of_differences=DIFFERENCES,
         headline=f"Comparison of {len(comparison.rows)} methods",
-        about=about(comparison),
         dots=dot_plot(dots) if dots else None,
         comparison=comparison,
     )

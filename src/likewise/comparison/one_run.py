@@ -42,7 +42,7 @@ class RunMaker:
     corpus: PreparedCorpus | None
     models: Path
 
-    def run(self, method: Method, seed: int, items: Path | None = None) -> Record:
+    def run(self, method: Method, seed: int, items: Path) -> Record:
         """Do a run. An error is recorded as its result and does not end the comparison.
 
         Args:
@@ -69,12 +69,8 @@ class RunMaker:
             }
         return plain(result | {"seconds": round(time.monotonic() - started, 1)})
 
-    def folder_of(self, method: Method, seed: int) -> Path:
-        """Return the folder of a run's model."""
-        return self.models / f"{method.key}-seed{seed}"
-
-    def _done(self, method: Method, seed: int, items: Path | None) -> Record:
-        settings, base, out = self.settings, self.settings.base_of(method), self.folder_of(method, seed)
+    def _done(self, method: Method, seed: int, items: Path) -> Record:
+        settings, base, out = self.settings, self.settings.base_of(method), self.models / f"{method.key}-seed{seed}"
         facts: Record = {}
         model: Any = f"{method.kind}:{base}"  # of bertscore and origin
         if method.kind == "made":
@@ -95,8 +91,7 @@ class RunMaker:
             facts[key] = {result.name: getattr(result, attribute) for result in report.results}
         facts["averages"] = dict(report.averages)
         facts["missing"] = {result.title: result.reason for result in report.missing}
-        if items is not None:
-            keep_items(items, report.results)
+        keep_items(items, report.results)
         shutil.rmtree(out, ignore_errors=True)
         return {**facts, "versions": versions(), "machine": machine()}
 

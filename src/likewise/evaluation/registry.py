@@ -74,7 +74,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
             name = f"{family.lower()}:{place}"
             chosen.setdefault(name, own.at(name, place))
             continue
-        name = item.strip().lower()
+        name = item.strip().lower().replace("sst-2", "sst2")  # as the papers write it
         if name not in GROUPS and name not in known:
             if name in COMPARED_TASKS:
                 raise EvaluationError(not_installed(name))
