@@ -132,11 +132,10 @@ def test_a_key_is_wanted_and_other_hosts_are_refused(running, saved_model):
 
 def test_only_so_many_wait(running, saved_model):
     address, service = running({"tiny": saved_model}, options=ServeOptions(searches=1))
-    service._searches = 1
-    assert httpx.post(f"{address}/rerank", json={"query": QUERY, "documents": ["a"]}).status_code == 429
-    service._searches = 0
-    assert httpx.post(f"{address}/rerank", json={"query": QUERY, "documents": ["a"]}).status_code == 200
-    assert service._searches == 0
+    with service._free:
+        assert httpx.post(f"{address}/rerank", json={"query": QUERY, "documents": ["a"]}).status_code == 429
+    for _ in range(2):
+        assert httpx.post(f"{address}/rerank", json={"query": QUERY, "documents": ["a"]}).status_code == 200
 
 
 def test_what_is_no_cross_encoder_is_said_at_the_start(saved_model, tmp_path):

@@ -23,7 +23,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from likewise.errors import LikewiseError
 from likewise.inference.text_encoder import cut
 from likewise.runs.whole_files import Record
-from likewise.serving.guard import Guard, check_hosts, checked_origins
+from likewise.serving.guard import Guard
 from likewise.serving.requests import (
     EmbeddingsBody,
     RequestError,
@@ -44,13 +44,13 @@ _PAGE_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-_ALSO_CALLED = dict.fromkeys(("top_k", "topk", "limit", "n", "size", "num_results"), "k")
-_ALSO_CALLED |= dict.fromkeys(("filter", "filters", "condition"), "where") | {
-    "skip": "offset",
-    "from": "offset",
-    "q": "query",
+_ALSO_CALLED = {
+    **dict.fromkeys(("top_k", "topk", "limit", "n", "size", "num_results"), "k"),
+    **dict.fromkeys(("filter", "filters", "condition"), "where"),
+    **dict.fromkeys(("skip", "from"), "offset"),
+    **dict.fromkeys(("q", "text"), "query"),
+    "texts": "input",
 }
-_ALSO_CALLED |= {"q": "query", "text": "query", "texts": "input", "top_k ": "top_n"}
 """Names of fields in other services to those of this one."""
 _SLICE = 1 << 16
 """Values of an answer that are written at once: some milliseconds."""
@@ -63,15 +63,9 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
     Args:
         service: the models and indexes.
         keys: of which a request must have one; none are wanted if there are none.
-        cors: the origins whose pages may call it, as "https://example.org".
+        cors: the origins whose pages may call it, as `checked_origins` returns them.
         hosts: names by which it may be called, besides localhost and any address; "*" for every name.
-
-    Raises:
-        ServingError: an origin or a name is written in a form that no request has.
     """
-    cors = checked_origins(cors)
-    check_hosts(hosts)
-
     # Swagger UI from the package's own files: FastAPI would have the browser load it from another host.
     app = FastAPIOffline(title="likewise", version=__version__, redoc_url=None)
     _answer_errors(app)

@@ -31,9 +31,7 @@ class RequestError(LikewiseError):
         """Return the response, with the error object of OpenAI's API."""
         kind = "server" if self.status >= 500 else "rate_limit" if self.status == 429 else "invalid_request"
         error = {"message": str(self), "type": f"{kind}_error", "param": self.param, "code": self.code}
-        return JSONResponse(
-            {"error": error}, self.status, {name.replace("_", "-"): text for name, text in self.headers.items()}
-        )
+        return JSONResponse({"error": error}, self.status, self.headers)
 
 
 # With a constraint, whichever it is, pydantic refuses half of a surrogate pair.

@@ -22,7 +22,7 @@ from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import ENDLESS, EngineName, EnginePrecision
 from likewise.inference.handle import Facts, ModelHandle
 from likewise.inference.text_encoder import Item, TextEncoder
-from likewise.inference.tokens import SENTENCES, TextSide, by_budget
+from likewise.inference.tokens import SENTENCES, by_budget
 from likewise.runs.job import read_record
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
@@ -42,14 +42,14 @@ _INLINE = 4096
 
 
 class _Work:
-    """The encoding of a search, to be given up when its client leaves or its time is over."""
+    """The work of a search, to be given up when its client leaves or its time is over."""
 
-    def __init__(self) -> None:
-        self._given_up = False
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._given_up = seconds, False
         self._encoding: Future[Any] | None = None
 
-    def encodes(self, encoding: Future[Any]) -> None:
-        """Note what is encoded now.
+    def result(self, encoding: Future[_Found]) -> _Found:
+        """Wait for what is encoded now.
 
         Raises:
             CancelledError: the search was given up.
@@ -57,7 +57,7 @@ class _Work:
         self._encoding = encoding
         if self._given_up:
             encoding.cancel()
-            raise CancelledError
+        return encoding.result(self._seconds)
 
     def check(self) -> None:
         """Raise CancelledError if the work was given up."""
@@ -124,10 +124,9 @@ class Service:
         if len(named) < len(indexes):
             raise ServingError("two indexes have the same name: give names, such as first=FOLDER")
         self.indexes = {name: Index(path) for name, path in named.items()}  # broken ones first
-        self._loop: asyncio.AbstractEventLoop | None = None
         # Of their own: a search waits for its query to be encoded, which may take a thread of the common pool.
         self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "search")
-        self._searches, self._work = 0, threading.local()
+        self._free, self._work = threading.Semaphore(self.options.searches), threading.local()
         self.models = {name: self._opened(name, model, engine, precision, told) for name, model in models.items()}
         for index in self.indexes.values():
             self._model_of(index)
@@ -180,15 +179,9 @@ class Service:
 
     async def vectors(self, name: str, texts: Sequence[str]) -> tuple[np.ndarray, int]:
         """Return the vectors (S, D) of S texts by a model, and the number of their tokens."""
-        return await self._vectors(self.models[name], texts)
-
-    async def _vectors(
-        self, model: ServedModel, texts: Sequence[str], side: TextSide | None = None
-    ) -> tuple[np.ndarray, int]:
-        encoder, short = model.encoder, sum(map(len, texts)) <= _INLINE
-        items = encoder.items(texts, side) if short else await run_in_threadpool(encoder.items, texts, side)
-        vectors = await model.batcher.vectors(items)
-        return self._checked(model, vectors, items)
+        model, short = self.models[name], sum(map(len, texts)) <= _INLINE
+        items = model.encoder.items(texts) if short else await run_in_threadpool(model.encoder.items, texts)
+        return self._checked(model, await model.batcher.vectors(items), items)
 
     def _checked(self, model: ServedModel, numbers: np.ndarray, items: Sequence[Item]) -> tuple[np.ndarray, int]:
         """Return what a model gave for texts, if it is finite, with the number of their tokens, and count them."""
@@ -214,12 +207,12 @@ class Service:
 
     async def _in_thread(self, function: Callable[[_Work], _Found]) -> _Found:
         """Run a function in a thread of the searches, of which only so many may wait."""
-        if self._searches >= self.options.searches:
-            raise RequestError(f"{self._searches} searches are waiting: try again in 1 s", 429, retry_after="1")
-        self._loop, work = asyncio.get_running_loop(), _Work()
-        self._searches += 1
+        if not self._free.acquire(blocking=False):
+            waiting = f"{self.options.searches} searches are waiting: try again in 1 s"
+            raise RequestError(waiting, 429, retry_after="1")
+        work = _Work(self.options.timeout)
         running = self._threads.submit(function, work)
-        running.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._searched) if self._loop else None)
+        running.add_done_callback(lambda _: self._free.release())
         try:
             return await asyncio.wrap_future(running)
         finally:
@@ -264,18 +257,13 @@ class Service:
         (asked,) = model.items([query], facts.side("query"))
 
         def run(some: Sequence[Item], take: Callable[[np.ndarray], Any]) -> list[Any]:
-            encoding = model.pool.submit(model.with_tokens, some, take, spread=map)
-            work.encodes(encoding)
-            return encoding.result(self.options.timeout)[1]
+            return work.result(model.pool.submit(model.with_tokens, some, take, spread=map))[1]
 
         (tokens,) = run([asked], np.copy)
         scores = np.zeros(len(items))
         for batch in by_budget(np.array([model.tokens(item) for item in items]), model.budget):
             scores[batch] = run([items[i] for i in batch], partial(max_sim, tokens))
         return self._checked(served, scores, [*items, asked])
-
-    def _searched(self) -> None:
-        self._searches -= 1
 
     def _search(self, index: Index, asked: SearchBody, work: _Work) -> Hits:
         """Search; called in a thread of a search."""
@@ -289,16 +277,14 @@ class Service:
 
     def _vectors_for_search(self, model: ServedModel, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of queries; called in a thread of a search."""
-        assert self._loop is not None
-        encoding = asyncio.run_coroutine_threadsafe(self._vectors(model, texts, model.facts.side("query")), self._loop)
-        self._work.present.encodes(encoding)
-        return encoding.result(self.options.timeout)[0]
+        items = model.encoder.items(texts, model.facts.side("query"))
+        vectors = self._work.present.result(model.encoder.pool.submit(model.encoder.vectors, items))
+        return self._checked(model, vectors, items)[0]
 
     def _tokens_for_search(self, model: ServedModel, query: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the vector of a query, and its tokens; called in a thread of a search."""
-        encoding = model.encoder.pool.submit(model.encoder.read_query, query, model.facts.side("query"))
-        self._work.present.encodes(encoding)
-        vector, tokens, ids = encoding.result(self.options.timeout)
+        reading = model.encoder.pool.submit(model.encoder.read_query, query, model.facts.side("query"))
+        vector, tokens, ids = self._work.present.result(reading)
         self._checked(model, vector, [ids])
         return vector, tokens, ids
 

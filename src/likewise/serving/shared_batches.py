@@ -22,14 +22,6 @@ from likewise.serving.requests import RequestError
 _PACE = 0.1  # the share of a new measurement in the pace that is told
 
 
-class TooBusyError(RequestError):
-    """Raised if too many texts wait; `after` is how many seconds they will take."""
-
-    def __init__(self, waiting: int, after: int) -> None:
-        super().__init__(f"{waiting:,} texts are waiting: try again in {after} s", 429, retry_after=str(after))
-        self.after = after
-
-
 @dataclass
 class _Text:
     item: Item
@@ -62,10 +54,12 @@ class Batcher:
         """Return the vectors (S, D) of S items, 1 or more; those not in a batch yet are dropped if it is cancelled.
 
         Raises:
-            TooBusyError: too many texts wait.
+            RequestError: too many texts wait; it says how many seconds they will take.
         """
         if self.waiting and self.waiting + len(items) > self.limit:
-            raise TooBusyError(self.waiting, max(1, math.ceil(self.tokens_waiting / self._pace)))
+            after = max(1, math.ceil(self.tokens_waiting / self._pace))
+            many = f"{self.waiting:,} texts are waiting: try again in {after} s"
+            raise RequestError(many, 429, retry_after=str(after))
         loop = asyncio.get_running_loop()
         texts = [_Text(item, self.model.tokens(item), loop.create_future()) for item in items]
         left = sorted(texts, key=lambda text: text.tokens)

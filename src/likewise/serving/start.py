@@ -77,7 +77,7 @@ def serve(
     named, hosts = _named(models), [host, *allowed_host]
     from likewise.serving.guard import check_hosts, checked_origins
 
-    checked_origins(cors)
+    origins = checked_origins(cors)
     check_hosts(hosts)
     with _bound(host, port) as listening:  # before the models: a port in use is said at once
         from likewise.serving.app import create_app
@@ -85,7 +85,7 @@ def serve(
 
         indexes = {name: Path(folder) for name, folder in _by_name("indexes", index, index_name).items()}
         service = Service(named, indexes, limits, engine, precision, progress, reranker)
-        app = create_app(service, keys, cors, hosts)
+        app = create_app(service, keys, origins, hosts)
         at, taken = listening.getsockname()[:2]
         progress.tell(f"http://{f'[{at}]' if ':' in at else at}:{taken} serves {', '.join(service.models)}")
         if not keys and not at.startswith("127.") and at != "::1":
@@ -126,7 +126,6 @@ def _signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
 
 
 def _named(models: Any) -> Record:
-    """Return models by name."""
     if isinstance(models, Mapping):
         return dict(models)
     listed = [models] if isinstance(models, str | os.PathLike) else models
