@@ -22,7 +22,7 @@ import numpy as np
 
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.errors import counted
-from likewise.runs.cache import cache_folder, cached, made_in_cache
+from likewise.runs.cache import cached, made_in_cache
 from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def given_texts(
         return TextSource([*head, *items], options)
     rows = isinstance(head[0], Mapping)
     lines = options.split == "line" and not rows
-    folder = made_in_cache(cache_folder() / "texts")
+    folder = made_in_cache("texts")
     field = (options.field or TEXT) if rows else TEXT
     suffix = ".txt" if lines else ".jsonl"
     with ExitStack() as own:

@@ -27,7 +27,7 @@ from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_typ
 from likewise.corpus.markdown import MARKED
 from likewise.corpus.paged_documents import converted, document_suffixes, lacks_extra, uninstalled
 from likewise.errors import counted, first_line, is_utf8
-from likewise.runs.cache import cache_folder, cached, made_in_cache
+from likewise.runs.cache import cached, made_in_cache
 from likewise.runs.progress import Progress
 from likewise.runs.results import RECORD
 
@@ -303,7 +303,7 @@ def _read_pipe(path: Path) -> Path:
     key = path.stat().st_dev, path.stat().st_ino
     if key not in _PIPES:
         digest = hashlib.blake2b(digest_size=16)
-        with tempfile.NamedTemporaryFile(dir=made_in_cache(cache_folder() / "pipes")) as kept, path.open("rb") as pipe:
+        with tempfile.NamedTemporaryFile(dir=made_in_cache("pipes")) as kept, path.open("rb") as pipe:
             while piece := pipe.read(1 << 20):
                 digest.update(piece)
                 kept.write(piece)

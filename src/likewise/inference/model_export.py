@@ -26,7 +26,7 @@ from likewise.inference.model_tokens import UnfitModel, fits, tokens_of
 from likewise.inference.policy import DEFAULT, Sample, candidates, policy_of, sample_of
 from likewise.inference.tokens import SENTENCES
 from likewise.runs.arguments import checked
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import made_in_cache
 from likewise.runs.job import Job, Plan, check_target, open_job
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json, write_text
@@ -181,7 +181,7 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
     if torch.accelerator.is_available() or (weight_bytes(os.fspath(name)) or 0) > _LARGEST:
         return
     with suppress(LikewiseError, UnfitModel, OSError):
-        made_in_cache(cache_folder() / "engines")  # an error, if it is only read
+        made_in_cache("engines")  # an error, if it is only read
         model = load(name, device="cpu", precision="fp32")
         policy, installed = policy_of(model), next((engine for engine in EXPORTS if release(engine)), None)
         if policy.missing_export() is not None:

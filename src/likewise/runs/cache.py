@@ -71,24 +71,22 @@ def cache_folder() -> Path:
     return Path(named).expanduser() if named else Path.home() / ".cache" / "likewise"
 
 
-def made_in_cache(folder: Path) -> Path:
-    """Make a folder of the cache if it is not there, and return it."""
+def made_in_cache(kind: str) -> Path:
+    """Make the folder of a kind if it is not there, and return it."""
+    place = cache_folder() / kind
     try:
         cache_folder().parent.mkdir(parents=True, exist_ok=True)
         # It holds text of files that others may not be allowed to read.
         cache_folder().mkdir(mode=0o700, exist_ok=True)
-        for kind in (folder, *folder.parents):
-            if kind.parent == cache_folder():
-                kind.mkdir(exist_ok=True)
-                _hold(kind)
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
+        place.mkdir(exist_ok=True)
+        _hold(place)
+        if os.access(place, os.W_OK):
+            return place
         reason = "Permission denied"
     except OSError as error:
         reason = error.strerror or str(error)
     raise CacheError(
-        f"the cache {folder} cannot be written ({reason}): set LIKEWISE_CACHE to a folder that can be written"
+        f"the cache {place} cannot be written ({reason}): set LIKEWISE_CACHE to a folder that can be written"
     )
 
 
@@ -129,7 +127,7 @@ def in_cache(kind: str) -> Iterator[Path]:
         CacheError: the cache cannot be written, or the disk is full.
     """
     try:
-        yield made_in_cache(cache_folder() / kind)
+        yield made_in_cache(kind)
     except Exception as error:
         if is_full_disk(error) and not isinstance(error, CacheError):
             raise CacheError(
@@ -188,7 +186,7 @@ class KeptRows:
         self.path = _place(kind, key).with_suffix(".sqlite")
         self._base = sqlite3.connect(":memory:")
         try:
-            made_in_cache(self.path.parent)
+            made_in_cache(kind)
             self._base = self._opened()
         except (CacheError, sqlite3.OperationalError):  # it cannot be written
             self._base.execute(_SCHEMA)
