@@ -7,21 +7,11 @@ from typer.testing import CliRunner
 
 from likewise.cli import build_app
 
-TINY = """
-[index]
-chunk_sentences = 5
-hash_bits = 12
-[states]
-encoder = "BASE"
-keep = "pieces"
-[discriminator]
-reads = "text"
-embedding = 8
-hidden = 6
-rank = 6
-batch_size = 30
-held_out = 0.3
-"""
+TINY = (
+    *("index.chunk_sentences=5", "index.hash_bits=12", "states.keep=pieces", "discriminator.reads=text"),
+    *("discriminator.embedding=8", "discriminator.hidden=6", "discriminator.rank=6", "discriminator.batch_size=30"),
+    "discriminator.held_out=0.3",
+)
 
 
 @pytest.fixture
@@ -40,14 +30,14 @@ def call(*arguments):
 
 
 def test_index_and_train(articles, tmp_path, tiny_base):
-    (tmp_path / "c.toml").write_text(TINY.replace("BASE", str(tiny_base)))
+    tiny = [word for setting in (*TINY, f"states.encoder={tiny_base}") for word in ("--set", setting)]
     work = tmp_path / "work"
-    result = call("index", "--work", work, "--corpus", articles, "--config", tmp_path / "c.toml")
+    result = call("index", "--work", work, "--corpus", articles, *tiny)
     assert result.exit_code == 0, result.output
     assert "12 documents, 24 chunks, 84 sentences, 36 contexts" in result.output
-    result = call("train", "states", "--work", work, "--config", tmp_path / "c.toml")
+    result = call("train", "states", "--work", work, *tiny)
     assert "84 sentences read" in result.output
-    result = call("train", "discriminator", "--work", work, "--config", tmp_path / "c.toml")
+    result = call("train", "discriminator", "--work", work, *tiny)
     assert result.exit_code == 0, result.output
     assert "held-out accuracy" in result.output
     assert (work / "discriminator" / "likewise.json").exists()

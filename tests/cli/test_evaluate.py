@@ -20,14 +20,9 @@ def test_table_and_json(cli, folder):
     result = cli("evaluate", *[*wanted, "--json", str(folder / "scores.json")])
     assert result.exit_code == 0, result.output
     report = json.loads((folder / "scores.json").read_text())
-    row = next(line for line in result.stdout.splitlines() if line.startswith("STS-B dev"))
-    assert row.split()[2:] == [
-        f"{report['results'][0]['spearman']:.2f}",
-        f"{report['results'][0]['pearson']:.2f}",
-        "-",
-        "-",
-        "1500",
-    ]
+    row = next(line for line in result.stdout.splitlines() if line.startswith("| STS-B dev"))
+    spearman, pearson = (f"{report['results'][0][name]:.2f}" for name in ("spearman", "pearson"))
+    assert row.replace("|", "").split()[2:] == [spearman, pearson, "-", "-", "1500"]
     assert "Spearman" in result.stdout
 
 

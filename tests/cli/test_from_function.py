@@ -4,7 +4,6 @@ import pytest
 
 from likewise.cli import from_function
 from likewise.cli.groups import command
-from likewise.cli.shared_options import with_options
 from likewise.runs.options import Options, option
 
 
@@ -55,8 +54,8 @@ def painted(tmp_path, monkeypatch, capsys):
         def made(arguments):
             got.append(arguments)
 
-        made = from_function.with_function("house/paint.py:painted", arguments=["texts"], **settings)(made)
-        made = with_options("options", More())(made)
+        settings = {"options": More(), "arguments": ["texts"], **settings}
+        made = from_function.with_function("house/paint.py:painted", **settings)(made)
         monkeypatch.setenv("COLUMNS", "200")
         with pytest.raises(SystemExit) as end:
             command(made).main([*line])

@@ -54,8 +54,3 @@ def test_every_error_of_likewise_is_a_likewise_error():
 
     with pytest.raises(LikewiseError, match="Uniformity needs two rows"):
         uniformity(np.ones((1, 2)))
-
-
-def test_the_traceback_can_be_asked_for(monkeypatch):
-    monkeypatch.setenv("LIKEWISE_TRACEBACK", "1")
-    assert run(DataError("x")).exit_code == 1

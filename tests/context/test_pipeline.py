@@ -10,31 +10,15 @@ from likewise.context.origin import Weights, open_origin
 from likewise.context.stage_options import ScoreOptions, read_sections
 
 PAPER = ScoreOptions(form="paper")
-TOML = """
-[generators]
-reads = "text"
-width = 16
-heads = 2
-feed_forward = 32
-layers = 1
-vocabulary = 400
-batch_size = 8
-held_out = 20
-max_steps = 6
-eval_steps = 3
-[selection]
-size = 3
-candidates = 50
-screened = 40
-[score]
-form = "paper"
-[harvest]
-pairs = 40
-ranks = [1, 4]
-random = 2
-anchors = 5
-min_words = 2
-"""
+SETTINGS = (
+    *("generators.reads=text", "generators.width=16", "generators.heads=2", "generators.feed_forward=32"),
+    *("generators.layers=1", "generators.vocabulary=400", "generators.batch_size=8", "generators.held_out=20"),
+    *("generators.max_steps=6", "generators.eval_steps=3", "score.form=paper"),
+    *("selection.size=3", "selection.candidates=50", "selection.screened=40"),
+    *("harvest.pairs=40", "harvest.ranks=1,4", "harvest.random=2", "harvest.anchors=5", "harvest.min_words=2"),
+)
+SET = [word for setting in SETTINGS for word in ("--set", setting)]
+SELECTION = read_sections(SETTINGS)["selection"]
 
 
 def run(*arguments):
@@ -42,42 +26,31 @@ def run(*arguments):
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory):
-    path = tmp_path_factory.mktemp("config") / "contexts.toml"
-    path.write_text(TOML)
-    return path
-
-
-@pytest.fixture(scope="module")
-def work(trained, config, tmp_path_factory):
+def work(trained, tmp_path_factory):
     """A workspace with all three models."""
     work = tmp_path_factory.mktemp("origin") / "work"
     shutil.copytree(trained, work)
-    done = run("context", "train", "generators", "--work", work, "--config", config)
+    done = run("context", "train", "generators", "--work", work, *SET)
     assert done.exit_code == 0, done.output
     assert "held-out perplexity of a word with its own context: centre " in done.output
     return work
 
 
-def selection(config):
-    return read_sections(config)["selection"]
-
-
-def test_two_sentences(work, config):
+def test_two_sentences(work):
     a, b = "The ship stood beside the wave.", "The cow stood beside the barn."
-    done = run("context", "score", a, b, "--work", work, "--config", config)
+    done = run("context", "score", a, b, "--work", work, *SET)
     assert done.exit_code == 0, done.output
     assert "opening the workspace" in done.stderr
-    origin = open_origin(work, PAPER, selection(config))
+    origin = open_origin(work, PAPER, SELECTION)
     assert float(done.stdout) == pytest.approx(origin([(a, b)])[0], abs=1e-4)
     assert origin([(a, a)])[0] == pytest.approx(1)
 
 
-def test_chosen_weights_are_recorded_and_used(work, config, twelve_pairs, tmp_path):
+def test_chosen_weights_are_recorded_and_used(work, twelve_pairs, tmp_path):
     copy = tmp_path / "work"
     shutil.copytree(work, copy)
     by_discriminator = ("--set", "selection.screened=0")  # other weights, the same contexts
-    given = ("--task", "sts-b-dev", "--work", copy, "--config", config)
+    given = ("--task", "sts-b-dev", "--work", copy, *SET)
     given = (*given, *by_discriminator)
     done = run("context", "score", "--choose", *given)
     assert done.exit_code == 0, done.output
@@ -99,19 +72,19 @@ def test_word_pieces_alone_have_no_pmi(work):
     assert "keeps word pieces alone" in done.output
 
 
-def test_harvest_in_two_parts(work, config, tmp_path):
+def test_harvest_in_two_parts(work, tmp_path):
     out = tmp_path / "harvest"
-    one = run("context", "harvest", "--work", work, "--out", out, "--shard", "1/2", "--config", config)
+    one = run("context", "harvest", "--work", work, "--out", out, "--shard", "1/2", *SET)
     assert one.exit_code == 0, one.output
     assert "those of other machines are missing" in one.output
-    two = run("context", "harvest", "--work", work, "--out", out, "--shard", "2/2", "--config", config)
+    two = run("context", "harvest", "--work", work, "--out", out, "--shard", "2/2", *SET)
     assert two.exit_code == 0, two.output
     assert "random:" in two.output
     assert sorted(path.name for path in out.glob("*/shard-*.parquet")) == [
         "shard-000000.parquet",
         "shard-000001.parquet",
     ]
-    given = ("context", "harvest", "--work", work, "--out", out, "--config", config)
+    given = ("context", "harvest", "--work", work, "--out", out, *SET)
     other = run(*given, "--shard", "1/2", "--set", "harvest.seed=2")
     assert other.exit_code == 2
     assert "was made with seed 1, not 2" in other.output

@@ -123,7 +123,6 @@ COMMANDS = {
     "sections": ("sections", "TEXT", "--out", "FILE"),
     "duplicates, groups": ("duplicates", "TEXT", "--out", "FILE"),
     "duplicates, kept": ("duplicates", "TEXT", "--keep-one", "FILE"),
-    "score": ("context", "score", "--work", "nothing", "a", "b", "--out", "FILE"),
 }
 
 

@@ -2,15 +2,12 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from likewise.cli.groups import HELP, HELP_ALL, ClickContext, CommandSections, LazyGroup, app_of
+from likewise.cli.groups import ClickContext, CommandSections, LazyGroup, app_of
 from likewise.cli.messages import clean_errors
 from likewise.version import __version__
 
@@ -60,7 +57,6 @@ class _Root(LazyGroup):
 
     def make_context(self, info_name: Any, args: list[str], *others: Any, **kwargs: Any) -> Any:
         with clean_errors():
-            _check_base(args)
             return super().make_context(info_name, args, *others, **kwargs)
 
     def invoke(self, ctx: ClickContext) -> Any:
@@ -69,18 +65,6 @@ class _Root(LazyGroup):
                 stream.reconfigure(errors="replace")  # type: ignore[union-attr]
         with clean_errors():
             return super().invoke(ctx)
-
-
-def _check_base(arguments: Sequence[str]) -> None:
-    """Say at once that a base leads nowhere: the commands below import torch, which takes seconds."""
-    if arguments[:1] not in (["adapt"], ["finetune"]) or {*HELP, HELP_ALL} & {*arguments}:
-        return
-    from likewise.encoder.location import check_loadable
-
-    for option, value in pairwise([*arguments, ""]):
-        name = value if option == "--base" else option.removeprefix("--base=") if "--base=" in option else ""
-        if name and not Path(name).expanduser().exists():  # a folder may be one that a kill has left half installed
-            check_loadable(name)
 
 
 def build_app() -> typer.Typer:

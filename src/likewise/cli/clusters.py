@@ -6,7 +6,7 @@ from typer import echo
 
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
-from likewise.cli.shared_options import WHOLE_TEXTS, ReplaceOption, end_partial, with_corpus
+from likewise.cli.shared_options import ReplaceOption, end_partial
 from likewise.errors import counted, printable
 from likewise.runs.whole_files import Record
 
@@ -37,7 +37,6 @@ _LARGEST = 15
 
 
 @typed
-@with_corpus(without=WHOLE_TEXTS)
 @with_function(
     "clusters/duplicates.py:duplicates",
     arguments=["texts"],
@@ -98,7 +97,6 @@ def _show_duplicates(result: "Duplicates") -> None:
 
 
 @typed
-@with_corpus(without=WHOLE_TEXTS)
 @with_function(
     "clusters/topics.py:topics",
     arguments=["texts"],
@@ -117,7 +115,6 @@ def topics(arguments: Record) -> None:
 
 
 def _show_topics(result: "Topics") -> None:
-    """Print the largest topics with an example of each."""
     from rich.console import Console
     from rich.text import Text
 

@@ -12,7 +12,6 @@ import likewise
 import likewise.context as stages
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.shared_options import with_config, with_options
 from likewise.cli.training_commands import show_outcome, summary
 from likewise.context.stage_options import SURROGATE
 from likewise.errors import counted
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from likewise.evaluation.pairs import RatedPairs
 
 Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
-Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
 KindOfModels = Annotated[
     Literal["frozen", "pretrained", "paper"],
     typer.Option(
@@ -34,7 +32,7 @@ KindOfModels = Annotated[
 ]
 Set = Annotated[
     Optional[list[str]],
-    typer.Option("--set", help="One option as section.name=value; repeatable, and takes precedence over the file."),
+    typer.Option("--set", help="One option as section.name=value; repeatable."),
 ]
 _SHOWN = 3
 """Contexts that --explain prints of those that add to a similarity, and of those that take off."""
@@ -63,12 +61,11 @@ def index(
         list[str], typer.Option(help="Articles, a MediaWiki dump or plain text: a file or a glob; may be repeated.")
     ],
     preset: KindOfModels = "frozen",
-    config: Config = None,
     assignments: Set = None,
     overwrite: ReplaceStage = False,
 ) -> None:
     """Cut documents into chunks and index their words and bigrams."""
-    options = stages.read_sections(config, assignments or (), preset)["index"]
+    options = stages.read_sections(assignments or (), preset)["index"]
     record = stages.build_index(work, corpus, options, overwrite=overwrite).record
     names = "documents", "chunks", "sentences", "contexts"
     typer.echo(f"{work / 'index'}: " + ", ".join(f"{record[name]:,} {name}" for name in names))
@@ -84,12 +81,11 @@ def train(
     ],
     work: Work,
     preset: KindOfModels = "frozen",
-    config: Config = None,
     assignments: Set = None,
     overwrite: ReplaceStage = False,
 ) -> None:
     """Train the coherence discriminator or the generators on the index; a stopped run is resumed."""
-    options = stages.read_sections(config, assignments or (), preset)
+    options = stages.read_sections(assignments or (), preset)
     if what in ("states", "all"):
         stage = stages.read_states(work, options["states"], overwrite=overwrite)
         typer.echo(f"{stage.folder}: {counted(stage.record['sentences'], 'sentence')} read")
@@ -120,7 +116,6 @@ def score(
         bool, typer.Option("--explain", help="Print the contexts that decided, for two sentences.")
     ] = False,
     preset: KindOfModels = "frozen",
-    config: Config = None,
     assignments: Set = None,
 ) -> None:
     """Print the similarity by contexts (Origin) of two sentences, or its agreement with human ratings.
@@ -137,7 +132,7 @@ def score(
         raise stages.ContextError("a sentence is empty: write it")
     from likewise.evaluation.registry import rated_task
 
-    options, progress = stages.read_sections(config, assignments or (), preset), Progress()
+    options, progress = stages.read_sections(assignments or (), preset), Progress()
     rated = rated_task(task).pairs(data) if task is not None else None
     progress.tell("opening the workspace")
     origin = stages.open_origin(work, options["score"], options["selection"], progress)
@@ -196,12 +191,11 @@ def harvest(
     out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
     shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
     preset: KindOfModels = "frozen",
-    config: Config = None,
     assignments: Set = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again and replace earlier work.")] = False,
 ) -> None:
     """Score pairs of the corpus and write them as Parquet shards; a stopped run is resumed."""
-    sections = stages.read_sections(config, assignments or (), preset)
+    sections = stages.read_sections(assignments or (), preset)
     result = likewise.harvest(
         work,
         sections["harvest"],
@@ -224,10 +218,10 @@ def harvest(
         )
 
 
-@with_config
-@with_options("options", SURROGATE.options())
 @with_function(
     "context/surrogate.py:distill",
+    options=SURROGATE.options(),
+    config=True,
     texts={
         "harvest": "The folder that `likewise context harvest` wrote.",
         "work": "In place of a harvest, the workspace whose profiles are learnt (--preset profiles).",

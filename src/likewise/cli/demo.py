@@ -7,7 +7,6 @@ import io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -45,11 +44,7 @@ _OWN = {"arccse", "cls", "contexts", "demo.html", "gclsr", "sncse", "surrogate",
 
 
 class DemoSettings(NamedTuple):
-    """What the demonstration starts from and how long each system trains: chosen to fit the time, tuned on nothing.
-
-    Attributes:
-        seconds: what each part takes on two quiet cores, for the forecast.
-    """
+    """What the demonstration starts from and how long each system trains: chosen to fit the time, tuned on nothing."""
 
     base: str = "bundled:minilm"
     words: str = "bundled:glove"
@@ -69,7 +64,6 @@ class DemoSettings(NamedTuple):
     context_words: int = 40_000
     surrogate: Mapping[str, Any] = {"preset": "profiles", "max_steps": 16}
     weaknesses: int = 0
-    seconds: tuple[int, ...] = (40, 100, 25, 60, 25)
 
 
 @dataclass(frozen=True)
@@ -247,7 +241,6 @@ def show(out: Path, settings: DemoSettings) -> None:
     """Run the whole demonstration, print its table and its hits, and write its page."""
     from rich.console import Console
 
-    from likewise.runs.duration import spoken
     from likewise.runs.job import JobError
     from likewise.runs.pages import page_of
     from likewise.runs.whole_files import write_text
@@ -257,24 +250,15 @@ def show(out: Path, settings: DemoSettings) -> None:
     if out.is_file() or (out.is_dir() and {path.name for path in out.iterdir()} - _OWN):
         raise JobError(f"{out} holds other files: choose another --out for the demo")
     items, rows, console = DemoItems.read(), [], Console(highlight=False, emoji=False)
-    parts: list[tuple[str, Callable[[], Any]]] = [
-        (name, partial(system, out, items, settings)) for name, system in SYSTEMS.items()
-    ]
-    parts.append(("search", partial(searches, out, settings)))
     console.print(
-        f"A demonstration, tuned on nothing: {spoken(sum(settings.seconds))} on two quiet cores. Each system trains "
-        f"for a short while and is measured on {counted(len(items.sentences), 'sentence')}."
+        "A demonstration, tuned on nothing: about 4 min on two quiet cores. Each system trains for a short while and "
+        f"is measured on {counted(len(items.sentences), 'sentence')}."
     )
-    begun, hits = time.monotonic(), []
-    for place, (name, part) in enumerate(parts):
-        done = sum(settings.seconds[:place])
-        pace = (time.monotonic() - begun) / done if done else 1.0
-        left = f", {spoken(pace * sum(settings.seconds[place:]))} left" if done else ""
-        console.rule(f"{place + 1} of {len(parts)}: {name}{left}")
-        if name == "search":
-            hits = part()
-        else:
-            rows += part()
+    for place, (name, system) in enumerate(SYSTEMS.items(), start=1):
+        console.rule(f"{place} of {len(SYSTEMS) + 1}: {name}")
+        rows += system(out, items, settings)
+    console.rule(f"{len(SYSTEMS) + 1} of {len(SYSTEMS) + 1}: search")
+    hits = searches(out, settings)
     console.rule("What each system gives")
     console.print(table_of(COLUMNS, [row.cells for row in rows]))
     for searched in hits:

@@ -4,16 +4,23 @@ The source is read, and not imported: a help text does not wait for torch.
 """
 
 import ast
+import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Optional
+from typing import Annotated, Any, Literal, NamedTuple, Optional, get_args
 
+import typer
 from typer import Argument, Option
 
 from likewise.cli import shared_options as shared
+from likewise.cli.groups import JOBS, METHOD, TRAINING
+from likewise.corpus.corpus_options import CorpusOptions
+from likewise.recipes.recipe import AdamWOptions, TrainingOptions
+from likewise.runs.options import OptionError, Options, read_toml, unknown_option
+from likewise.runs.whole_files import Record
 
 _SHARED: Mapping[str, object] = {
     "batch_size": Annotated[int, Option(help="Sentences in a batch.")],
@@ -30,6 +37,8 @@ _SHARED: Mapping[str, object] = {
 """The options that mean the same in every command."""
 _KINDS = {"GivenTexts": list[Path], "Sequence": list[str], "bool": bool, "int": int, "float": float}
 """Word of an annotation to the type on the command line; whatever has none of these is a text there."""
+_WHOLE_TEXTS = ("min_words", "max_words", "deduplicate")
+"""Options of a corpus that choose sentences: not those of a command whose texts are found again."""
 _IN_PYTHON = re.compile(r"[.;] [Ii]n Python also\b.*", re.DOTALL)
 
 
@@ -42,10 +51,7 @@ class Described(NamedTuple):
 
 
 def described(place: str) -> dict[str, Described]:
-    """Return the parameters of a function, which is named as "file of the package:name", without an import of it.
-
-    What it takes as **keywords is the parameter `options`.
-    """
+    """Return the parameters of a function, which is named as "file of the package:name", without an import of it."""
     file, _, name = place.partition(":")
     module = ast.parse((Path(__file__).parents[1] / file).read_text(encoding="utf-8"))
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name]
@@ -61,13 +67,12 @@ def described(place: str) -> dict[str, Described]:
     missing = [None] * (len(positional) - len(function.args.defaults))
     values = [*missing, *function.args.defaults, *function.args.kw_defaults]
     texts = _texts_of(ast.get_docstring(function) or "")
-    parameters = {
+    return {
         parameter.arg: Described(
             ast.unparse(parameter.annotation or ast.Constant("")), _value(node, named), texts.get(parameter.arg, "")
         )
         for parameter, node in zip([*positional, *keywords], values, strict=True)
     }
-    return parameters | ({"options": Described("Any", Parameter.empty, "")} if function.args.kwarg else {})
 
 
 def _value(node: ast.expr | None, named: Mapping[str, ast.expr]) -> Any:
@@ -90,6 +95,8 @@ def _texts_of(docstring: str) -> dict[str, str]:
 def with_function(
     place: str,
     *,
+    options: Options | None = None,
+    config: bool = False,
     arguments: Sequence[str] = (),
     names: Mapping[str, str] = {},
     kinds: Mapping[str, object] = {},
@@ -99,25 +106,25 @@ def with_function(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Put the parameters of a function before those of a command, which gets the values of these as a dictionary.
 
-    The parameters `corpus_options` and `options` are left to `with_corpus` and `with_options`.
+    The parameter `corpus_options` becomes the options of how text is read.
 
     Args:
         place: the function, as `described` takes it.
+        options: what the function takes as **keywords, with the defaults that the help shows.
+        config: add the option `--config`, a TOML file with any of the other options.
         arguments: parameters that are given without an option's name.
         names: parameter to the name of its option, such as "-k".
         kinds: parameter to its type on the command line, or to an annotation as typer has it.
         defaults: parameter to a default of the command's own.
         texts: parameter to a help text in place of the docstring's.
-        without: parameters that the command does not have.
+        without: parameters and options that the command does not have.
     """
 
     def made(name: str, facts: Described) -> Parameter:
         default = defaults.get(name, False if name == "resume" else facts.default)
         default = list(default) if isinstance(default, tuple) else default
         kind = kinds.get(name) or (name not in texts and _SHARED.get(name)) or _kind(facts.annotation)
-        if name in ("corpus_options", "options"):
-            kind, default = Any, Parameter.empty
-        elif not hasattr(kind, "__metadata__"):
+        if not hasattr(kind, "__metadata__"):
             text = texts.get(name, facts.text)
             option = names.get(name, f"--{name.replace('_', '-')}")
             info = Argument(help=text) if name in arguments else Option(option, help=text)
@@ -128,21 +135,95 @@ def with_function(
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
         _, *own = inspect.signature(function, eval_str=True).parameters.values()
-        left = {*without, *(parameter.name for parameter in own)}
-        parameters = [made(name, facts) for name, facts in described(place).items() if name not in left]
+        facts = described(place)
+        reads = "corpus_options" in facts and "corpus_options" not in without
+        left = {*without, "corpus_options", *(parameter.name for parameter in own)}
+        parameters = [*(made(name, fact) for name, fact in facts.items() if name not in left), *own]
+        left |= {parameter.name for parameter in parameters}
+        whole = _WHOLE_TEXTS if "texts" in facts else ()
+        of_corpus = _of_fields(CorpusOptions(), {*left, *whole}) if reads else []
+        parameters += of_corpus + (_of_fields(options, left) if options is not None else [])
+        if config:
+            parameters.append(_of_config(parameters))
 
         def called(**values: Any) -> None:
+            values.pop("config", None)
             others = {parameter.name: values.pop(parameter.name) for parameter in own}
-            options = values.pop("options", {})
-            function({**shared.given(values), **options}, **others)
+            corpus = _given({parameter.name: values.pop(parameter.name) for parameter in of_corpus})
+            if reads:
+                values["corpus_options"] = CorpusOptions(**corpus)
+            function(_given(values), **others)
 
-        return shared.signed(called, function, [*parameters, *own])
+        functools.update_wrapper(called, function)
+        parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return called
 
     return decorated
 
 
+def _given(values: Mapping[str, object]) -> Record:
+    """Return the options of a command without those that were not given: the function has its own defaults."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _of_fields(options: Options, left: Collection[str]) -> list[Parameter]:
+    """Return an option for each field of a class of options that is not left out, the class's own fields first."""
+    kind, parameters = type(options), []
+    for name in dict.fromkeys([*vars(kind).get("__annotations__", {}), *kind.model_fields]):
+        if name not in kind.model_fields or name in left:
+            continue
+        field, value = kind.model_fields[name], getattr(options, name)
+        told = str(value).lower() if isinstance(value, bool) else value
+        text = field.description or ""
+        text = text if value in (None, "", []) else f"{text} [default: {told}]"
+        info = Option(help=text, rich_help_panel=_panel(kind, name))
+        parameters.append(_parameter(name, Optional[field.annotation], info))
+    return parameters
+
+
+def _panel(options: type[Options], name: str) -> str | None:
+    """Return the panel of the help text that an option belongs to; None for one that is the command's own."""
+    if issubclass(options, CorpusOptions):
+        return JOBS
+    if not issubclass(options, TrainingOptions):
+        return None
+    return TRAINING if name in AdamWOptions.model_fields else METHOD
+
+
+def _of_config(parameters: Sequence[Parameter]) -> Parameter:
+    # The type of each, and whether it is a list.
+    known = {parameter.name: "list[" in str(get_args(parameter.annotation)[0]) for parameter in parameters}
+
+    def read(ctx: typer.Context, path: Optional[Path]) -> Optional[Path]:
+        if path is not None:
+            ctx.default_map = {**(ctx.default_map or {}), **_read_config(path, known)}
+        return path
+
+    text = "A TOML file with any of these options; those on the command line take precedence."
+    info = Option("--config", help=text, callback=read, is_eager=True, rich_help_panel=JOBS)
+    return _parameter("config", Optional[Path], info)
+
+
+def _read_config(path: Path, known: Mapping[str, bool]) -> Record:
+    """Return the options in a file; `known` says of each option whether it is a list."""
+    entries = read_toml(path, [*known, "recipe", "objective", "options", "corpus_options"])
+    for table in ("options", "corpus_options"):
+        if not isinstance(content := entries.pop(table, {}), Mapping):
+            raise OptionError(f"{path}: {table} is a table: write [{table}] on a line, and its entries below it")
+        entries |= content
+    entries = {name: value for name, value in entries.items() if name not in ("recipe", "objective")}
+    if wrong := [name for name in entries if name not in known]:
+        raise OptionError(f"{path}: {unknown_option(wrong[0], known)}")
+    return {name: [value] if known[name] and not isinstance(value, list) else value for name, value in entries.items()}
+
+
+def _parameter(name: str, kind: object, info: object) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, info])
+
+
 def _kind(annotation: str) -> Any:
-    """Return the type on the command line of a parameter with an annotation."""
     if literal := re.search(r"Literal\[(.*?)\]", annotation):
         return Literal[ast.literal_eval(f"({literal[1]},)")]
     return next((kind for word, kind in _KINDS.items() if re.search(rf"\b{word}\b", annotation)), str)

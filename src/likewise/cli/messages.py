@@ -15,8 +15,6 @@ from likewise.runs.progress import EXIT_CODE as STOPPED
 if TYPE_CHECKING:
     from rich.table import Table
 
-TRACEBACK_VARIABLE = "LIKEWISE_TRACEBACK"
-"""Set it to see the traceback behind a clean message."""
 EXIT_CODE = 2
 _HEAD_START = 3.0
 """Seconds in which the first process reports the same error, and torchrun ends the others."""
@@ -34,13 +32,11 @@ def clean_errors() -> Iterator[None]:
     except KeyboardInterrupt as stop:
         fail(str(stop) or "Stopped. Run the same command again to resume.", STOPPED)
     except (LikewiseError, OSError) as error:
-        if os.environ.get(TRACEBACK_VARIABLE):
-            raise
         fail(_of_the_system(error) if isinstance(error, OSError) else str(error))
     except Exception as error:
         # LanceDB and others raise errors of their own where a limit of the shell is met, and imports fail.
         limit = _limit_of(error)
-        if limit is None or os.environ.get(TRACEBACK_VARIABLE):
+        if limit is None:
             raise
         fail(limit)
 

@@ -11,7 +11,7 @@ import likewise
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
-from likewise.cli.shared_options import ReplaceOption, with_config, with_corpus, with_options
+from likewise.cli.shared_options import ReplaceOption
 from likewise.errors import counted, printable
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs.results import check_results, written_result
@@ -24,7 +24,6 @@ MeasuringPrecision = Annotated[Optional[str], Option(help="fp32, or bf16 for bfl
 
 
 def _whole_numbers(text: object) -> tuple[int, ...]:
-    """Parse whole numbers with commas between them."""
     try:
         return tuple(int(part) for part in str(text).strip("[]").replace(",", " ").split())
     except ValueError:
@@ -88,31 +87,17 @@ def _show_reports(reports: "EvaluationReports") -> None:
 
 
 def _show_report(report: "EvaluationReport") -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, emoji=False)
-    settings = report.settings
-    console.print(Text(printable(report.model), style="bold"), soft_wrap=True)
-    how = f"{settings['similarity']}, {settings['precision']}"
-    console.print(f"{how}, {counted(settings['sentences'], 'sentence')}, {report.seconds:.0f} s", style="dim")
-    for columns, rows in report.sections():
-        console.print()
-        console.print(table_of(columns, rows))
-    if report.notes():
-        console.print()
-    for note in report.notes():
-        warn = note.startswith(("Missing", "Undefined"))
-        style = "yellow" if warn else "bold" if note.startswith("Average") else "dim"
-        console.print(Text(note, style=style), soft_wrap=True)
+    how = f"{report.settings['similarity']}, {report.settings['precision']}"
+    typer.echo(printable(report.model))
+    typer.echo(f"{how}, {counted(report.settings['sentences'], 'sentence')}, {report.seconds:.0f} s\n")
+    typer.echo(printable(report.table()))
 
 
 @typed
-@with_config
-@with_options("options", TrainingOptions(), without=("max_steps", "epochs"))
-@with_corpus()
 @with_function(
     "comparison/comparison_job.py:compare",
+    options=TrainingOptions(),
+    config=True,
     names={"methods": "--method"},
     kinds={
         "precision": MeasuringPrecision,
@@ -130,7 +115,7 @@ def _show_report(report: "EvaluationReport") -> None:
         "methods": 'A method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid).',
         "corpus": "Text to train on: a file, a folder, a glob or bundled:wiki-sample; repeatable.",
     },
-    without=["on_result"],
+    without=["on_result", "max_steps", "epochs"],
 )
 def compare(arguments: Record) -> None:
     """Train methods under one budget, evaluate them, and write a report."""

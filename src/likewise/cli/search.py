@@ -6,20 +6,13 @@ import unicodedata
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 import likewise
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
-from likewise.cli.shared_options import (
-    WHOLE_TEXTS,
-    Precisions,
-    end_partial,
-    flag,
-    keep_export,
-    with_corpus,
-    with_options,
-)
+from likewise.cli.shared_options import Precisions, end_partial, keep_export
 from likewise.errors import counted, printable
 from likewise.runs.whole_files import Record
 from likewise.serving.serve_options import ServeOptions
@@ -35,7 +28,6 @@ _NAMED = 5  # copies of a hit that are named
 
 
 @typed
-@with_corpus(without=WHOLE_TEXTS)
 @with_function(
     "searching/index_update.py:index",
     arguments=["texts"],
@@ -62,7 +54,6 @@ def index(arguments: Record) -> None:
 
 
 def _show_indexed(indexed: "Indexed") -> None:
-    """Print what was done."""
     there = f"{counted(indexed.passages, 'passage')} of {counted(indexed.files, 'file')}"
     if indexed.encoded or indexed.added or indexed.removed:
         there += (
@@ -94,9 +85,9 @@ def search(
     arguments: Record,
     *,
     json: Annotated[
-        bool, flag("--json", "Print the hits with all their fields, and what was made of the query.")
+        bool, Option("--json", help="Print the hits with all their fields, and what was made of the query.")
     ] = False,
-    explain: Annotated[bool, flag("--explain", "Show what each part of the search gave each hit.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Show what each part of the search gave each hit.")] = False,
 ) -> None:
     """Find the passages of an index that fit a query best."""
     hits = likewise.search(**arguments)
@@ -107,7 +98,6 @@ def search(
 
 
 @typed
-@with_corpus(without=WHOLE_TEXTS)
 @with_function(
     "choice/choice_flow.py:choose",
     arguments=["texts"],
@@ -117,7 +107,9 @@ def search(
         "bases": "An encoder: a folder, a hub name, bundled:minilm; repeatable.",
     },
 )
-def choose(arguments: Record, *, json: Annotated[bool, flag("--json", "Print all figures as JSON.")] = False) -> None:
+def choose(
+    arguments: Record, *, json: Annotated[bool, Option("--json", help="Print all figures as JSON.")] = False
+) -> None:
     """Find the base and the search that are best for your own text, without labels."""
     choice = likewise.choose(**arguments)
     if json and not arguments["quiet"]:
@@ -146,8 +138,7 @@ def show_choice(choice: "Choice") -> None:
 
 
 @typed
-@with_options("options", ServeOptions())
-@with_function("serving/start.py:serve", arguments=["models"])
+@with_function("serving/start.py:serve", options=ServeOptions(), arguments=["models"])
 def serve(arguments: Record) -> None:
     """Serve models and indexes over HTTP, with OpenAI's API for embeddings, until the process is stopped."""
     likewise.serve(**arguments)

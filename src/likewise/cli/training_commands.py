@@ -11,7 +11,7 @@ from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import ClickContext, CommandSections, CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
-from likewise.cli.shared_options import BASE, CORPUS, end_partial, keep_export, with_config, with_corpus, with_options
+from likewise.cli.shared_options import BASE, CORPUS, end_partial, keep_export
 from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import OptionError, read_toml
 from likewise.runs.plugins import COMPARED, not_installed
@@ -33,10 +33,13 @@ _CURE = "Stay with the base, or try another --max-steps, a lower --learning-rate
 
 
 @typed
-@with_config
-@with_options("options", AdaptOptions())
-@with_corpus()
-@with_function("adaptation/adaptation_flow.py:adapt", arguments=["corpus"], texts={"corpus": CORPUS, "base": BASE})
+@with_function(
+    "adaptation/adaptation_flow.py:adapt",
+    options=AdaptOptions(),
+    config=True,
+    arguments=["corpus"],
+    texts={"corpus": CORPUS, "base": BASE},
+)
 def adapt(arguments: Record) -> None:
     """Adapt a sentence encoder to your own text, without labels."""
     result = likewise.adapt(**arguments)
@@ -54,15 +57,6 @@ class _RegisteredGroup(LazyGroup):
         if cmd_name in COMPARED and cmd_name not in self.table():
             raise OptionError(not_installed(cmd_name))
         return super().get_command(ctx, cmd_name)
-
-
-PAPERS = {
-    "arccse": "Zhang, Zhu, Wang, Xu, Li, Zhao 2022, ArcCSE",
-    "sncse": "Wang, Li, Huang, Dou, Kong, Shao 2022, SNCSE",
-    "gclsr": "Wang, Zhang, Lei, Peng 2023, GCLSR",
-    "contexts": "Sun, Meng, Ao, Wu, Zhang, Li, Fan 2022, Sentence Similarity Based on Contexts",
-}
-"""Name of each of the four systems to the authors, year and name of its paper."""
 
 
 def _of_contexts() -> "PanelCommand":
@@ -100,25 +94,24 @@ def train() -> CommandSections:
     sections: dict[str, Record] = {heading: {} for heading in headings}
     papers, own, others = sections.values()
     for name, (source, summary) in recipe_summaries().items():
-        place = papers if name in PAPERS else own if source.startswith("this library") else others
-        cited = PAPERS.get(name) or ("" if place is own else source.partition(";")[0])
-        place[name] = (partial(_train_by, name), f"{cited}: {summary}" if cited else summary)
-    papers["contexts"] = (_of_contexts, f"{PAPERS['contexts']}: stage by stage, by `likewise context`.")
+        is_own = source.startswith("this library")
+        place = papers if name in ("arccse", "sncse", "gclsr") else own if is_own else others
+        place[name] = (partial(_train_by, name), summary if is_own else f"{source}: {summary}")
+    cited = "Sun et al. 2022, Sentence Similarity Based on Contexts"
+    papers["contexts"] = (_of_contexts, f"{cited}: stage by stage, by `likewise context`.")
     return sections
 
 
 def _train_by(name: str) -> "PanelCommand":
-    """Return the command of a recipe."""
     from likewise.recipes import find_recipe
 
     recipe = find_recipe(name)
     bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or word vectors if the recipe takes them."
 
-    @with_config
-    @with_options("options", recipe.options())
-    @with_corpus()
     @with_function(
         "training/train.py:train",
+        options=recipe.options(),
+        config=True,
         defaults={"base": recipe.default_base},
         texts={"corpus": CORPUS, "base": bases},
         without=["recipe"],
@@ -145,12 +138,10 @@ def finetune() -> CommandTable:
 
 
 def _finetune_by(objective: WithPresets) -> "PanelCommand":
-    """Return the command of an objective."""
-
-    @with_config
-    @with_options("options", objective.options())
     @with_function(
         "training/finetune.py:finetune",
+        options=objective.options(),
+        config=True,
         names={"rows": "--train"},
         kinds={"rows": list[str], "dev": list[str]},
         defaults={} if objective.name == "sts" else {"rows": ...},
@@ -191,12 +182,13 @@ def _baseline_by(name: str) -> "PanelCommand":
     bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors."
     made = with_function(
         "baselines/baseline_job.py:baseline",
+        options=method.options(),
+        config=True,
         defaults={"base": method.default_base, "corpus": ... if method.corpus == "required" else None},
         texts={"corpus": CORPUS, "base": bases},
         without=["name"] if fitted else ["name", "corpus", "corpus_options", "seed"],
     )(run)
-    made = with_corpus()(made) if fitted else made
-    return command(with_config(with_options("options", method.options())(made)))
+    return command(made)
 
 
 def summary(method: WithPresets) -> str:

@@ -1,9 +1,4 @@
-"""The options of every stage and of the surrogate; presets, and the TOML file with a section for each stage.
-
-[index]
-chunk_sentences = 10
-[discriminator]
-epochs = 2
+"""The options of every stage and of the surrogate, and the presets, which have a section for each stage.
 
 Nothing here imports torch: help texts need these options.
 """
@@ -12,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
 from likewise.recipes.recipe import WithPresets
-from likewise.runs.options import OptionError, Options, option, read_toml
+from likewise.runs.options import OptionError, Options, option
 from likewise.runs.whole_files import Record
 from likewise.training.objectives import FinetuneOptions
 
@@ -268,28 +262,20 @@ PRESETS: dict[str, dict[str, Options]] = {
 """Preset to the sections that differ from the defaults."""
 
 
-def read_sections(path: Path | str | None = None, assignments: Sequence[str] = (), preset: str = "frozen") -> Record:
-    """Return the options of all stages by section: a preset's, overridden by the file, then by single values.
+def read_sections(assignments: Sequence[str] = (), preset: str = "frozen") -> Record:
+    """Return the options of all stages by section: a preset's, overridden by single values.
 
     Args:
-        path: the TOML file; None for none.
+        assignments: 'section.name=value'.
         preset: "frozen", models on the states of a frozen encoder; "pretrained", with a pretrained language model as
             generators; or "paper", the models of the paper from scratch.
-        assignments: 'section.name=value'.
 
     Raises:
-        OptionError: a section, an option or a value is wrong; the message names where it was given.
+        OptionError: a section, an option or a value is wrong; the message names it.
     """
     if preset not in PRESETS:
         raise OptionError(f"there is no preset {preset}; there are {', '.join(PRESETS)}")
     sections: dict[str, Options] = {name: kind() for name, kind in SECTIONS.items()} | PRESETS[preset]
-    for section, values in (read_toml(Path(path), SECTIONS) if path is not None else {}).items():
-        if not isinstance(values, dict):
-            raise OptionError(f"{path}: {section} is a section: write [{section}] and its options below")
-        try:
-            sections[section] = sections[section].updated(**values)
-        except OptionError as error:
-            raise OptionError(f"{path}: [{section}] {error}") from None
     changes: dict[str, dict[str, str]] = {}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")

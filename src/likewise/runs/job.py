@@ -393,7 +393,6 @@ def complete_installation(target: str | os.PathLike[str]) -> Record:
 
 
 def _locked(work: Path, target: Path) -> BaseFileLock:
-    """Return the lock of a working folder, acquired."""
     if work.is_symlink():  # somebody else's, who would have us write and remove files elsewhere
         raise JobError(f"{work} is a link, which likewise does not make: remove it, or choose another --out")
     try:

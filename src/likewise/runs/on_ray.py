@@ -117,7 +117,6 @@ def _connect(on: str, workers: int | None) -> None:
 
 
 def _check_nodes() -> None:
-    """Check the versions of each machine of the cluster."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

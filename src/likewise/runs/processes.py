@@ -181,7 +181,6 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def _sizes(rows: int) -> list[int]:
-    """Return the number of rows of each process."""
     sizes = torch.zeros(count(), dtype=torch.long, device=_device())
     sizes[number()] = rows
     distributed.all_reduce(sizes)
