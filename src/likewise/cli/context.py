@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
@@ -12,7 +13,7 @@ import likewise
 import likewise.context as stages
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.training_commands import show_outcome, summary
+from likewise.cli.training_commands import command_of, show_outcome
 from likewise.context.stage_options import SURROGATE
 from likewise.errors import counted
 from likewise.runs.progress import Progress
@@ -50,7 +51,10 @@ def context() -> CommandTable:
         "train": (train, "Train the coherence discriminator or the generators."),
         "score": (score, "Print the Origin similarity of sentences."),
         "harvest": (harvest, "Score pairs of the corpus into Parquet shards."),
-        "distill": (typed(_distill), "Train a surrogate on a harvest, or on the contexts of a workspace."),
+        "distill": (
+            partial(command_of, _distill, SURROGATE),
+            "Train a surrogate on a harvest, or on the contexts of a workspace.",
+        ),
     }
 
 
@@ -233,6 +237,3 @@ def _distill(arguments: Record) -> None:
     show_outcome(result, arguments["quiet"])
     if not arguments["quiet"] and (test := result.record.get("test")):
         typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the harvest's own scale)")
-
-
-_distill.__doc__ = summary(SURROGATE)

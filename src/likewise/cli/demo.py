@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -135,17 +135,24 @@ def rows_of(
     return [DemoRow(system, start, seconds, name, before[name], after[name]) for name in before]
 
 
+def _trained_rows(
+    system: str, start: str, items: DemoItems, before: str | Path, trained: TrainingResult
+) -> list[DemoRow]:
+    both = (items.by_vectors(likewise.load(model).encode) for model in (before, trained.path))
+    return rows_of(system, start, float(trained.record["seconds"]), *both)
+
+
 def arccse(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
     """Train ArcCSE as its paper does, from the vector at [CLS], which no training made a sentence vector."""
     before = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
     trained = likewise.train("arccse", settings.corpus, base=settings.base, out=out / "arccse", **settings.arccse)
-    return rows_of("arccse", "[CLS] of the base", _seconds(trained), *_both(items, before.path, trained.path))
+    return _trained_rows("arccse", "[CLS] of the base", items, before.path, trained)
 
 
 def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
     """Train SNCSE with the preset that sees 'not'."""
     trained = likewise.train("sncse", settings.corpus, base=settings.base, out=out / "sncse", **settings.sncse)
-    return rows_of("sncse", "the base", _seconds(trained), *_both(items, settings.base, trained.path))
+    return _trained_rows("sncse", "the base", items, settings.base, trained)
 
 
 def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
@@ -154,7 +161,7 @@ def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
         "word-average", settings.corpus, base=settings.words, out=out / "words", weighted=True, quiet=True
     )
     trained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "gclsr", **settings.gclsr)
-    return rows_of("gclsr", "mean of its word vectors", _seconds(trained), *_both(items, before.path, trained.path))
+    return _trained_rows("gclsr", "mean of its word vectors", items, before.path, trained)
 
 
 def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
@@ -177,9 +184,7 @@ def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRo
     untaught = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
     return [
         *rows_of("contexts, Origin", "cosine of the base", spent, base, by_contexts),
-        *rows_of(
-            "contexts, Surrogate", "[CLS] of the base", _seconds(taught), *_both(items, untaught.path, taught.path)
-        ),
+        *_trained_rows("contexts, Surrogate", "[CLS] of the base", items, untaught.path, taught),
     ]
 
 
@@ -189,14 +194,6 @@ SYSTEMS: Mapping[str, Callable[[Path, DemoItems, DemoSettings], list[DemoRow]]] 
     "gclsr": gclsr,
     "contexts": contexts,
 }
-
-
-def _seconds(result: TrainingResult) -> float:
-    return float(result.record["seconds"])
-
-
-def _both(items: DemoItems, before: str | Path, after: str | Path) -> Iterator[dict[str, np.ndarray]]:
-    return (items.by_vectors(likewise.load(model).encode) for model in (before, after))
 
 
 class Searched(NamedTuple):

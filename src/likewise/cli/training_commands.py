@@ -1,5 +1,6 @@
 """`likewise adapt`, `train`, `finetune` and `baseline`: a command per recipe, objective and baseline."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,8 +126,7 @@ def _train_by(name: str) -> "PanelCommand":
             keep_export(arguments["out"], arguments["quiet"])
         end_partial(result.is_partial)
 
-    run.__doc__ = summary(recipe)
-    return with_presets(command(run), recipe)
+    return command_of(run, recipe)
 
 
 @group()
@@ -154,8 +154,7 @@ def _finetune_by(objective: WithPresets) -> "PanelCommand":
     def run(arguments: Record) -> None:
         show_outcome(likewise.finetune(objective.name, **arguments), arguments["quiet"])
 
-    run.__doc__ = summary(objective)
-    return with_presets(command(run), objective)
+    return command_of(run, objective)
 
 
 @group(kind=_RegisteredGroup)
@@ -171,34 +170,32 @@ def _baseline_by(name: str) -> "PanelCommand":
     from likewise.baselines import find_baseline
 
     method = find_baseline(name)
-    fitted = method.corpus != "none"
 
+    @with_function(
+        "baselines/baseline_job.py:baseline",
+        options=method.options(),
+        config=True,
+        defaults={"base": method.default_base, "corpus": ... if method.corpus == "required" else None},
+        texts={
+            "corpus": CORPUS,
+            "base": "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors.",
+        },
+        without=["name", "corpus", "corpus_options", "seed"] if method.corpus == "none" else ["name"],
+    )
     def run(arguments: Record) -> None:
         result = likewise.baseline(name, **arguments)
         if not arguments["quiet"]:
             typer.echo(f"model: {result.path}")
 
-    run.__doc__ = summary(method)
-    bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors."
-    made = with_function(
-        "baselines/baseline_job.py:baseline",
-        options=method.options(),
-        config=True,
-        defaults={"base": method.default_base, "corpus": ... if method.corpus == "required" else None},
-        texts={"corpus": CORPUS, "base": bases},
-        without=["name"] if fitted else ["name", "corpus", "corpus_options", "seed"],
-    )(run)
-    return command(made)
+    return command_of(run, method)
 
 
-def summary(method: WithPresets) -> str:
-    """Return the help text of a recipe, an objective or the surrogate."""
-    return f"{method.summary} ({method.source}.)"
-
-
-def with_presets(made: "PanelCommand", method: WithPresets) -> "PanelCommand":
-    """Return a command whose help has a line for each preset of its recipe, objective or surrogate."""
-    made.presets = {name: method.preset_notes.get(name, "") for name in method.presets}
+def command_of(run: Callable[..., None], method: WithPresets) -> "PanelCommand":
+    """Return the command of a recipe, an objective, a baseline or the surrogate, whose help shows the presets."""
+    run.__doc__ = f"{method.summary} ({method.source}.)"
+    made: PanelCommand = command(run)
+    if any(parameter.name == "preset" for parameter in made.params):
+        made.presets = {name: method.preset_notes.get(name, "") for name in method.presets}
     return made
 
 

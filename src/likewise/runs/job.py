@@ -43,15 +43,9 @@ from likewise.runs.results import (
 )
 from likewise.runs.whole_files import UNFINISHED_FILE, Record, Values, give_usual_mode, is_full_disk, write_json
 
-PACKAGES = (
-    "likewise",
-    "sentence-transformers",
-    "transformers",
-    "torch",
-    "tokenizers",
-    "numpy",
-    "pytorch-optimizer",
-)
+DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "tokenizers")
+"""Packages whose release decides whether stopped work can be resumed to the same result."""
+PACKAGES = (*DECIDING, "numpy", "pytorch-optimizer")
 
 
 def versions() -> dict[str, str]:
@@ -74,10 +68,6 @@ def machine() -> Record:
         facts["threads"] = torch.get_num_threads()
         facts["gpu"] = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return facts
-
-
-DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "tokenizers")
-"""Packages whose release decides whether stopped work can be resumed to the same result."""
 
 
 @dataclass(frozen=True)
