@@ -52,12 +52,7 @@ _SECTIONS: CommandSections = {
 
 
 class _Root(LazyGroup):
-    def sections(self) -> CommandSections:
-        return _SECTIONS
-
-    def make_context(self, info_name: Any, args: list[str], *others: Any, **kwargs: Any) -> Any:
-        with clean_errors():
-            return super().make_context(info_name, args, *others, **kwargs)
+    entries = staticmethod(lambda: _SECTIONS)
 
     def invoke(self, ctx: ClickContext) -> Any:
         for stream in (sys.stdout, sys.stderr):  # a terminal may not have every sign of a text

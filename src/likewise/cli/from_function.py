@@ -15,26 +15,13 @@ from typing import Annotated, Any, Literal, NamedTuple, Optional, get_args
 import typer
 from typer import Argument, Option
 
-from likewise.cli import shared_options as shared
 from likewise.cli.groups import JOBS, METHOD, TRAINING
+from likewise.cli.shared_options import SHARED
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.recipes.recipe import AdamWOptions, TrainingOptions
 from likewise.runs.options import OptionError, Options, read_toml, unknown_option
 from likewise.runs.whole_files import Record
 
-_SHARED: Mapping[str, object] = {
-    "batch_size": Annotated[int, Option(help="Sentences in a batch.")],
-    "data": shared.DataOption,
-    "engine": shared.EngineOption,
-    "language": shared.LanguageOption,
-    "overwrite": shared.OverwriteOption,
-    "preset": shared.PresetOption,
-    "precision": shared.PrecisionOption,
-    "quiet": shared.QuietOption,
-    "resume": shared.ResumeOption,
-    "workers": shared.WorkersOption,
-}
-"""The options that mean the same in every command."""
 _KINDS = {"GivenTexts": list[Path], "Sequence": list[str], "bool": bool, "int": int, "float": float}
 """Word of an annotation to the type on the command line; whatever has none of these is a text there."""
 _WHOLE_TEXTS = ("min_words", "max_words", "deduplicate")
@@ -123,7 +110,7 @@ def with_function(
     def made(name: str, facts: Described) -> Parameter:
         default = defaults.get(name, False if name == "resume" else facts.default)
         default = list(default) if isinstance(default, tuple) else default
-        kind = kinds.get(name) or (name not in texts and _SHARED.get(name)) or _kind(facts.annotation)
+        kind = kinds.get(name) or (name not in texts and SHARED.get(name)) or _kind(facts.annotation)
         if not hasattr(kind, "__metadata__"):
             text = texts.get(name, facts.text)
             option = names.get(name, f"--{name.replace('_', '-')}")

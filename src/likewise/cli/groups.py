@@ -80,11 +80,14 @@ def typed(function: Callable[..., object]) -> Callable[[], Any]:
 class LazyGroup(TyperGroup):
     """A group whose commands are built when they are called, which imports no more than is needed."""
 
+    entries: Callable[[], CommandTable | CommandSections]
+    """Returns the table of the commands, or sections of them."""
     _naming = False  # only names and summaries are needed
 
     def sections(self) -> CommandSections:
         """Return the headings of the help and the commands below each."""
-        raise NotImplementedError
+        entries: Any = self.entries()
+        return entries if isinstance(next(iter(entries.values())), Mapping) else {"Commands": entries}
 
     def table(self) -> CommandTable:
         """Return the table of all commands."""
@@ -152,12 +155,8 @@ def group(
     """
 
     def made(table: Callable[[], CommandTable | CommandSections]) -> Any:
-        remembered = cache(table)
-
         class Group(kind):  # type: ignore[valid-type, misc]
-            def sections(self) -> CommandSections:
-                commands: Any = remembered()
-                return commands if isinstance(next(iter(commands.values())), Mapping) else {"Commands": commands}
+            entries = staticmethod(cache(table))
 
         return typer.main.get_command(app_of(Group, help))
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from likewise.searching.hit import Hits
     from likewise.searching.index_update import Indexed
 
-_WIDE = 110
 _SPEEDS_AND_SIZES = ("Passages/s", "Index MB", "Model MB")
 _NAMED = 5  # copies of a hit that are named
 
@@ -123,13 +122,11 @@ def show_choice(choice: "Choice") -> None:
     from rich.console import Console
 
     chosen = next(i for i, system in enumerate(choice.ranked) if system.name == choice.chosen.name)
-    console, columns, rows = Console(highlight=False, emoji=False), choice.columns, choice.rows
-    if narrow := console.width < _WIDE:  # the names of systems would be broken
-        left = [place for place, name in enumerate(columns) if name not in _SPEEDS_AND_SIZES]
-        columns, *rows = ([row[place] for place in left] for row in (columns, *rows))
-    console.print(table_of(columns, rows, bold=chosen))
-    if narrow:
-        typer.echo("Speeds and sizes: with --json, on the page, or on a wider screen.")
+    # With all of them, the names of systems would be broken.
+    left = [place for place, name in enumerate(choice.columns) if name not in _SPEEDS_AND_SIZES]
+    columns, *rows = ([row[place] for place in left] for row in (choice.columns, *choice.rows))
+    Console(highlight=False, emoji=False).print(table_of(columns, rows, bold=chosen))
+    typer.echo("Speeds and sizes: with --json, or on the page.")
     typer.echo(f"Verdict: {choice.reason}.")
     if choice.judgement:
         typer.echo(f"{choice.judgement}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Literal, Optional
 
 import typer
@@ -14,47 +15,51 @@ from likewise.runs.progress import Progress
 ModelArgument = Annotated[str, Argument(help="A model's folder, its hub name, bundled:minilm or bundled:mpnet.")]
 BASE = "A Hugging Face name, a folder, bundled:minilm or bundled:mpnet."
 CORPUS = "Text: a file, a folder, a glob or bundled:wiki-sample; repeatable."
-PresetOption = Annotated[Optional[str], Option(help="A named set of options; the first by default.")]
-DataOption = Annotated[
-    Optional[str],
-    Option(
-        help="The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes to].",
-        rich_help_panel=JOBS,
-    ),
-]
-EngineOption = Annotated[
-    Literal["auto", "torch", "openvino", "onnx"],
-    Option(help="The engine that runs the model; auto takes the fastest that is installed and keeps the vectors."),
-]
 Precisions = Literal["close", "auto", "fp32", "bf16", "int8"]
-PrecisionOption = Annotated[
-    Precisions,
-    Option(help="fp32 keeps the vectors exact; auto takes int8 or bfloat16 if the vectors stay close enough."),
-]
-WorkersOption = Annotated[Optional[int], Option(help="Workers of the Ray cluster; by default one on each core.")]
-ResumeOption = Annotated[
-    bool,
-    Option(
-        "--resume",
-        help="Require stopped work to resume; without this option it is resumed if there is any.",
-        callback=lambda insists: insists or "auto",
-        rich_help_panel=JOBS,
-    ),
-]
-OverwriteOption = Annotated[
-    bool,
-    Option(
-        "--overwrite",
-        help="Discard stopped work, and replace a finished result once the new one is complete.",
-        rich_help_panel=JOBS,
-    ),
-]
 ReplaceOption = Annotated[
     bool, Option("--overwrite", help="Replace a file at this place, even if likewise did not write it.")
 ]
-LanguageOption = Annotated[str, Option(help="The language of the text, for the stems of words.")]
-QuietOption = Annotated[bool, Option("--quiet", help="Print nothing but errors.", rich_help_panel=JOBS)]
-
+SHARED: Mapping[str, object] = {
+    "batch_size": Annotated[int, Option(help="Sentences in a batch.")],
+    "data": Annotated[
+        Optional[str],
+        Option(
+            help="The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes "
+            "to].",
+            rich_help_panel=JOBS,
+        ),
+    ],
+    "engine": Annotated[
+        Literal["auto", "torch", "openvino", "onnx"],
+        Option(help="The engine that runs the model; auto takes the fastest that is installed and keeps the vectors."),
+    ],
+    "language": Annotated[str, Option(help="The language of the text, for the stems of words.")],
+    "overwrite": Annotated[
+        bool,
+        Option(
+            "--overwrite",
+            help="Discard stopped work, and replace a finished result once the new one is complete.",
+            rich_help_panel=JOBS,
+        ),
+    ],
+    "preset": Annotated[Optional[str], Option(help="A named set of options; the first by default.")],
+    "precision": Annotated[
+        Precisions,
+        Option(help="fp32 keeps the vectors exact; auto takes int8 or bfloat16 if the vectors stay close enough."),
+    ],
+    "quiet": Annotated[bool, Option("--quiet", help="Print nothing but errors.", rich_help_panel=JOBS)],
+    "resume": Annotated[
+        bool,
+        Option(
+            "--resume",
+            help="Require stopped work to resume; without this option it is resumed if there is any.",
+            callback=lambda insists: insists or "auto",
+            rich_help_panel=JOBS,
+        ),
+    ],
+    "workers": Annotated[Optional[int], Option(help="Workers of the Ray cluster; by default one on each core.")],
+}
+"""The options that mean the same in every command, by the names of parameters."""
 PARTIAL = 3
 """The exit code of a command that is done, but could not read all that it should have read."""
 

@@ -60,20 +60,6 @@ class _RegisteredGroup(LazyGroup):
         return super().get_command(ctx, cmd_name)
 
 
-def _of_contexts() -> "PanelCommand":
-    """Return the command that leads from `train contexts`, whatever follows, to the stages of contexts."""
-
-    def run() -> None:
-        """Sentence similarity based on contexts is trained stage by stage: see `likewise context --help`."""
-        stages = "likewise context index, train, score, harvest and distill"
-        raise OptionError(f"contexts have a command of their own for each stage: {stages}")
-
-    made = command(run)
-    # A dictionary of its own: typer's is shared by all commands.
-    made.context_settings = {**made.context_settings, "ignore_unknown_options": True, "allow_extra_args": True}
-    return made
-
-
 class _TrainGroup(_RegisteredGroup):
     """A group that takes the recipe from the file of `--config` if none is named."""
 
@@ -99,7 +85,7 @@ def train() -> CommandSections:
         place = papers if name in ("arccse", "sncse", "gclsr") else own if is_own else others
         place[name] = (partial(_train_by, name), summary if is_own else f"{source}: {summary}")
     cited = "Sun et al. 2022, Sentence Similarity Based on Contexts"
-    papers["contexts"] = (_of_contexts, f"{cited}: stage by stage, by `likewise context`.")
+    papers["contexts"] = ("context:context", f"{cited}: stage by stage, by `likewise context`.")
     return sections
 
 

@@ -7,7 +7,6 @@ that one of thousands of texts does not keep a short one waiting.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,8 +17,6 @@ import numpy as np
 
 from likewise.inference.text_encoder import Item, TextEncoder
 from likewise.serving.requests import RequestError
-
-_PACE = 0.1  # the share of a new measurement in the pace that is told
 
 
 @dataclass
@@ -48,18 +45,15 @@ class Batcher:
         # Of each request, when it came and its texts that are not in a batch yet, the longest last.
         self._queue: deque[tuple[float, list[_Text]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        self._pace = 2000.0  # tokens a second
 
     async def vectors(self, items: Sequence[Item]) -> np.ndarray:
         """Return the vectors (S, D) of S items, 1 or more; those not in a batch yet are dropped if it is cancelled.
 
         Raises:
-            RequestError: too many texts wait; it says how many seconds they will take.
+            RequestError: too many texts wait.
         """
         if self.waiting and self.waiting + len(items) > self.limit:
-            after = max(1, math.ceil(self.tokens_waiting / self._pace))
-            many = f"{self.waiting:,} texts are waiting: try again in {after} s"
-            raise RequestError(many, 429, retry_after=str(after))
+            raise RequestError(f"{self.waiting:,} texts are waiting: try again in 1 s", 429, retry_after="1")
         loop = asyncio.get_running_loop()
         texts = [_Text(item, self.model.tokens(item), loop.create_future()) for item in items]
         left = sorted(texts, key=lambda text: text.tokens)
@@ -92,7 +86,7 @@ class Batcher:
             self._running += 1
             self._observe(len(taken))
             future = loop.run_in_executor(self.model.pool, self._vectors_of, [text.item for text in taken])
-            future.add_done_callback(partial(self._done, taken, time.monotonic()))
+            future.add_done_callback(partial(self._done, taken))
 
     def _take(self) -> list[_Text]:
         """Take texts of as many tokens as a batch holds, from the requests in turn."""
@@ -116,12 +110,9 @@ class Batcher:
             half = len(items) // 2
             return [*self._vectors_of(items[:half]), *self._vectors_of(items[half:])] if half else [error]
 
-    def _done(self, taken: list[_Text], begun: float, done: asyncio.Future[list[np.ndarray | Exception]]) -> None:
+    def _done(self, taken: list[_Text], done: asyncio.Future[list[np.ndarray | Exception]]) -> None:
         self._running -= 1
         error = done.exception()
-        if error is None:
-            pace = sum(text.tokens for text in taken) / max(1e-6, time.monotonic() - begun)
-            self._pace += _PACE * (pace * self.model.workers - self._pace)
         for number, text in enumerate(taken):
             if text.vector.done():  # given up, or failed with another batch
                 continue
