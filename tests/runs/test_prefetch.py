@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from likewise.runs.prefetch import finished_behind, read_ahead, spread_over
+from likewise.runs.prefetch import in_order, read_ahead
 
 
 def test_the_next_item_is_read_while_one_is_worked_on():
@@ -31,31 +31,6 @@ def test_an_error_of_the_reader_comes_after_what_it_has_read():
         next(found)
 
 
-def test_a_piece_is_finished_while_the_next_is_begun_and_one_after_the_other():
-    begun, finished = [threading.Event() for _ in range(3)], []
-
-    def finish(number):
-        if number < 2:
-            assert begun[number + 1].wait(10), "the next piece waits for this one"
-        finished.append(number)
-        return number
-
-    def pieces():
-        for number in range(3):
-            begun[number].set()
-            yield lambda number=number: finish(number)
-
-    assert list(finished_behind(pieces())) == finished == [0, 1, 2]
-
-
-def test_who_stops_leaves_the_piece_that_was_begun_last():
-    finished: list[int] = []
-    found = finished_behind(lambda number=number: finished.append(number) for number in range(5))
-    next(found)
-    found.close()
-    assert finished == [0]
-
-
 def test_results_are_in_order_and_only_so_many_wait():
     running, most, lock = 0, 0, threading.Lock()
 
@@ -68,7 +43,7 @@ def test_results_are_in_order_and_only_so_many_wait():
 
     with ThreadPoolExecutor(4) as pool:
         taken = []
-        for found in spread_over(pool, 2)(run, range(20)):
+        for found in in_order((pool.submit(run, number).result for number in range(20)), 2):
             with lock:
                 running -= 1
             taken.append(found)

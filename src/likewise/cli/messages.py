@@ -45,8 +45,7 @@ _LIMITS = {
     r"Too many open files|os error 24\b|Errno 24\b": "too many files are open: raise the limit, for example by "
     "`ulimit -n 1024`, and run the same command again",
     r"File too large|os error 27\b|Errno 27\b": "a file would be larger than this shell allows: raise the limit, for "
-    "example by "
-    "`ulimit -f unlimited`, and run the same command again",
+    "example by `ulimit -f unlimited`, and run the same command again",
     r"failed to map segment|[Cc]an(no|')t allocate memory|Unable to allocate|bad[ _]alloc|can't start new thread|"
     r"os error 12\b|Errno 12\b|^MemoryError$": "there is not enough memory: free some, or raise the limit of the "
     "shell, as `ulimit -v unlimited`, and run the same command again",
@@ -92,9 +91,8 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], bold: int | 
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for i, column in enumerate(columns):
-        table.add_column(
-            Text(printable(column)), justify="right" if i else "left", overflow="fold"
-        )  # a path may be long
+        # A path may be long.
+        table.add_column(Text(printable(column)), justify="right" if i else "left", overflow="fold")
     for i, row in enumerate(rows):
         table.add_row(*(Text(printable(cell)) for cell in row), style="bold" if i == bold else "")
     return table

@@ -112,7 +112,7 @@ def choose(
     """Find the base and the search that are best for your own text, without labels."""
     choice = likewise.choose(**arguments)
     if json and not arguments["quiet"]:
-        typer.echo(plain_json.dumps(choice.to_dict(), ensure_ascii=False, indent=2))
+        print_json(choice.to_dict())
     elif not arguments["quiet"]:
         show_choice(choice)
 

@@ -17,7 +17,7 @@ from likewise.errors import LikewiseError, weights_for_all
 from likewise.inference.cores import cores, one_core_threads
 from likewise.inference.engines.engine import DEVICE_BUDGET, TOKENS, Engine, Vectors
 from likewise.inference.tokens import PLAIN, Step, TextSide, Tokens, WholeTexts, by_budget
-from likewise.runs.prefetch import spread_over
+from likewise.runs.prefetch import in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,9 +150,12 @@ class TextEncoder:
         Raises:
             LikewiseError: the vectors are not finite.
         """
-        spread = spread or spread_over(self.pool, 2 * self.workers)
+
+        def on_all_cores(run: Callable[[Any], Any], batches: Sequence[np.ndarray]) -> Iterable[Any]:
+            return in_order((self.pool.submit(run, batch).result for batch in batches), 2 * self.workers)
+
         vectors, taken = self.in_batches(
-            items, self._batches(items), workers=self.workers, spread=spread, step=step, take=take
+            items, self._batches(items), workers=self.workers, spread=spread or on_all_cores, step=step, take=take
         )
         return all_finite(cut(float32(vectors), self.truncate_dim)), taken
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -40,14 +40,3 @@ def in_order(begun: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:
             yield waiting.popleft()()
     for finish in waiting:
         yield finish()
-
-
-def spread_over(pool: Executor, ahead: int) -> Callable[..., Iterator[Any]]:
-    """Return a `map` over the threads of a pool, which holds at most `ahead` results that are not taken yet.
-
-    >>> with ThreadPoolExecutor(2) as pool:
-    ...     list(spread_over(pool, 4)(str, range(3)))
-    ['0', '1', '2']
-    """
-
-    return lambda run, items: in_order((pool.submit(run, item).result for item in items), ahead)
