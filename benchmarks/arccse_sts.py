@@ -1,7 +1,6 @@
 """ArcCSE compared with sentence-transformers' SimCSE recipe and with its own parts: seven STS tasks, several seeds.
 
     python benchmarks/arccse_sts.py
-    python benchmarks/arccse_sts.py --arms "arccse, own pooling" "the head last" --tasks sts-b-dev --out runs/head
 
 The arms start from the same base, with [CLS] where their name says nothing else; see arms.py for what they share.
 """
@@ -10,12 +9,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from arms import Arm, mean_of_seeds, parser_of, run, train
-from likewise.recipes.arccse import ARCCSE
+from arms import Arm, parser_of, run
 
 
 def untrained(args: argparse.Namespace, out: Path) -> dict[str, Any]:
@@ -73,51 +70,6 @@ def train_with_sentence_transformers(args: argparse.Namespace, out: Path) -> dic
     return {"dev": float(trainer.state.best_metric), "step": trainer.state.best_global_step}
 
 
-def train_on_neighbours(args: argparse.Namespace, out: Path, **options: Any) -> dict[str, Any]:
-    """ArcCSE on harder batches: each sentence comes with its three nearest of 16,000 under the frozen base.
-
-    Neighbours with a cosine above 0.8 are left out, as they may mean the same.
-    """
-    import numpy as np
-
-    from likewise.corpus import prepare
-    from likewise.inference import encode, load
-    from likewise.training import trainer
-    from likewise.training.trainer import LengthBatchSampler
-
-    text = prepare(args.corpus).dataset["sentence"]
-
-    class Neighbours(LengthBatchSampler):
-        def __iter__(self) -> Iterator[list[int]]:
-            rng = np.random.default_rng([self.seed, self.epoch])
-            rows = rng.permutation(len(self.lengths))[:16_000]
-            vectors = encode(load(args.base, precision="fp32"), [text[row] for row in rows.tolist()], normalize=True)
-            taken, batch = np.zeros(len(rows), dtype=bool), []
-            for one in range(len(rows)):
-                if taken[one]:
-                    continue
-                cosines = np.where(taken, -1, vectors @ vectors[one])
-                cosines[cosines > 0.8] = -1
-                group = [one, *np.argsort(-cosines)[:3].tolist()]
-                taken[group] = True
-                batch += rows[group].tolist()
-                if len(batch) >= self.batch_size:
-                    yield batch[: self.batch_size]
-                    batch = []
-
-    trainer.LengthBatchSampler = Neighbours  # type: ignore[misc]
-    return train(Arm("arccse", {"learning_rate": 1e-4} | options), args, out)
-
-
-def with_the_head_last(base: str, options: Any) -> Any:
-    """The encoder of ArcCSE with the training head behind the base's normalisation, where it was by default once."""
-    from likewise.encoder.modules import with_modules
-    from likewise.encoder.training_modules import TrainingHead
-
-    encoder = ARCCSE.build_encoder(base, options)
-    return with_modules(encoder, sorted(encoder, key=lambda module: isinstance(module, TrainingHead))).train()
-
-
 # The paper's table 1, its ablations, and things that the paper did not try.
 # The paper's pooling; the default keeps the base's own.
 CLS = {"pooling": "cls", "triplet_weight": 0.1}
@@ -133,9 +85,6 @@ ARMS = {
     ),
     "simcse, own pooling": Arm("simcse", seeds=False),
     "arccse, own pooling": Arm("arccse"),
-    "arccse, own pooling, harder batches": Arm(train_on_neighbours, seeds=False),
-    "arccse, own pooling, margin 20, tau 0.03": Arm("arccse", {"margin": 20.0, "temperature": 0.03}),
-    "arccse, own pooling, margin 20, tau 0.02": Arm("arccse", {"margin": 20.0, "temperature": 0.02}, seeds=False),
     "arccse, mean pooling": Arm("arccse", CLS | {"pooling": "mean", "sam_rho": 0.0}, seeds=False),
 }
 
@@ -147,16 +96,9 @@ ARMS = {
     for name, arm in ARMS.items()
 }
 
-# Not of the table: what was the default once, for its score on STS-B dev.
-# And what was tried for SICK-R, which pays for the gain of the others: weights between the base's and the trained ones.
-# One view without dropout is a row of the paper's table 3, which scores best on STS-B dev from a raw start.
-OWN, HALF_WAY = "arccse, own pooling", "arccse, own pooling, half-way to the base"
+# Not of the table: weights between the base's and the trained ones, for SICK-R, which pays for the gain of the others.
 OTHERS = {
-    "the head last": Arm(dataclasses.replace(ARCCSE, build_encoder=with_the_head_last), {"triplet_weight": 0.0}),
-    HALF_WAY: Arm("arccse", {"interpolation": 0.5, "learning_rate": 1e-4}),
-    f"{OWN}, one view without dropout": Arm("arccse", {"positive_dropout": False}),
-    f"{OWN}, the mean of three seeds' weights": Arm(mean_of_seeds(OWN), seeds=False),
-    f"{HALF_WAY}, the mean of three seeds' weights": Arm(mean_of_seeds(HALF_WAY), seeds=False),
+    "arccse, own pooling, half-way to the base": Arm("arccse", {"interpolation": 0.5, "learning_rate": 1e-4}),
 }
 
 

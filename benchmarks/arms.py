@@ -94,23 +94,6 @@ def dev_score(model: Any, data: Any, precision: Any = "bf16") -> float:
     return float(likewise.evaluate(model, "sts-b-dev", data=data, precision=precision).results[0].score)
 
 
-def mean_of_seeds(arm: str, seeds: tuple[int, ...] = (1, 2, 3)) -> Any:
-    """The model whose weights are the mean of those of an arm's seeds, which must have been trained."""
-
-    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        import torch
-
-        import likewise
-
-        models = [likewise.load(folder_of(args.out, arm, seed), precision="fp32") for seed in seeds]
-        with torch.no_grad():
-            for own, *others in zip(*(model.parameters() for model in models), strict=True):
-                own.copy_(torch.stack([own, *others]).mean(dim=0))
-        return {"model": models[0], "dev": dev_score(models[0], args.data, args.precision), "step": None}
-
-    return make
-
-
 def rows_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a run: STS-B dev with what is known of the run, each task, and the average of the seven."""
     run = {"arm": result["label"], "seed": result["seed"]}

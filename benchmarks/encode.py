@@ -2,10 +2,9 @@
 
     python benchmarks/encode.py --data $LIKEWISE_DATA/senteval
 
-The peer is sentence-transformers' `encode` at its defaults, and, with --peer-python, its OpenVINO backend in an
-environment of its own (it needs optimum-intel, which wants an older transformers than likewise has): the model is the
-same folder and the texts are the same. Each arm is run in every turn, the best turn counts, and the peer's is compared
-with ours by the clock and by the processor's seconds: on a machine that does other work too, the latter tells more.
+The peer is sentence-transformers' `encode` at its defaults: the model is the same folder and the texts are the same.
+Each arm is run in every turn, the best turn counts, and the peer's is compared with ours by the clock and by the
+processor's seconds: on a machine that does other work too, the latter tells more.
 
 The share is that of the rate of a matrix product of the same precision, measured in the same run: multiplications of
 the encoder's weight matrices (2 x weights x tokens without padding) a second, over those of one large product.
@@ -21,10 +20,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -51,20 +47,6 @@ from likewise.runs.cache import data_folder
 from likewise.runs.job import machine
 
 FLAGS = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
-PEER = """
-import json, sys, time
-from sentence_transformers import SentenceTransformer
-model = SentenceTransformer(sys.argv[1], device="cpu", backend="openvino",
-    model_kwargs={"export": True, "ov_config": {"INFERENCE_NUM_THREADS": int(sys.argv[2])}})
-print("ready", flush=True)
-for line in sys.stdin:
-    texts = json.loads(line)
-    wall, cpu = time.perf_counter(), time.process_time()
-    found = model.encode(texts)
-    seconds = time.perf_counter() - wall, time.process_time() - cpu
-    print(json.dumps({"seconds": seconds, "vectors": found.tolist()}), flush=True)
-"""
-
 Arm = Callable[[list[str]], tuple[np.ndarray, float, float]]
 """Texts to vectors, wall seconds and processor seconds."""
 
@@ -74,28 +56,6 @@ def timed(encode: Callable[[list[str]], np.ndarray]) -> Arm:
         wall, cpu = time.perf_counter(), time.process_time()
         found = encode(texts)
         return np.asarray(found), time.perf_counter() - wall, time.process_time() - cpu
-
-    return run
-
-
-def peer_arm(python: str, folder: str) -> Arm:
-    process = subprocess.Popen(
-        [python, "-c", PEER, folder, str(torch.get_num_threads())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    while (line := process.stdout.readline()).strip() != "ready":
-        if not line:
-            sys.exit(f"{python} cannot run sentence-transformers' OpenVINO backend")
-
-    def run(texts: list[str]) -> tuple[np.ndarray, float, float]:
-        process.stdin.write(json.dumps(texts) + "\n")
-        process.stdin.flush()
-        answer = json.loads(process.stdout.readline())
-        return np.array(answer["vectors"], dtype=np.float32), *answer["seconds"]
 
     return run
 
@@ -184,7 +144,6 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--sentences", type=int, default=1024)
     found.add_argument("--turns", type=int, default=2)
     found.add_argument("--engines", nargs="*", default=["torch fp32", "openvino fp32", "onnx fp32", "onnx int8"])
-    found.add_argument("--peer-python", help="a Python with sentence-transformers and optimum-intel")
     found.add_argument("--shapes", action="store_true", help="short and long texts too")
     found.add_argument("--latency", type=int, default=0, help="calls with a single sentence")
     with_claims(found)
@@ -214,8 +173,6 @@ def measure(options: argparse.Namespace) -> None:
     folder = str(next(iter(ours.values())).loaded_from)
     theirs = SentenceTransformer(folder, device="cpu")
     arms: dict[str, Arm] = {"sentence-transformers": timed(theirs.encode)}
-    if options.peer_python:
-        arms["sentence-transformers openvino"] = peer_arm(options.peer_python, folder)
     arms |= {name: timed(model.encode) for name, model in ours.items()}
 
     there = [flag for flag in FLAGS if flag in processor.flags()]

@@ -3,13 +3,11 @@
     python benchmarks/raw_start.py
     python benchmarks/raw_start.py --arms simcse arccse --seeds 1 --device cuda
     python benchmarks/raw_start.py --figures --seeds 1
-    python benchmarks/raw_start.py --base bundled:smollm2 --seeds 1 --steps 40 --eval-steps 20 --out runs/raw-smollm2
 
 All-MiniLM-L6-v2 is a finished sentence encoder, and no raw language model of its size comes with it. So it is taken
 back once: masked language modelling on the corpus, until the mean of its tokens scores on STS-B dev what BERT's does
 (`--target`). That start is kept in --out and every arm is trained from it; see arms.py for what they share. `--base`
-takes a raw language model of your own instead. One that reads from left to right, such as SmolLM2, has arms of its own:
-it is read by the mean of its tokens, or by the last token of a prompt that asks for one word.
+takes a raw language model of your own instead.
 
 `--trained` scores what is trained on other tasks:
 
@@ -33,11 +31,7 @@ import torch
 from filelock import FileLock
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
-from arms import Arm, dev_score, folder_of, mean_of_seeds, parser_of, run
-from likewise.encoder.build import open_base, reads_left_to_right
-from likewise.recipes import Recipe
-from likewise.recipes.arccse import ARCCSE, SIMCSE
-from likewise.recipes.sncse import SNCSE as SNCSE_RECIPE
+from arms import Arm, dev_score, folder_of, parser_of, run
 from rows import ResultFile
 from sncse_sts import TWO
 
@@ -167,72 +161,6 @@ ARMS = {
     "tsdae": Arm("tsdae", ONE, seeds=False),
 }
 
-# Not of the table by default: the mean wants the three seeds of its arm, and the other is one reading of "64 steps".
-OTHERS = {
-    "arccse, the mean of three seeds' weights": Arm(mean_of_seeds("arccse"), seeds=False),
-    "arccse, 64 accumulations of 16": Arm(
-        "arccse", ARC | {"batch_size": 16, "accumulation": 64, "max_steps": 5, "eval_steps": 5}, seeds=False
-    ),
-}
-
-PROMPT = 'This sentence: "X" means in one word:'
-"""PromptEOL (Jiang et al. 2023), whose last token is read."""
-
-
-def at_the_last_token(base: str, head: bool, dropout: float | None = None) -> Any:
-    """Return an encoder whose vector is the state of the last token of `PROMPT`, which a causal model reads last."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling
-    from tokenizers.processors import TemplateProcessing
-    from transformers import PreTrainedTokenizerFast
-
-    from likewise.encoder.training_modules import TrainingHead
-
-    transformer, _ = open_base(base, dropout)
-    own: Any = transformer.tokenizer
-    backend, parts = own.backend_tokenizer, dict(zip(("<before>", "<after>"), PROMPT.split("X"), strict=True))
-    ids = {name: backend.encode(text, add_special_tokens=False).ids for name, text in parts.items()}
-    backend.post_processor = TemplateProcessing(
-        single="<before>:0 $A:0 <after>:0",
-        special_tokens=[
-            {"id": name, "ids": found, "tokens": own.convert_ids_to_tokens(found)} for name, found in ids.items()
-        ],
-    )
-    kept = {"pad_token": own.pad_token, "eos_token": own.eos_token, "model_max_length": own.model_max_length}
-    transformer.processor = PreTrainedTokenizerFast(tokenizer_object=backend, padding_side="right", **kept)
-    width = transformer.get_embedding_dimension()
-    modules = [transformer, Pooling(width, pooling_mode="lasttoken")]
-    return SentenceTransformer(modules=[*modules, TrainingHead(width)] if head else modules)
-
-
-def last_token_as_it_is(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-    """The start, untrained, read by the last token of the prompt."""
-    model = at_the_last_token(args.base, head=False).eval()
-    return {"model": model, "dev": dev_score(model, args.data, args.precision), "step": 0}
-
-
-def of_the_last_token(recipe: Recipe) -> Recipe:
-    """Return a recipe that trains the last token of the prompt."""
-    return replace(
-        recipe, build_encoder=lambda base, options: at_the_last_token(base, options.head, options.dropout).train()
-    )
-
-
-# A causal model has no [CLS], no mask token, so that ArcCSE has no triplets, and of dropouts that of attention alone.
-# The last checkpoint is taken: three looks at STS-B dev would cost as much as twenty updates.
-CAUSED = ONE | {"select_by": "last"}
-MEAN = CAUSED | {"pooling": "mean"}
-LAST = CAUSED | {"max_length": 48}  # of which the prompt takes 10
-CAUSAL = {
-    "untrained, mean": ARMS["untrained, mean"],
-    "untrained, last token": Arm(last_token_as_it_is, seeds=False),
-    "simcse, mean": Arm("simcse", MEAN),
-    "arccse, mean": Arm("arccse", MEAN | {"triplet_weight": 0.0}),
-    "simcse, last token": Arm(of_the_last_token(SIMCSE), LAST),
-    "arccse, last token": Arm(of_the_last_token(ARCCSE), LAST | {"triplet_weight": 0.0}),
-    "sncse, last token": Arm(of_the_last_token(SNCSE_RECIPE), LAST | {"head": True, "distil_mask": "never"}),
-}
-
 
 def figure(name: str, values: list[Any], **more: Any) -> dict[str, Arm]:
     """The arms of an option's values."""
@@ -260,7 +188,7 @@ FIGURES = {
         for closer, farther in ((0.1, 0.2), (0.2, 0.55))
     },
 }
-OTHERS |= CAUSAL | {name: arm for arms in FIGURES.values() for name, arm in arms.items()}
+OTHERS = {name: arm for arms in FIGURES.values() for name, arm in arms.items()}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -296,8 +224,7 @@ def main() -> None:
         with FileLock(f"{args.base}.lock"):
             if not Path(args.base).exists():
                 make_start(args)
-    if not args.arms:
-        args.arms = list(CAUSAL if reads_left_to_right(open_base(args.base)[0]) else ARMS)
+    args.arms = args.arms or list(ARMS)
     every = ARMS | OTHERS
     if args.trained:
         every |= {

@@ -95,13 +95,6 @@ OTHERS = {"the base in two prompts, a mask for each seed": Arm(at_the_mask(own=T
     if name + words != "SNCSE"
 }
 
-# ArcCon at the mask, where SNCSE reads: with ArcCSE's own settings, and with SNCSE's rate and no head.
-ARCCON: dict[str, Any] = {"recipe": "arccse", "own": True, "triplet_weight": 0.0}
-OTHERS |= {
-    "ArcCon, a mask for each seed": Arm(from_the_mask(**ARCCON)),
-    "ArcCon without a head, a mask for each seed": Arm(from_the_mask(**ARCCON, head=False, learning_rate=3e-5)),
-}
-
 
 def parser() -> argparse.ArgumentParser:
     budget = {"table": "sncse", "steps": 20, "eval_steps": 10, "max_length": 48}

@@ -7,8 +7,7 @@
 Of each task --limit pairs are drawn with seed 1. Nothing is fitted to ratings: each term is divided by its deviation
 over pairs of the workspace's own sentences (`likewise.context.origin.own_pairs`), and the rows add them up. --terms
 leaves out what is not to be computed: coherence, words and fit take seconds, the terms of the language model most of
-the time. --crossed adds another statistic than equation 4's cosine: how well either sentence fits the other's contexts,
-less how well it fits its own. Features are kept in --out, a file a task, so that a stopped run goes on.
+the time. Features are kept in --out, a file a task, so that a stopped run goes on.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from origin import DEV, SEVEN, STRATEGIES, kept, parser_of
 from origin_paper import drawn
 
 from likewise.context.origin import Origin, open_origin, own_pairs
-from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions
+from likewise.context.stage_options import FEATURES, ScoreOptions
 from likewise.evaluation.pairs import correlations
 from likewise.runs.job import machine
 from likewise.runs.progress import Progress
@@ -50,8 +49,6 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("cosine", "coherence", *MODEL),
     ("cosine", "words", "coherence", *MODEL),
 )
-CROSSED = tuple(f"{term}, crossed" for term in TERMS)
-NAMES = (*FEATURES, *CROSSED)
 FITTED = (1.0, 0.58, -0.31, 0.0, 0.0, 0.0, 0.0)
 """Cosine, words and fit by weights that the ratings of STS-B dev chose: for comparison."""
 
@@ -82,37 +79,6 @@ def part_of(args: argparse.Namespace, *parts: str) -> str:
     return "-".join([*parts, *chosen, str(args.limit or "all"), str(args.contexts)]).replace(" ", "-")
 
 
-def crossed(terms: np.ndarray, of_first: int) -> np.ndarray:
-    """How well each sentence fits the other's contexts, less how well it fits its own: (2, C, 4) -> (4,).
-
-    Args:
-        terms: of both sentences in the contexts of the first one, and then of the second.
-        of_first: how many contexts are the first sentence's.
-    """
-    if not 0 < of_first < terms.shape[1]:
-        return np.zeros(terms.shape[2])
-    on_first, on_second = terms[:, :of_first].mean(axis=1), terms[:, of_first:].mean(axis=1)
-    return (on_second[0] - on_first[0]) + (on_first[1] - on_second[1])
-
-
-def with_crossed(args: argparse.Namespace, task: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the features of a task's pairs, those of `crossed` behind them, (P, 11), and their ratings."""
-    values, gold = features(args, task)
-    if not args.crossed:
-        return np.pad(values, ((0, 0), (0, len(TERMS)))), gold
-
-    def computed() -> tuple[np.ndarray, np.ndarray]:
-        origin = opened(args.work, args.strategy, args.contexts, args.candidates)
-        pairs = own_pairs(origin.states) if task == OWN else drawn(task, args.data, args.limit)[0]
-        sets = origin.contexts(list(dict.fromkeys(text for pair in pairs for text in pair)))
-        # The same cells as those of the features, which likewise's cache has kept.
-        terms = origin.terms(pairs, [name in args.terms for name in TERMS], sets)
-        return np.array([crossed(one, len(sets[pair[0]])) for one, pair in zip(terms, pairs, strict=True)]), gold
-
-    path = args.out / f"{part_of(args, task, 'crossed')}.npz"
-    return np.concatenate([values, kept(path, computed)[0]], axis=1), gold
-
-
 def row(score: Callable[[np.ndarray], np.ndarray], sets: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
     found = {task: correlations(score(values), gold)[0] for task, (values, gold) in sets.items()}
     return found | ({"average": float(np.mean([found[task] for task in SEVEN]))} if set(SEVEN) <= set(found) else {})
@@ -126,7 +92,6 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--contexts", type=int, default=10, help="contexts of a sentence")
     found.add_argument("--strategy", choices=STRATEGIES, default="two-step", help="how the contexts are chosen")
     found.add_argument("--limit", type=int, default=500, help="pairs of a task; 0: all")
-    found.add_argument("--crossed", action="store_true", help="also how well sentences fit each other's contexts")
     return found
 
 
@@ -135,16 +100,15 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
     print(f"machine {machine()}; {args.contexts} contexts of a sentence, {args.limit or 'all'} pairs of a task")
-    own, _ = with_crossed(args, OWN)
+    own, _ = features(args, OWN)
     spread = own.std(axis=0)
-    sets = {task: with_crossed(args, task) for task in args.tasks}
-    names_of = {*args.terms, *(f"{term}, crossed" for term in args.terms if args.crossed)}
+    sets = {task: features(args, task) for task in args.tasks}
     rows = []
     columns_of = [*sets, *(["average"] if set(SEVEN) <= set(sets) else [])]
     print(f"| terms, equal weights | {' | '.join(columns_of)} |\n| --- |{' ---: |' * len(columns_of)}")
-    for names in (*ROWS, *((name,) for name in CROSSED), *(("cosine", name) for name in CROSSED)):
-        columns = [NAMES.index(name) for name in names]
-        if not names_of.issuperset(names):
+    for names in ROWS:
+        columns = [FEATURES.index(name) for name in names]
+        if not set(args.terms).issuperset(names):
             continue
         found = row(lambda values, at=columns: (values[:, at] / spread[at]).sum(axis=1), sets)
         rows.append({"terms": names, **found})
@@ -154,9 +118,9 @@ def main() -> None:
     for one in rows:
         cells = " | ".join(f"{one[task]:.2f}" for task in columns_of)
         print(f"| {' + '.join(one['terms'])} | {cells} |", flush=True)
-    names = ("tasks", "terms", "contexts", "strategy", "candidates", "limit", "crossed")
+    names = ("tasks", "terms", "contexts", "strategy", "candidates", "limit")
     settings = {name: getattr(args, name) for name in names}
-    spreads = dict(zip(NAMES, spread.tolist(), strict=True))
+    spreads = dict(zip(FEATURES, spread.tolist(), strict=True))
     facts = {"part": "settings", "settings": settings, "spread": spreads}
     how = {"contexts": args.contexts, "limit": args.limit}
     scores = [

@@ -7,11 +7,9 @@
 see ../arms.py.
 Table 0 is ours: what stands out without the parts that cost, on GloVe and on word vectors distilled from an encoder,
 and the same before the first step of training. So are table 12, what may keep the training from moving the score, and
-13 and 14, the sizes of the authors' code beside the paper's, and what stands out, for 300 dimensions (word2vec.py,
-spacy_vectors.py):
+14, what stands out for 300 dimensions (spacy_vectors.py):
 
     python benchmarks/gclsr/sts.py --tables 12 --seeds 1
-    python benchmarks/gclsr/sts.py --tables 13 --seeds 1 --steps 19 --base runs/word2vec-300.bin --out runs/gclsr-300
     python benchmarks/gclsr/sts.py --tables 14 --seeds 1 --steps 19 --base runs/spacy-300.bin --table gclsr-words-300
 
 Table 15 holds the rows of table 2 on sentences that have a paraphrase (paraphrases.py), with those named TransL:
@@ -37,7 +35,6 @@ ONES: dict[str, Any] = {"attention": False, "regions": "1,1,1,1,1,1"}
 EDITS: dict[str, Any] = {"augmentation": "edits", "edits": "no-synonyms"}  # those that need no WordNet
 DISTILLED = "distilled:bundled:minilm"
 SIZE = 256
-AUTHORS: dict[str, Any] = {"regions": "1,1,1,6,10,15", "filters": 640}  # those of their code
 RAW: dict[str, Any] = {"weighted": False}  # word vectors as they are: the paper's
 TABLES: dict[int, dict[str, dict[str, Any]]] = {
     0: {"regions 1 alone, no attention": ONES},
@@ -66,16 +63,11 @@ TABLES: dict[int, dict[str, dict[str, Any]]] = {
     },
     # 'partial' is the last row of table 2.
     10: {f"{name} augmentation": {"augmentation": name} for name in ("none", "full")},
-    # Ours: what may keep the training from moving the score, and the sizes of the authors' code.
+    # Ours: what may keep the training from moving the score.
     12: {
         "projector of 256": ONES | {"projection": 256, "bottleneck": 64},
         "unknown words drawn": ONES | {"unknown_drawn": 0.01},
         "words as they are": ONES | RAW,
-    },
-    13: {
-        "paper's sizes": RAW,
-        "authors' sizes": RAW | AUTHORS,
-        "authors' sizes, unknown words drawn": RAW | AUTHORS | {"unknown_drawn": 0.01},
     },
     14: {
         "regions 1 alone, no attention": ONES,
@@ -147,7 +139,6 @@ ARMS = {
     "untrained, regions 1 alone, no attention": Arm(untrained(**ONES)),
     "untrained, words as they are": Arm(untrained(**ONES, **RAW)),
     "untrained, paper's sizes": Arm(untrained(**RAW)),
-    "untrained, authors' sizes": Arm(untrained(**RAW, **AUTHORS)),
     "mean of distilled word vectors": Arm(mean_of_words(False), seeds=False, base=DISTILLED),
     "untrained, distilled, regions 1 alone, no attention": Arm(untrained(**ONES, dimension=SIZE), base=DISTILLED),
     **{name: Arm("gclsr", changes) for rows in TABLES.values() for name, changes in rows.items()},

@@ -36,19 +36,14 @@ def test_origin_keeps_its_scores_by_features_and_task(script, run, tmp_path):
     assert {"coherence alone", "the four of equation 3"} <= {row["row"] for row in rows if row.get("part") == "terms"}
 
 
-def test_pretrained_keeps_the_terms_across_contexts(script, run, tmp_path):
+def test_pretrained_keeps_its_scores_by_terms(script, run, tmp_path):
     pretrained, rng = script(BENCHMARKS / "context/pretrained.py"), np.random.default_rng(0)
-    terms = rng.normal(size=(2, 5, 4))
-    one, other = terms
-    apart = one[3:].mean(axis=0) - one[:3].mean(axis=0) + other[:3].mean(axis=0) - other[3:].mean(axis=0)
-    np.testing.assert_allclose(pretrained.crossed(terms, 3), apart)
-    assert not pretrained.crossed(terms, 5).any(), "the second sentence has no context"
     for task in ("own-text", "sts-b-dev"):
-        for name, width in (("", 7), ("crossed-", 4)):
-            np.savez(tmp_path / f"{task}-{name}150-5.npz", f=rng.normal(size=(30, width)), g=rng.uniform(0, 5, 30))
-    given = ["--tasks", "sts-b-dev", "--contexts", "5", "--limit", "150", "--crossed", "--terms", "cosine", "coherence"]
+        np.savez(tmp_path / f"{task}-150-5.npz", f=rng.normal(size=(30, 7)), g=rng.uniform(0, 5, 30))
+    given = ["--tasks", "sts-b-dev", "--contexts", "5", "--limit", "150", "--terms", "cosine", "coherence"]
     rows = run(pretrained, "--out", tmp_path, *given, *pretrained.MODEL)
-    assert [row["arm"] for row in rows[-2:]] == ["cosine, left, crossed", "cosine, right, crossed"]
+    arms = ["cosine, centre, left, right", "cosine, coherence, centre, left, right"]
+    assert [row["arm"] for row in rows[-2:]] == arms
 
 
 def test_alignment_and_uniformity_are_read_from_the_logs_of_runs(script, run, tmp_path, capsys):
