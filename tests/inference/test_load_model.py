@@ -26,14 +26,19 @@ def test_bundled_names_are_resolved(saved, monkeypatch):
     assert load("bundled:tiny").get_embedding_dimension() == 32
 
 
-def test_a_base_that_is_loaded_is_its_folder_unless_it_was_changed(saved):
+def test_a_base_that_is_loaded_is_its_folder_unless_it_was_changed(saved, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     assert base_name("bundled:minilm") == "bundled:minilm"
     assert base_name(load(saved)) == str(saved.resolve())
     model = SentenceTransformer(str(saved))
     assert base_name(model) == str(saved)
+    model.prompts["query"] = "find: "
     with torch.no_grad():
         next(model.parameters())[:] += 0.1
-    with pytest.raises(LoadError, match="was changed after it was loaded"):
-        base_name(model)
+    kept = base_name(model)
+    assert kept.startswith(str(tmp_path / "cache" / "bases"))
+    assert base_name(model) == kept
+    np.testing.assert_allclose(load(kept, precision="fp32").encode("a cat"), model.encode("a cat"), atol=1e-6)
+    assert load(kept).prompts["query"] == "find: "
     with pytest.raises(LoadError, match="a base is a folder, a name or a loaded sentence encoder, and int is none"):
         base_name(3)

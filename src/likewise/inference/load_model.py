@@ -31,11 +31,13 @@ from likewise.inference.model_tokens import UnfitModel, fits
 from likewise.inference.policy import DEFAULT, policy_of
 from likewise.inference.text_encoder import finished
 from likewise.runs.arguments import checked
+from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
 
 _TOLD = ("recipe", "base", "chosen", "reason", "steps", "best")
 """Facts of a record that `repr` says."""
+_SIDES = ("truncation_side", "padding_side")
 
 logger = logging.getLogger(__name__)
 
@@ -167,11 +169,13 @@ def default_prompt(model: SentenceTransformer) -> str:
 
 
 def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
-    """Return the name of a base: as it is given, or of an encoder that is loaded, that of the folder it came from.
+    """Return the name of a base: as it is given, or of an encoder that is loaded, that of the folder that holds it.
+
+    An encoder that was changed since it was loaded, or never had a folder, is saved in the cache, in a folder called by
+    its content, so that the same encoder resumes the same job.
 
     Raises:
-        LoadError: it is neither a name nor a sentence encoder; or that encoder was not loaded from a folder or by a
-            name, or was changed since.
+        LoadError: it is neither a name nor a sentence encoder, or has what a saved copy does not keep.
     """
     if isinstance(base, str | os.PathLike):
         return os.fspath(base)
@@ -180,15 +184,28 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
             f"a base is a folder, a name or a loaded sentence encoder, and {type(base).__name__} is none: give one of "
             "these, for example bundled:minilm"
         )
+    content = _content(base)
     config = getattr(getattr(base[0], "auto_model", None), "config", None)
     if traced := getattr(base, "loaded_from", None) or getattr(config, "_name_or_path", ""):
         with suppress(LikewiseError):
-            if _content(load(traced, precision="fp32")) == _content(base):
+            if _content(load(traced, precision="fp32")) == content:
                 return str(traced)
-    raise LoadError(
-        "the base was changed after it was loaded, or never had a folder: save it (save_pretrained), and give its "
-        "folder; what a folder does not keep, such as a tokenizer's normalizer, must be changed in the texts instead"
-    )
+    kept = str(cached("bases", content, lambda folder: _save(base, folder)))
+    if ModelSettings.of(load(kept, precision="fp32")).key != ModelSettings.of(base).key:
+        # Some tokenizers of transformers are built anew from their vocabulary, without what was set on them.
+        raise LoadError(
+            "the base was changed after it was loaded in a way that a saved copy does not keep (such as a tokenizer's "
+            "normalizer, pre-tokenizer or special tokens): change the texts instead, or give a folder that has it so"
+        )
+    return kept
+
+
+def _save(model: SentenceTransformer, folder: Path) -> None:
+    """Save a model with the sides of its tokenizer, which transformers writes only if they were there at first."""
+    tokenizer = getattr(model[0], "tokenizer", None)
+    if tokenizer is not None and hasattr(tokenizer, "init_kwargs"):
+        tokenizer.init_kwargs |= {name: getattr(tokenizer, name) for name in _SIDES}
+    model.save_pretrained(str(folder), create_model_card=False)
 
 
 def _content(model: SentenceTransformer) -> str:
