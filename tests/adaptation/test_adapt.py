@@ -271,6 +271,24 @@ def test_the_choice():
     assert best_of([Candidate("base", 30.0), small])[0] == "small"  # no data for the guard
 
 
+def test_the_memory_of_vectors_and_scores_is_counted(monkeypatch):
+    assert 1e7 < texts.taken() < 1e11
+    pair = OfferedPair("a", "b", "rest", 0)
+    few, many = (texts.OwnText([], [], [pair] * 500, [], ["b"] * size) for size in (100, 5000))
+    encoded = []
+
+    def vectors(some):
+        encoded.extend(some)
+        return np.zeros((len(some), 384))
+
+    monkeypatch.setattr(texts, "taken", lambda: 10**9)
+    base = SimpleNamespace(vectors=vectors)
+    short, long = ([f"{'a ' * (i % 700)}{i}" for i in range(count)] for count in (1000, 3000))
+    assert texts.memory(base, long, few) - texts.memory(base, short, few) == 2 * 2000 * 384 * 4
+    assert texts.memory(base, long, many) - texts.memory(base, long, few) > 4900 * (500 * 4 + 384 * 4)
+    assert min(map(len, encoded)) > 1250
+
+
 def test_the_advice_tells_what_the_vectors_are_worth_beside_bm25(adapted):
     gain, noise = adapted.beside_bm25
     assert f"{gain:+.2f} ± {noise:.2f}" in adapted.advice
@@ -353,6 +371,7 @@ def test_what_is_encoded_fits_the_minutes(passages, tiny_base, tmp_path, monkeyp
     told = capsys.readouterr().err
     assert f"{used} of 300 passages are used: more do not fit the time given" in told
     assert "longer than" not in told
+    assert re.search(r"about \d+\.\d GB of memory", told)
     with pytest.raises(LikewiseError, match=r"longer than the 0.01 min given: .* 150 passages.*Give --minutes \d+, or"):
         adapt(passages, base=tiny_base, out=tmp_path / "short", minutes=0.01, quiet=True)
     assert list(tmp_path.glob("*short*")) == []  # so that the same folder takes another try

@@ -129,3 +129,24 @@ def test_cosines_stay_within_one_and_what_is_no_text_is_told(tiny_model):
     for others in (["a cat", None], pandas.DataFrame({"text": ["a cat"]})):
         with pytest.raises(LikewiseError, match="is none: give texts"):
             similarity(["a cat"], others, model=tiny_model)
+
+
+def test_a_long_job_says_how_long_before_it_starts(saved_model, sentences, tmp_path, monkeypatch, capsys):
+    from likewise.inference import load, policy
+    from likewise.inference.engines.engine import ENDLESS, EngineChoice
+    from likewise.runs.progress import Progress
+
+    lines = tmp_path / "lines.txt"
+    lines.write_text("\n".join(sentences) + "\n")
+    encode_file(saved_model, lines, tmp_path / "short.npy", engine="torch", precision="fp32")
+    assert "measured" not in capsys.readouterr().err
+    monkeypatch.setattr(policy, "LONG", 0.0)
+    monkeypatch.setattr(policy, "seconds_each", lambda work, items: [work(items), 1.5][1])
+    encode_file(saved_model, lines, tmp_path / "long.npy", engine="torch", precision="fp32")
+    assert f"about 10 min for {len(sentences)} texts, measured on a few of them" in capsys.readouterr().err
+    encode_file(saved_model, lines, tmp_path / "quiet.npy", engine="torch", precision="fp32", quiet=True)
+    assert capsys.readouterr().err == ""
+    assert np.array_equal(np.load(tmp_path / "long.npy"), np.load(tmp_path / "short.npy"))
+    progress = Progress(quiet=False)
+    policy.text_encoder(load(saved_model), EngineChoice("torch"), sentences, ENDLESS, progress=progress)
+    assert "measured" not in capsys.readouterr().err  # the texts of a service have no end

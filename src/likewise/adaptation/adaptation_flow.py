@@ -20,7 +20,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.adaptation.adaptation_result import AdaptResult, Candidate, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.head import BaseTexts, FrozenTexts, Head, HeadTrainingOptions, train_head
-from likewise.adaptation.texts import OwnText, frozen_texts, negations, sample_passages, unmeasured
+from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import GivenTexts, given_texts
@@ -138,6 +138,8 @@ def _adapted(
     negated = negations(text.training, options.seed)
     needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
     everything = list(dict.fromkeys([*needed, *rated, *(side for pair in negated for side in pair)]))
+    if not progress.quiet:
+        progress.tell(f"about {memory(base, everything, text) / 1e9:.1f} GB of memory")
     space = frozen_texts(job, base, everything, progress)
     contest = Contest(space, text, negated[1::2], sts, progress)
     contest.propose(_words(base, passages, options), negated[::2], options.seed)

@@ -6,6 +6,7 @@ Letters of the shapes: S texts, V pieces of the vocabulary, D and E embeddings.
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ _MEASURED, _ENCODED = 256, 64  # passages whose tokens tell how much there is to
 _SHARE = 0.7  # of the time that encoding takes; the rest is training the heads, and scoring
 _LEAST_USED = 256
 _OVER = 2  # times the minutes given that a job may take, as its duration is an estimate
+_LATER = 350_000_000  # bytes of training and of the modules that it loads, beside what is counted: 290 and 360 MB
 _BLOCK = 256  # texts of a saved part: a minute of a large model on one core
 _LEAST_MEASURING = 100  # passages that offer one, of which half are held out: with fewer nothing is measured
 _PASSAGES = 0.4  # share of passages that offer a measuring pair, below which the text counts as single sentences
@@ -106,17 +108,19 @@ def sample_passages(
     def measurable(count: int) -> bool:
         return not unmeasured(OwnText.of([passages[int(i)] for i in np.sort(order[:count])], options.seed))
 
-    most = options.passages or job.notes.get("passages", len(passages))
+    most = options.passages or len(passages)
+    if "passages" in job.notes:
+        most = job.notes["passages"]
     # Of single sentences nothing is encoded, so that there is no time to measure and to bound.
-    if not options.passages and "passages" not in job.notes and (measurable(_MEASURED) or measurable(most)):
+    elif not (options.passages and progress.quiet) and (measurable(_MEASURED) or measurable(most)):
         few = [passages[int(i)] for i in order[:_MEASURED]]
         with progress.bar("measuring the speed") as bar:
             fixed, each = _seconds(base, few, rated, options.seed, bar)
         fit = max(0, int((_SHARE * 60 * options.minutes - fixed) / each))
-        most = max(_LEAST_USED, fit)
+        most = options.passages or max(_LEAST_USED, fit)
         used = min(most, len(passages))
         seconds = (fixed + each * used) / _SHARE
-        if used > fit:
+        if not options.passages and used > fit:
             longer = (
                 f"{spoken(seconds)}, longer than the {options.minutes:g} min given: {base.name} takes that here for "
                 f"{counted(used, 'passage')}, and fewer would say nothing"
@@ -148,6 +152,28 @@ def _seconds(base: BaseTexts, few: Sequence[Passage], rated: Sequence[str], seed
     )
     each = seconds / in_texts * in_sides / len(few)
     return seconds / in_texts * (in_rated + 2 * _NEGATED * in_sides / len(sides)), each
+
+
+def memory(base: BaseTexts, texts: Sequence[str], text: OwnText) -> int:
+    """Return the bytes that an adaptation takes at its peak: those taken until the longest texts are encoded, and more.
+
+    Args:
+        texts: the different ones that are encoded.
+    """
+    dimension = base.vectors(sorted(texts, key=len)[-_ENCODED:]).shape[1]
+    vectors = 2 * 4 * len(texts) * dimension  # in blocks, and joined
+    under = 2 * 4 * len(text.pool) * dimension  # those of the passages, by a candidate
+    scores = 12 * 4 * len(text.held) * len(text.pool)  # of two candidates, and with BM25, on their way to ranks
+    return taken() + _LATER + vectors + under + scores
+
+
+def taken() -> int:
+    """Return the most bytes of memory that this process has taken so far; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def frozen_texts(job: Job, base: BaseTexts, texts: Sequence[str], progress: Progress) -> FrozenTexts:

@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,6 +34,7 @@ from likewise.inference.load_model import base_name
 from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import FREE_HYBRID, VECTORS_ALONE, WORDS_ALONE, Pipeline, pipeline_of
 from likewise.runs.arguments import checked
+from likewise.runs.duration import seconds_each, spoken
 from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
 from likewise.runs.progress import Progress, orderly_stop
 from likewise.runs.whole_files import Parts, Record, checksum
@@ -47,6 +48,7 @@ from likewise.transformers_output import no_bar
 
 _BM25 = "BM25"
 _DEPTH = 10  # passages of a search that count
+_PROBE = 32  # passages by which the time is foretold
 _DISAGREEING = 10
 
 
@@ -171,6 +173,7 @@ def choose(
             f"of them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
         )
         run = _Run(job, Parts(job.work / "scores"), held, judged, source, language, os.fspath(reranker), progress)
+        run.foretell(encoders, adapt)
         for name, encoder in encoders.items():
             if learnt := read_record(encoder.name or name).get("recipe") == "adapt":
                 progress.tell(
@@ -218,6 +221,19 @@ class _Run:
     each: list[np.ndarray] = field(default_factory=list)
     by_judges: list[np.ndarray] = field(default_factory=list)
     found: list[list[list[str]]] = field(default_factory=list)
+
+    def foretell(self, encoders: Mapping[str, ModelHandle], adapt: bool) -> None:
+        """Say what the work will cost, by a few passages."""
+        begun = [name for name in encoders if not (self.job.result / "indexes" / _folder(name)).exists()]
+        if not begun or self.progress.quiet:
+            return
+        probe, seconds = [passage.searched for passage in self.held.passages[:_PROBE]], 0.0
+        for name in begun:
+            encoder = encoders[name].opened("document", probe, len(self.held.passages))
+            seconds += seconds_each(encoder, probe) * (len(self.held.passages) + 3 * len(self.held.queries))
+        more = ", and as long as you allow for each adaptation" if adapt else ""
+        texts = counted(len(self.held.passages) * len(begun), "passage")
+        self.progress.tell(f"{texts} to encode: {spoken(seconds)}{more}")
 
     def base(self, shown: str, model: str, encoder: ModelHandle, free: bool = True, learnt: bool = False) -> None:
         """Index the text by a base, and measure every way to search with it."""

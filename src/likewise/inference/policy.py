@@ -29,9 +29,10 @@ from torch import Tensor, nn
 from likewise import processor
 from likewise.encoder.attention import is_hooked
 from likewise.encoder.settings import ModelSettings
-from likewise.errors import MissingExtraError, first_line
+from likewise.errors import MissingExtraError, counted, first_line
 from likewise.inference.engines.engine import (
     DEFAULT_BATCH,
+    ENDLESS,
     CannotExport,
     Engine,
     EngineChoice,
@@ -55,6 +56,7 @@ from likewise.inference.engines.store import (
 from likewise.inference.model_tokens import UnfitModel, fits, for_each_model, tokens_of
 from likewise.inference.text_encoder import TextEncoder, equal_vectors, float32
 from likewise.inference.tokens import FEW, PLAIN, SENTENCES, Step, TextSide, WholeTexts
+from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.progress import Progress
 
 DEFAULT = EngineChoice("auto", "close")
@@ -512,7 +514,7 @@ def text_encoder(
         texts: what is to be encoded, or the first of it.
         total: how many there are in all, about; None for these.
         side, normalize, batch_size: as `TextEncoder` takes them.
-        progress: shows the engine; None logs what is not as it was asked for.
+        progress: shows the engine and how long a long job will take; None logs what is not as it was asked for.
         before: the engine of the run that is resumed: what was left to 'auto' is chosen as it was then.
     """
     if before.count(" ") == 1:
@@ -539,8 +541,18 @@ def text_encoder(
             warn(note)
         if progress:
             progress.tell(f"engine: {chosen}")
+            _foretell(model, chosen.engine, prompted, total, progress)
     precision: Literal["fp32", "bf16"] = "bf16" if chosen.engine.precision == "bf16" else "fp32"
     return made(tokens, chosen.engine, for_tokens=lambda: TorchEngine(model, precision))
+
+
+def _foretell(model: SentenceTransformer, engine: Engine, texts: Sequence[str], total: int, progress: Progress) -> None:
+    """Tell how long a long job will take, if anybody waits for it; the texts of a service have no end."""
+    if progress.quiet or total >= ENDLESS or not texts or Sample(model, texts).operations(total) < LONG:
+        return
+    seconds = seconds_each(TextEncoder(tokens_of(model), engine).rows, texts) * total
+    if seconds >= WORTH_TELLING:
+        progress.tell(f"{spoken(seconds)} for {counted(total, 'text')}, measured on a few of them")
 
 
 def settled(model: SentenceTransformer) -> EngineChoice:
