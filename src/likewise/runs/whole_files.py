@@ -10,7 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
@@ -120,10 +120,8 @@ class Parts:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.facts: dict[str, Record] = {}
-        for line in _lines(folder / _INDEX):
-            self.facts[line["name"]] = line
-        self.facts = {name: line for name, line in self.facts.items() if self._is_whole(name, line)}
+        lines = {str(line["name"]): line for line in _lines(folder / _INDEX)}
+        self.facts = {name: line for name, line in lines.items() if self._is_whole(name, line)}
 
     def __contains__(self, name: str) -> bool:
         return name in self.facts
@@ -160,11 +158,8 @@ class Parts:
 
 def checksum(path: Path) -> str:
     """Return the BLAKE2 checksum of a file's bytes, as hex digits."""
-    digest = blake2b(digest_size=16)
     with path.open("rb") as file:
-        while block := file.read(1 << 16):
-            digest.update(block)
-    return digest.hexdigest()
+        return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
 def seal(folder: Path) -> None:
