@@ -240,19 +240,31 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
 
 
 def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
-    """Say whether judgements agree with the choice; "" without them."""
-    if chosen.judged is None:
+    """Say whether judgements agree with the choice, and how much so few of them can show."""
+    scores = [system.judged for system in systems if system.judged is not None]
+    if not scores or chosen.judged is None:
         return ""
     # Of systems that are equally good, the chosen one is the best.
     judged = [chosen, *(system for system in systems if system.judged is not None)]
     best = max(judged, key=lambda system: system.judged or 0.0)
+    widths = [
+        (system.judged_high - system.judged_low) / 2
+        for system in systems
+        if system.judged_low is not None and system.judged_high is not None
+    ]
     lost = (best.judged or 0.0) - chosen.judged
     said = (
         "which is what the label-free column chose"
         if lost <= 0
         else f"and what the label-free column chose is {lost:.1f} points lower"
     )
-    return f"By your {counted(queries, 'judged query')} {best.name} is best ({best.judged:.1f}), {said}"
+    width = float(np.median(widths)) if widths else 0.0
+    shown = (
+        f"so few show differences of about {width:.0f} points or more"
+        if queries > 1
+        else "a single query tells nothing of others"
+    )
+    return f"By your {counted(queries, 'judged query')} {best.name} is best ({best.judged:.1f}), {said}; {shown}"
 
 
 def choice_page(choice: Choice) -> str:
