@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryFile
-from uuid import uuid4
 
 import numpy as np
 
@@ -126,11 +125,6 @@ def _moments_along(vector: np.ndarray, mean: np.ndarray, covariance: np.ndarray)
     return float(query @ mean), deviation if deviation > EQUAL else 1.0
 
 
-def new_name() -> str:
-    """Return the name of a folder for a geometry."""
-    return f"geometry-{uuid4().hex[:8]}"
-
-
 def build(table: Table, count: int, stop: StopRequest, before: Geometry | None = None) -> Geometry:
     """Compute the geometry of a table.
 
@@ -150,8 +144,10 @@ def build(table: Table, count: int, stop: StopRequest, before: Geometry | None =
     near = _Nearest(len(rows), count)
     if before is not None and before.near.shape[1] == count:
         near.keep(before, keys)
-    search = _in_cells if table.is_approximate and near.stale.sum() > MANY else _exact
-    search(table, blocks, near, stop)
+    if table.is_approximate and near.stale.sum() > MANY:
+        _in_cells(table, blocks, near, stop)
+    else:
+        _exact(table, rows, blocks, near, stop)
     near.places[~np.isfinite(near.similarity)] = -1
     apart, *moments = _moments(blocks, len(rows), table)
     documents = _documents(blocks, table.documents(), *moments)
@@ -228,19 +224,13 @@ def _numbered(keys: np.ndarray) -> np.ndarray:
     return numbered
 
 
-def _chosen(blocks: Blocks, mask: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the positions and vectors of chosen passages, `size` at a time at most."""
-    for positions, vectors in blocks():
-        chosen = mask[positions]
-        some, rows = positions[chosen], vectors[chosen]
-        for start in range(0, len(some), size):
-            yield some[start : start + size], rows[start : start + size]
-
-
-def _exact(table: Table, blocks: Blocks, near: _Nearest, stop: StopRequest) -> None:
+def _exact(table: Table, rows: np.ndarray, blocks: Blocks, near: _Nearest, stop: StopRequest) -> None:
     """Compare stale passages with all."""
-    with stop.progress.bar("finding neighbours", total=int(near.stale.sum())) as bar:
-        for positions, vectors in _chosen(blocks, near.stale, _ROWS):
+    asking = np.flatnonzero(near.stale)
+    with stop.progress.bar("finding neighbours", total=len(asking)) as bar:
+        for start in range(0, len(asking), _ROWS):
+            positions = asking[start : start + _ROWS]
+            vectors = table.vectors(rows[positions])
             for others, block in blocks():
                 near.compare(positions, others, vectors @ block.T)
             bar.advance(len(positions))

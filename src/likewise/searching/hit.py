@@ -97,13 +97,11 @@ class Hit:
         >>> Hit(1.5, "a.txt", 1, "", "Rain.", "Rain.", 0.7, 0.0, scores={"vectors": 2.0, "words": -0.5}).explanation
         'vectors +2.00 (cosine 0.700), words -0.50 (BM25 0.00)'
         """
-        raw = {"vectors": ("cosine", self.similarity, 3), "words": ("BM25", self.words, 2)}
-        parts = [f"{name} {value:+.2f}" for name, value in self.scores.items()] or [""] * 2
-        for i, (name, value, digits) in enumerate(raw.values()):
-            if value is not None:
-                known = f"{name} {value:.{digits}f}"
-                parts[i] = f"{parts[i]} ({known})" if parts[i] else known
-        return ", ".join(filter(None, parts))
+        raw = {} if self.similarity is None else {"vectors": f"cosine {self.similarity:.3f}"}
+        raw |= {} if self.words is None else {"words": f"BM25 {self.words:.2f}"}
+        parts = {name: f"{name} {value:+.2f}" for name, value in self.scores.items()}
+        known = {name: f"{parts[name]} ({text})" if name in parts else text for name, text in raw.items()}
+        return ", ".join((parts | known).values())
 
     def to_dict(self) -> Record:
         """Return plain values for JSON."""

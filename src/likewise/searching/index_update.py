@@ -30,13 +30,13 @@ from likewise.runs.progress import Progress, StopRequest, orderly_stop
 from likewise.runs.results import JobError, read_working_file
 from likewise.runs.whole_files import Record, Values
 from likewise.searching.fields import kinds_of
-from likewise.searching.geometry import Geometry, build, new_name
+from likewise.searching.geometry import Geometry, build
 from likewise.searching.index_plan import Change, FilePlan, settings_of, state_of
 from likewise.searching.maxsim import TokenCodec
-from likewise.searching.passage_encoder import Entry, PassageEncoder, Shared
+from likewise.searching.passage_encoder import PassageEncoder, Shared
 from likewise.searching.passages import IndexedPassage, Splitting, TokenLimit
-from likewise.searching.search_index import FORMAT, Index, check_version, encoder_of, precision_of
-from likewise.searching.table import GRACE, OWN_FOLDER, SHOWN, SearchError, Table, check_fields
+from likewise.searching.search_index import FORMAT, Index, check_version, encoder_of, of_queries, precision_of
+from likewise.searching.table import GRACE, OWN_FOLDER, SHOWN, Entry, SearchError, Table, check_fields
 from likewise.searching.typed_query import known_language
 
 if TYPE_CHECKING:
@@ -267,11 +267,7 @@ def _updated(
                 "precision": manner.precision or precision_of(record),
                 "engine": passages.engine or record.get("engine", ""),
                 "passages": table.rows,
-                "query": {
-                    "prompt": facts.prompt("query"),
-                    "tokenizer": facts.tokenizer,
-                    "truncate_dim": facts.truncate_dim,
-                },
+                "query": of_queries(facts),
             }
         )
         table.clean({name: since for name, since in before.items() if now - since > GRACE})
@@ -541,7 +537,7 @@ def _geometry(
     if record.get("table") == table.name and record.get("geometry"):
         with suppress(SearchError):
             before = Geometry.open(job.target / record["geometry"])
-    name = new_name()
+    name = f"geometry-{uuid4().hex[:8]}"
     geometry = build(table, steps.nearest, stop, before)
     geometry.save(job.target / name)
     if codec is not None:

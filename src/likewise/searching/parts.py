@@ -277,37 +277,25 @@ PARTS: tuple[type[Part], ...] = (Vectors, Words, TokenFit, Neighbours, Documents
 """All parts of a search, in the order in which they add to the scores; then what is excluded is taken off."""
 
 
-class _Scores:
-    """The scores of one query by its parts."""
+def _by_part(parts: Sequence[Part], positions: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what each part gives passages, (S,)."""
+    gained: dict[str, np.ndarray] = {}
+    for number, part in enumerate(parts):
+        gained[part.name] = np.asarray(part.score(part.lookup.asked, Candidates(positions, _sum(parts[:number]))))
+        if (shape := gained[part.name].shape) != positions.shape:
+            scores = counted(shape[0], "score") if shape else "one number"
+            raise SearchError(
+                f"the part {part.name!r} of the search gives {scores} for {counted(len(positions), 'passage')}: "
+                "return one for each candidate, in their order"
+            )
+        if not np.isfinite(gained[part.name]).all():
+            raise SearchError(f"the part {part.name!r} of the search gives a score that is no number (NaN or inf)")
+    return gained
 
-    def __init__(self, lookup: Lookup, parts: list[Part]) -> None:
-        self.lookup, self.parts = lookup, [part for part in parts if part.is_used]
 
-    def before(self, count: int | None = None) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function that gives the sum of the first parts, or of all, (S,) for positions (S,)."""
-
-        def scores(positions: np.ndarray) -> np.ndarray:
-            total = np.zeros(len(positions))
-            for values in self.each(positions, count).values():
-                total += values
-            return total
-
-        return scores
-
-    def each(self, positions: np.ndarray, count: int | None = None) -> dict[str, np.ndarray]:
-        """Return what each part gives passages, (S,)."""
-        gained: dict[str, np.ndarray] = {}
-        for number, part in enumerate(self.parts[:count]):
-            gained[part.name] = np.asarray(part.score(self.lookup.asked, Candidates(positions, self.before(number))))
-            if (shape := gained[part.name].shape) != positions.shape:
-                scores = counted(shape[0], "score") if shape else "one number"
-                raise SearchError(
-                    f"the part {part.name!r} of the search gives {scores} for {counted(len(positions), 'passage')}: "
-                    "return one for each candidate, in their order"
-                )
-            if not np.isfinite(gained[part.name]).all():
-                raise SearchError(f"the part {part.name!r} of the search gives a score that is no number (NaN or inf)")
-        return gained
+def _sum(parts: Sequence[Part]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function that gives the sum of parts, (S,) for positions (S,)."""
+    return lambda positions: sum(_by_part(parts, positions).values(), np.zeros(len(positions)))
 
 
 def ranked(
@@ -330,11 +318,11 @@ def ranked(
         more: parts of others, which add to the scores after those of `PARTS`.
     """
     lookup = Lookup(stored, asked, bool(pipeline.words))
-    scores = _Scores(lookup, [part(lookup, pipeline) for part in (*PARTS, *more)])
+    parts = [part for part in (one(lookup, pipeline) for one in (*PARTS, *more)) if part.is_used]
     barred = None
     if excluded:
         unwanted = Lookup(stored, excluded, bool(pipeline.words))
-        barred = _Scores(unwanted, [Vectors(unwanted, pipeline), Words(unwanted, pipeline)]).before()
+        barred = _sum([Vectors(unwanted, pipeline), Words(unwanted, pipeline)])
 
     def off(positions: np.ndarray) -> np.ndarray:
         return pipeline.excluded * barred(positions) if barred else np.zeros(len(positions))
@@ -345,20 +333,20 @@ def ranked(
     passages = np.union1d(nearest, best_words)  # (S,)
     if not len(passages):
         return Ranking(passages, np.zeros(0), np.zeros(0), np.zeros(0))
-    for number, part in enumerate(scores.parts):
+    for number, part in enumerate(parts):
         if type(part).prepare is not Part.prepare:
-            before = scores.before(number)
+            before = _sum(parts[:number])
             part.prepare(passages[np.argsort(off(passages) - before(passages), kind="stable")], before)
-    scores.parts = [part for part in scores.parts if part.is_used]  # tokens may not be worth comparing
-    for neighbours in (part for part in scores.parts if isinstance(part, Neighbours)):
-        best = passages[np.argsort(off(passages) - scores.before()(passages), kind="stable")[:depth]]
+    parts = [part for part in parts if part.is_used]  # tokens may not be worth comparing
+    for neighbours in (part for part in parts if isinstance(part, Neighbours)):
+        best = passages[np.argsort(off(passages) - _sum(parts)(passages), kind="stable")[:depth]]
         taken = np.setdiff1d(neighbours.near(best), passages)
         if where:
             taken = geometry.positions(table.allowed(geometry.rows[taken], where))
         passages = np.concatenate([passages, taken])
-    parts = scores.each(passages) | ({"excluded": -off(passages)} if barred else {})
-    final = np.sum(list(parts.values()), axis=0)
+    given = _by_part(parts, passages) | ({"excluded": -off(passages)} if barred else {})
+    final = np.sum(list(given.values()), axis=0)
     order = np.lexsort((geometry.rows[passages], -final))
     similarity, words = lookup.raw(passages)
-    ordered = {name: values[order] for name, values in parts.items()}
+    ordered = {name: values[order] for name, values in given.items()}
     return Ranking(geometry.rows[passages][order], final[order], similarity[order], words[order], ordered)

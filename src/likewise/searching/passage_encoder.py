@@ -16,9 +16,8 @@ from likewise.runs.job import Job, Plan
 from likewise.runs.on_ray import begun_on_ray
 from likewise.runs.progress import Progress
 from likewise.searching.maxsim import TokenCodec, token_weights
-from likewise.searching.passages import IndexedPassage
 from likewise.searching.search_index import finished_record
-from likewise.searching.table import Encoded, SearchError, Table, number_of
+from likewise.searching.table import Encoded, Entry, SearchError, Table, number_of
 
 _FITTED = 256
 """Passages whose tokens say in which form those of all are stored."""
@@ -26,8 +25,6 @@ _UNWEIGHED = 0.01
 """Share of passages, texts and files that may change before the weights of tokens are found anew."""
 _COUNTED = 10_000
 """Passages by which the weights of tokens are found, all of a smaller index."""
-Entry = tuple[str, str, bool, IndexedPassage]
-"""Source, file, whether it is the last of its source, and the passage."""
 
 
 class Shared(NamedTuple):

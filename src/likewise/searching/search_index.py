@@ -23,7 +23,7 @@ from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.engines.engine import EnginePrecision
-from likewise.inference.handle import ModelHandle, export_encoder
+from likewise.inference.handle import Facts, ModelHandle, export_encoder
 from likewise.inference.text_encoder import TextEncoder
 from likewise.retrieval.bm25 import folded
 from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
@@ -52,8 +52,6 @@ FORMAT = 6
 _WORD = re.compile(r"\w+")
 _EDGES = re.compile(r"^\W+|\W+$")
 _WAIT = 2.0
-_OF_QUERIES = {"prompt", "tokenizer", "truncate_dim"}
-"""The facts of a record by which queries are encoded."""
 _SENTENCES = 10_000
 """Sentences whose vectors are kept for the next search, which often has hits of the same passages: 15 MB."""
 _OTHER_NAMES = ("top_k", "limit")
@@ -324,8 +322,7 @@ class Index:
                 f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
                 "that one, or index again with --model and --overwrite"
             )
-        facts = encoder.facts
-        now = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
+        now = of_queries(encoder.facts)
         if self._model is None and query and (changed := [name for name in query if query[name] != now[name]]):
             raise SearchError(
                 f"{self.path} was made while {encoder.name} had another {' and '.join(changed)} of queries: give the "
@@ -410,12 +407,23 @@ class Index:
         tokens = mode == "hybrid" and bool(steps.tokens)
         asked = self._asked(opened, query, words, tokens) if mode != "words" else None
         barred = self._asked(opened, excluded, searched_words(excluded, opened.language), False) if excluded else None
+        if mode == "hybrid" and steps.neighbours and steps.nearest > (known := opened.stored.geometry.near.shape[1]):
+            raise SearchError(
+                f"{self.path} holds the {known} nearest passages of each one, and not {steps.nearest}: give a "
+                "smaller nearest"
+            )
         wanted = min(offset + k, table.rows)  # LanceDB's numbers are not as large as Python's
         count = wanted + _SPARE
         while True:
-            ranking = self._ranked(opened, words, asked, count, mode, condition, steps, barred)
-            if mode == "hybrid" and steps.reranker:
-                ranking = self._reranked(opened, ranking, query, steps)
+            if asked and mode == "hybrid":
+                ranking = ranked(opened.stored, steps, asked, count, condition, barred, self.parts)
+                ranking = self._reranked(opened, ranking, query, steps) if steps.reranker else ranking
+            else:
+                if asked:
+                    ids, scores = table.nearest(asked.vector, count, condition)
+                else:
+                    ids, scores = table.by_words(words, count, condition)
+                ranking = Ranking(ids, scores, scores, scores)
             rows = table.passages(ranking.ids[:count])
             groups = _grouped(rows, by)
             if len(groups) >= wanted or len(ranking.ids) < count:
@@ -475,32 +483,6 @@ class Index:
             "precision": f"an index made with {self.model}" if self.model else "an index",
         }
 
-    def _ranked(
-        self,
-        opened: _Opened,
-        words: str,
-        asked: Asked | None,
-        count: int,
-        mode: Mode,
-        where: str | None,
-        steps: Pipeline,
-        excluded: Asked | None,
-    ) -> Ranking:
-        """Return the best passages, `count` or more if there are as many."""
-        table, geometry, *_ = opened.stored
-        if asked is None:
-            ids, scores = table.by_words(words, count, where)
-            return Ranking(ids, scores, scores, scores)
-        if mode == "vectors":
-            ids, scores = table.nearest(asked.vector, count, where)
-            return Ranking(ids, scores, scores, scores)
-        if steps.neighbours and steps.nearest > (known := geometry.near.shape[1]):
-            raise SearchError(
-                f"{self.path} holds the {known} nearest passages of each one, and not {steps.nearest}: give a "
-                "smaller nearest"
-            )
-        return ranked(opened.stored, steps, asked, count, where, excluded, self.parts)
-
     def _reranked(self, opened: _Opened, ranking: Ranking, query: str, steps: Pipeline) -> Ranking:
         """Return a ranking with the first passages in a cross-encoder's order; what is excluded stays taken off."""
         if self._reranker is None or self._reranker.name != steps.reranker:
@@ -522,10 +504,10 @@ class Index:
 
     def _marked(self, opened: _Opened, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""
-        lines = [text.split("\n") for text in texts]  # of lists, code and tables
         split = [
-            [line[a:b].strip() for line in some for a, b in sentence_spans(line) if line[a:b].strip()] or [text]
-            for text, some in zip(texts, lines, strict=True)
+            [sentence for line in text.split("\n") for a, b in sentence_spans(line) if (sentence := line[a:b].strip())]
+            or [text]
+            for text in texts  # a line of a list, code or a table ends a sentence
         ]
         several = list(dict.fromkeys(sentence for some in split if len(some) > 1 for sentence in some))
         fit: dict[str, float] = {}
@@ -624,6 +606,11 @@ def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] 
     return ModelHandle(made_with, **engine)
 
 
+def of_queries(facts: Facts) -> Record:
+    """Return the facts by which queries are encoded, as a record has them."""
+    return {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
+
+
 def precision_of(record: Values) -> EnginePrecision:
     """Return the precision of the passages of an index: float32, unless it was made in another one."""
     precision: EnginePrecision = record.get("precision", "fp32")
@@ -658,7 +645,7 @@ def finished_record(path: Path) -> Record:
             "geometry": OWN_FOLDER.fullmatch(str(record.get("geometry"))),
             "version": isinstance(record.get("version"), int),
             "pipeline": isinstance(record.get("pipeline"), dict),
-            "query": isinstance(query, dict) and query.keys() <= _OF_QUERIES,
+            "query": isinstance(query, dict) and query.keys() <= {"prompt", "tokenizer", "truncate_dim"},
             "ids": record.get("ids", "") in ("", "int", "text"),
             "plan": isinstance(record["plan"].get("inputs"), dict),
         }

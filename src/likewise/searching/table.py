@@ -59,6 +59,8 @@ _ADDRESSES = 3 << 30
 """Bytes of address space without which LanceDB ends the whole process, or waits for ever; it uses a tenth of them."""
 _Made = TypeVar("_Made")
 
+Entry = tuple[str, str, bool, IndexedPassage]
+"""Source, file, whether it is the last of its source, and the passage."""
 Encoded = tuple[np.ndarray, bytes]
 """The vector (D,) of a text, and its tokens as they are stored; b"" if they are not."""
 
@@ -118,7 +120,7 @@ class Table:
         kinds = dict.fromkeys(_OWN, pa.string()) | {"last": pa.bool_(), "line": pa.int32()}
         kinds |= {"tokens": pa.binary()} if tokens else {}
         schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), dimension)})
-        finished(_created(lancedb_module(), folder, name, schema))
+        lancedb_module().connect(folder.resolve()).create_table(name, schema=schema, mode="overwrite")
         return cls(folder, name)
 
     @cached_property
@@ -214,30 +216,15 @@ class Table:
         encoded = zip(matrix_of(rows["vector"]), tokens, strict=True)
         return dict(zip(rows["key"].to_pylist(), encoded, strict=True))
 
-    def add(
-        self,
-        placed: Sequence[tuple[str, str, bool, IndexedPassage]],
-        keys: Sequence[str],
-        encoded: Sequence[Encoded],
-    ) -> None:
-        """Add passages (source, file, whether it is the last of its source, passage) with their vectors and tokens."""
+    def add(self, placed: Sequence[Entry], keys: Sequence[str], encoded: Sequence[Encoded]) -> None:
+        """Add passages with their vectors and tokens."""
         import pyarrow as pa
 
         names = (*_OWN, *(column.name for column in self._columns.values()))
+        ids = [None if one.id is None else str(one.id) for *_, one in placed]
         rows = [
-            (
-                source,
-                key,
-                last,
-                None if one.id is None else str(one.id),
-                folded(one.encoded),
-                file,
-                one.line,
-                one.title,
-                one.text,
-                *one.metadata,
-            )
-            for (source, file, last, one), key in zip(placed, keys, strict=True)
+            (source, key, last, id, folded(one.encoded), file, one.line, one.title, one.text, *one.metadata)
+            for (source, file, last, one), key, id in zip(placed, keys, ids, strict=True)
         ]
         columns: Record = dict(zip(names, zip(*rows, strict=True), strict=True))
         columns |= {"tokens": [tokens for _, tokens in encoded]} if self.has_tokens else {}
@@ -423,6 +410,10 @@ class Table:
             for row in self._taken(ids, [*SHOWN, "id", *names]).to_pylist()
         ]
 
+    def vectors(self, ids: np.ndarray) -> np.ndarray:
+        """Return the vectors (S, D) of row ids (S,)."""
+        return matrix_of(self._taken(ids, ["vector"])["vector"])
+
     def _taken(self, ids: np.ndarray, columns: list[str]) -> pa.Table:
         """Return columns of the passages of row ids (S,), in their order."""
         rows = finished(self._table.take_row_ids(ids.tolist()).select(columns).with_row_id().to_arrow())
@@ -457,10 +448,6 @@ async def _opened(lancedb: ModuleType, folder: Path, name: str, version: int | N
     if version is not None:
         await table.checkout(version)
     return table
-
-
-async def _created(lancedb: ModuleType, folder: Path, name: str, schema: pa.Schema) -> None:
-    await (await lancedb.connect_async(folder.resolve())).create_table(name, schema=schema, mode="overwrite")
 
 
 def _batches(query: AsyncStandardQuery, size: int) -> Iterator[pa.Table]:
