@@ -159,13 +159,13 @@ class _Cells:
         count = -(-len(vectors) // cells.SIZE)
         size = min(len(vectors), cells.SAMPLE * count)
         places = np.sort(np.random.default_rng(seed).choice(len(vectors), size, replace=False))
-        self._cells = cells.Cells.fit(np.asarray(vectors[places], dtype=np.float32), count, seed)
+        self._centres = cells.placed(np.asarray(vectors[places], dtype=np.float32), count, seed)
         self._kept: list[list[np.ndarray]] = [[] for _ in range(count)]
         self._own = np.empty(0, dtype=np.int64)
 
     def around(self, begin: int, block: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield rows of a block, and the kept texts of a cell that these visit."""
-        visited = self._cells.around(block)
+        visited = cells.around(block, self._centres)
         self._own = visited[:, 0]
         for cell, rows in cells.visitors(visited, len(self._kept)):
             if self._kept[cell]:

@@ -6,7 +6,6 @@ Letters of the shapes: S vectors of a sample, B of a block, C cells, V visited c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,41 +18,32 @@ SAMPLE = 64
 _BATCH = 4096
 
 
-@dataclass(frozen=True)
-class Cells:
-    """Centres around which vectors lie; a vector is in the cell of the nearest centre.
+def placed(sample: np.ndarray, count: int, seed: int = 1) -> np.ndarray:
+    """Place the centres (C, D) of cells, of length 1, by k-means; a vector is in the cell of the nearest centre.
 
-    Attributes:
-        centres: (C, D) of length 1.
+    Args:
+        sample: (S, D) vectors of length 1, about `SAMPLE` for each cell.
+        count: C.
     """
+    from sklearn.cluster import MiniBatchKMeans
 
-    centres: np.ndarray
+    fitted = MiniBatchKMeans(count, batch_size=_BATCH, n_init=1, max_iter=20, random_state=seed).fit(sample)
+    lengths = np.linalg.norm(fitted.cluster_centers_, axis=1, keepdims=True)
+    centres: np.ndarray = fitted.cluster_centers_ / np.maximum(lengths, 1e-12)
+    return centres.astype(np.float32)
 
-    @classmethod
-    def fit(cls, sample: np.ndarray, count: int, seed: int = 1) -> Cells:
-        """Place the centres by k-means.
 
-        Args:
-            sample: (S, D) vectors of length 1, about `SAMPLE` for each cell.
-            count: C.
-        """
-        from sklearn.cluster import MiniBatchKMeans
+def around(vectors: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Find the cells (B, V) that vectors (B, D) visit, the nearest first: the first is their own.
 
-        fitted = MiniBatchKMeans(count, batch_size=_BATCH, n_init=1, max_iter=20, random_state=seed).fit(sample)
-        lengths = np.linalg.norm(fitted.cluster_centers_, axis=1, keepdims=True)
-        return cls((fitted.cluster_centers_ / np.maximum(lengths, 1e-12)).astype(np.float32))
-
-    def around(self, vectors: np.ndarray) -> np.ndarray:
-        """Find the cells (B, V) that vectors (B, D) visit, the nearest first: the first is their own.
-
-        >>> Cells(np.eye(3, dtype=np.float32)).around(np.array([[0.8, 0.0, 0.6]], dtype=np.float32))
-        array([[0, 2, 1]])
-        """
-        cosines = vectors @ self.centres.T  # (B, C)
-        count = min(VISITED, cosines.shape[1])
-        visited = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
-        order = np.argsort(-np.take_along_axis(cosines, visited, axis=1), axis=1, kind="stable")
-        return np.take_along_axis(visited, order, axis=1)
+    >>> around(np.array([[0.8, 0.0, 0.6]], dtype=np.float32), np.eye(3, dtype=np.float32))
+    array([[0, 2, 1]])
+    """
+    cosines = vectors @ centres.T  # (B, C)
+    count = min(VISITED, cosines.shape[1])
+    visited = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
+    order = np.argsort(-np.take_along_axis(cosines, visited, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(visited, order, axis=1)
 
 
 def visitors(visited: np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:

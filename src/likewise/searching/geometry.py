@@ -244,13 +244,13 @@ def _in_cells(table: Table, blocks: Blocks, near: _Nearest, stop: StopRequest) -
     """
     size = len(near.stale)
     count = -(-size // cells.SIZE)
-    centres = cells.Cells.fit(table.sample(min(size, cells.SAMPLE * count)), count)
+    centres = cells.placed(table.sample(min(size, cells.SAMPLE * count)), count)
     visited = np.empty((size, min(cells.VISITED, count)), dtype=np.int32)
     with TemporaryFile(dir=table.folder) as file:
         kept = np.memmap(file, dtype=np.float32, mode="w+", shape=(size, table.dimension))
         with stop.progress.bar("sorting by cells", total=size) as bar:
             for positions, vectors in blocks():
-                kept[positions], visited[positions] = vectors, centres.around(vectors)
+                kept[positions], visited[positions] = vectors, cells.around(vectors, centres)
                 bar.advance(len(positions))
                 stop.check(_LOOKING)
         by_cell = np.argsort(visited[:, 0], kind="stable")

@@ -281,17 +281,13 @@ def _left_in(target: Path) -> dict[str, float]:
 
     Readers may still use them for a while. Those that a killed run began are in its notes.
     """
-    names: dict[str, float] = {}
+    names: Record = {}
     for read in (lambda: read_record(target), lambda: read_working_file(work_of(target) / "notes.json")):
         with suppress(JobError):
-            found, now = read(), time.time()
-            mine = [f"{found.get('table')}.lance", found.get("geometry")]
-            old = found.get("left")
-            names |= {one: now for one in mine if isinstance(one, str) and OWN_FOLDER.fullmatch(one)}
-            for name, since in old.items() if isinstance(old, dict) else ():
-                if OWN_FOLDER.fullmatch(name) and isinstance(since, int | float):
-                    names[name] = since
-    return names
+            found = read()
+            names |= dict.fromkeys([f"{found.get('table')}.lance", str(found.get("geometry"))], time.time())
+            names |= found["left"] if isinstance(found.get("left"), dict) else {}
+    return {one: since for one, since in names.items() if OWN_FOLDER.fullmatch(one) and isinstance(since, int | float)}
 
 
 def _index_columns(table: Table, language: str, approximate: int, progress: Progress) -> float | None:

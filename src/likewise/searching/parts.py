@@ -139,7 +139,7 @@ class Part:
         pipeline: the options of the search.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
     weight: float = 0.0
 
     def __init__(self, lookup: Lookup, pipeline: Pipeline) -> None:

@@ -166,9 +166,8 @@ class Splitting:
         source = open_source(path, self.options, report=report)
         decimal = decimal_of(source) if self.metadata else None
         for paragraph in read_paragraphs(source, blocks=True, join_rows=True):
-            title, name, line = self._title(paragraph), _name(paragraph), 0
-            if paragraph.sentences:
-                line = paragraph.sentences[0][0]
+            title, name = self._title(paragraph), _name(paragraph)
+            line = paragraph.sentences[0][0] if paragraph.sentences else 0
             fields = paragraph.fields if paragraph.row is None else paragraph.row
             metadata, misfits = kept_values(fields, self.metadata, decimal)
             for misfit in misfits:
@@ -191,11 +190,7 @@ class Splitting:
 
     def _title(self, paragraph: Paragraph) -> str:
         row = paragraph.row or {}
-        if (
-            paragraph.row is not None
-            and self.options.field != "title"
-            and isinstance(row.get("title"), str | int | float)
-        ):
+        if self.options.field != "title" and isinstance(row.get("title"), str | int | float):
             return " ".join(without_invisible(str(row["title"])).split())
         return " > ".join(paragraph.headings) or paragraph.title
 

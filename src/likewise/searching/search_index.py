@@ -172,7 +172,7 @@ class Index:
         if isinstance(parts, type):
             raise SearchError(f"parts is a list, such as [{parts.__name__}]")
         for part in parts:
-            if isinstance(part, type) and issubclass(part, Part) and getattr(part, "name", "") and part.weight:
+            if isinstance(part, type) and issubclass(part, Part) and part.name and part.weight:
                 continue
             raise SearchError(
                 f"{part!r} is no part of a search: give a subclass of likewise.searching.Part that has a name and "
