@@ -1,4 +1,4 @@
-"""Parts of a long job beside each other: what is read next and what is written last, while the job itself goes on.
+"""Parts of a long job beside each other: what is read next, and pieces of work that a pool has begun, in their order.
 
 In threads, as reading, products and writing hold Python's lock only a small part of the time.
 """

@@ -54,7 +54,6 @@ _EDGES = re.compile(r"^\W+|\W+$")
 _WAIT = 2.0
 _SENTENCES = 10_000
 """Sentences whose vectors are kept for the next search, which often has hits of the same passages: 15 MB."""
-_OTHER_NAMES = ("top_k", "limit")
 _SPARE = 10
 """Passages that are ranked beyond those that are wanted, in the place of copies."""
 _CHECKED = 32
@@ -67,7 +66,7 @@ def _count_is_k(function: Callable[_Of, Hits]) -> Callable[_Of, Hits]:
 
     @wraps(function)
     def called(*arguments: _Of.args, **named: _Of.kwargs) -> Hits:
-        if other := next((name for name in _OTHER_NAMES if name in named), ""):
+        if other := next((name for name in ("top_k", "limit") if name in named), ""):
             raise SearchError(f"there is no argument {other}: the number of hits is k, for example k=5")
         return function(*arguments, **named)
 
