@@ -75,7 +75,7 @@ def cosines(pairs, rows):
 
 
 def test_unsupervised_is_the_correlation_of_cosines(data, pairs):
-    prepared = facets.FACETS.prepare(data)
+    prepared = facets.FACETS.read(data)
     result = prepared.score(vectors(prepared.sentences))
     known = cosines(pairs, pairs.gold >= 0)
     assert result.pearson == pytest.approx(100 * pearsonr(known, pairs.gold).statistic)

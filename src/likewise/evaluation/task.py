@@ -49,9 +49,6 @@ class Items:
     gold: np.ndarray | None = None
 
 
-Columns = tuple[tuple[str, str], ...]
-
-
 @dataclass(frozen=True)
 class TaskResult:
     """The result of one task.
@@ -65,7 +62,12 @@ class TaskResult:
         items: what the score is a statistic of; None where it is not known, and in JSON.
     """
 
-    COLUMNS: ClassVar[Columns] = (("Task", "title"), ("Metric", "metric"), ("Score", "score"), ("Items", "n"))
+    COLUMNS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("Task", "title"),
+        ("Metric", "metric"),
+        ("Score", "score"),
+        ("Items", "n"),
+    )
     """The columns of its table, each with the attribute that it shows."""
 
     name: str
