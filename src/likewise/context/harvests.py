@@ -110,18 +110,15 @@ class PairSource:
         begin = number * self.options.anchors
         anchors = self.order[begin : begin + self.options.anchors]
         kinds: dict[tuple[int, int], str] = {}
-        for anchor, cosines in zip(anchors, self.cosines(anchors), strict=True):
-            ranked = self.ranked(int(anchor), cosines, self.place > self.place[anchor], max(self.options.ranks))
+        for anchor, cosines in zip(anchors.tolist(), self.cosines(anchors), strict=True):
+            ranked = self.ranked(anchor, cosines, self.place > self.place[anchor], max(self.options.ranks)).tolist()
             for rank in self.options.ranks:
                 if rank <= len(ranked):
-                    kinds[int(anchor), int(ranked[rank - 1])] = f"rank {rank}"
-        n = len(anchors)
-        # Numbers of the pairs i < j of a shard's anchors, each once.
-        free = [(i, j) for i in range(n) for j in range(i + 1, n) if (int(anchors[i]), int(anchors[j])) not in kinds]
+                    kinds[anchor, ranked[rank - 1]] = f"rank {rank}"
+        free = [pair for pair in itertools.combinations(anchors.tolist(), 2) if pair not in kinds]
         rng = np.random.default_rng([self.options.seed, 1, number])
-        for k in rng.permutation(len(free))[: n * self.options.random]:
-            i, j = free[k]
-            kinds[int(anchors[i]), int(anchors[j])] = "random"
+        for k in rng.permutation(len(free))[: len(anchors) * self.options.random]:
+            kinds[free[k]] = "random"
         first, second = ([self.pool[pair[side]] for pair in kinds] for side in (0, 1))
         splits = list(map(self.split, first, second))
         return pa.table({"sentence1": first, "sentence2": second, "kind": list(kinds.values()), "split": splits})
