@@ -543,7 +543,7 @@ def plain_rows(batch: "pa.RecordBatch") -> list[Record]:
 
 
 def _sheets(source: Source) -> Iterator[NumberedRow]:
-    for names, row in rows_of_sheets(source.path, source.options, source.tick):
+    for names, row in rows_of_sheets(source.path, source.options):
         if row.left_out:
             source.report.left_out(source.path, row.place, row.left_out)
         cells = [cell if cell is None else str(cell) for cell in row.cells]

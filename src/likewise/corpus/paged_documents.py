@@ -22,7 +22,7 @@ from pathlib import Path
 import likewise
 from likewise.corpus.converter import Page, converters
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.files import Tick, check_expansion
+from likewise.corpus.files import check_expansion
 from likewise.errors import counted
 from likewise.runs.cache import cached
 from likewise.runs.progress import check_stops
@@ -46,11 +46,8 @@ class ConverterProcess:
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[Record | None] = queue.Queue()
 
-    def convert(self, path: Path, suffix: str, out: Path, tick: Tick | None) -> None:
+    def convert(self, path: Path, suffix: str, out: Path) -> None:
         """Write the pages of a file as JSON lines.
-
-        Args:
-            tick: called with the bytes of the file that are done.
 
         Raises:
             CorpusError: the file cannot be read, or takes too long.
@@ -59,13 +56,8 @@ class ConverterProcess:
         with self._lock:
             whole = False
             try:
-                size = path.stat().st_size
-                for answer in self._asked({"path": str(path.resolve()), "suffix": suffix, "out": str(out)}, size):
-                    if "error" in answer:
-                        whole = True
-                        raise CorpusError(f"{path}: it cannot be read as {suffix} ({answer['error']})")
-                    if tick is not None and answer.get("of"):
-                        tick(min(size, size * answer.get("seen", 0) // answer["of"]))
+                task = {"path": str(path.resolve()), "suffix": suffix, "out": str(out)}
+                error = self._asked(task, path.stat().st_size)
                 whole = True
             except TimeoutError as late:
                 raise CorpusError(f"{path}: {late}: leave it out, or save it as plain text") from None
@@ -77,9 +69,11 @@ class ConverterProcess:
             finally:
                 if not whole:  # also after Ctrl-C
                     self._end()
+        if error is not None:
+            raise CorpusError(f"{path}: it cannot be read as {suffix} ({error})")
 
-    def _asked(self, task: dict[str, str], size: int) -> Iterator[Record]:
-        """Send a task, and yield what is answered, with how many pages have been seen."""
+    def _asked(self, task: dict[str, str], size: int) -> str | None:
+        """Send a task, and return what is wrong with the file, None if its pages are written."""
         what = f"while {task['path']} was read"
         process = self._running(what)
         assert process.stdin is not None
@@ -93,11 +87,10 @@ class ConverterProcess:
             else:
                 end, late = begun + seconds, f"it takes more than {seconds:.0f} s to read {size / 1e6:,.1f} MB"
             answer = self._next(end, late, what)
-            if "written" in answer:
-                return
+            if "of" not in answer:
+                return answer.get("error")
             seen += 1
-            page_begun, paged = time.monotonic(), paged or answer.get("of", 0) > 1
-            yield {**answer, "seen": seen}
+            page_begun, paged = time.monotonic(), paged or answer["of"] > 1
 
     def _next(self, end: float, late: str, what: str) -> Record:
         while True:
@@ -193,12 +186,11 @@ def place_in(file: str, line: int) -> str:
     return f"{file}:{line}" if line else file
 
 
-def pages_of(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None = None) -> Iterator[Page]:
+def pages_of(path: Path, suffix: str, options: CorpusOptions) -> Iterator[Page]:
     """Yield the pages, slides, cells, chapters, mails or rows of a file.
 
     Args:
         suffix: the ending that says how it is read.
-        tick: called with the bytes of the file that are done, while it is converted.
 
     Raises:
         CorpusError: it cannot be read; the message names the cure.
@@ -206,22 +198,22 @@ def pages_of(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None 
     if suffix == NOTEBOOK:
         yield from _cells(path)
         return
-    with converted(path, suffix, options, tick).open(encoding="utf-8") as lines:
+    with converted(path, suffix, options).open(encoding="utf-8") as lines:
         for line in lines:
             yield Page(**json.loads(line))
 
 
-def rows_of_sheets(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[list[object], Page]]:
+def rows_of_sheets(path: Path, options: CorpusOptions) -> Iterator[tuple[list[object], Page]]:
     """Yield each row of the sheets of a file, behind the cells of its sheet's header."""
     sheet, header = None, []
-    for page in pages_of(path, path.suffix.lower(), options, tick):
+    for page in pages_of(path, path.suffix.lower(), options):
         if page.title != sheet:
             sheet, header = page.title, list(page.cells)
         else:
             yield header, page
 
 
-def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None = None) -> Path:
+def converted(path: Path, suffix: str, options: CorpusOptions) -> Path:
     """Return a file of the cache that has a page of a document a line; it is made if it is not there."""
     if lacks_extra(suffix):
         raise CorpusError(f"{path}: to read {suffix} files, markitdown is needed: {INSTALL}")
@@ -233,7 +225,7 @@ def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None
     def make(folder: Path) -> None:
         if suffix in _ZIPPED:
             _check_zipped(path, options)
-        _CONVERTER.convert(path, suffix, folder / _PAGES, tick)
+        _CONVERTER.convert(path, suffix, folder / _PAGES)
         _keep_text(path, suffix, folder / _PAGES)
 
     return cached("documents", [content, suffix, _FORMAT, _version(suffix)], make) / _PAGES

@@ -9,9 +9,8 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from likewise.corpus.converter import converters
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, shortened
 from likewise.corpus.encodings import seen_encoding
-from likewise.corpus.files import Tick, check_ends, format_suffix, is_folder, kernel_devices, read_head
+from likewise.corpus.files import check_ends, format_suffix, is_folder, kernel_devices, read_head
 from likewise.corpus.inputs import plain_value
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_type, read_rows
 from likewise.corpus.markdown import MARKED
@@ -328,22 +327,17 @@ def find_sources(
     listings, sources, errors = list[Listing](), list[Source](), list[str]()
     files = find_files(spec, options.exclude, listings)
     sizes = {path: path.stat().st_size for path in files if path.suffix.lower() in converters()}
-    with ExitStack() as stack:
-        shown = progress if progress is not None and sizes else Progress(quiet=True)
-        bar = stack.enter_context(shown.bar("reading documents", sum(sizes.values()), unit="bytes"))
-        before = 0
-
-        def advance(before: int, done: int) -> None:
-            bar.update(before + done)
-
+    shown, done = progress if progress is not None and sizes else Progress(quiet=True), 0
+    with shown.bar("reading documents", sum(sizes.values()), unit="bytes") as bar:
         for path in files:
             try:
-                sources.append(open_source(path, options, partial(advance, before), report))
+                sources.append(open_source(path, options, report))
             except CorpusError as reason:
                 if progress is None or not any(path.is_relative_to(listing.folder) for listing in listings):
                     raise
                 errors.append(str(reason))
-            bar.update(before := before + sizes.get(path, 0))
+            done += sizes.get(path, 0)
+            bar.update(done)
     if not sources:
         raise CorpusError(errors[0])
     report.failed += len(errors) + sum(len(listing.unread) for listing in listings)
@@ -380,13 +374,10 @@ def check_name(path: Path) -> None:
         raise CorpusError(f"{shown}: this name is not UTF-8: rename the file or its folder")
 
 
-def open_source(
-    path: Path, options: CorpusOptions, tick: Tick | None = None, report: CorpusReport | None = None
-) -> Source:
+def open_source(path: Path, options: CorpusOptions, report: CorpusReport | None = None) -> Source:
     """Return a file with its format, detected from its beginning; a document is converted, if the cache has no text.
 
     Args:
-        tick: called with the bytes that are converted.
         report: that of the source.
     """
     check_name(path)
@@ -397,7 +388,7 @@ def open_source(
     if kind in READERS and options.field is None:  # `_kind_of_rows` saw that it is there
         options = options.updated(field=TEXT)
     if kind == "document" and source.document in converters():
-        converted(path, source.document, options, tick)
+        converted(path, source.document, options)
     return replace(source, options=options, kind=kind, report=report if report is not None else CorpusReport())
 
 
