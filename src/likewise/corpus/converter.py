@@ -30,7 +30,6 @@ TEXT = 256 << 20
 """The most bytes of text that one file may have."""
 _HYPHEN = re.compile("(?<!\\w)(\\w+)([-\u2010\u00ad])\n(\\w+)")
 _JOINING = re.compile(rf"{JOINING}(?=\s)")
-_ROWS_TOLD = 1000  # rows after which an answer says that it goes on
 _EDGE = 2  # blocks at the top and the bottom of a page that may be its header and footer
 _LONGEST_EDGE = 100  # characters of one
 MARKS = re.compile(r"([\\`*_{}\[\]<>#+\-.!|~=()&])")
@@ -146,7 +145,7 @@ def main() -> None:
                         )
                     else:
                         out.write(json.dumps(page._asdict(), default=str) + "\n")
-                    if isinstance(page, int) or page.place % _ROWS_TOLD == 0 or not page.cells:
+                    if isinstance(page, int) or not page.cells:
                         answer(of=pages)
             answer(written=True)
         except MemoryError:

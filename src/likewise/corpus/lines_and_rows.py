@@ -411,51 +411,39 @@ def _fit(form: CsvForm, lines: list[str]) -> tuple[float, int, bool]:
     return sum(len(row) == width for row in rows) / len(rows), width, form.spaced
 
 
-class _RowLines:
-    """The lines of a file of separated values; those of a row that cannot be read can be given again."""
+def _cells(source: Source, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line and the cells of each row that is not blank; of one that is not whole the first line is named."""
+    lines = ((number, _line_of_cells(text)) for number, text in _decoded(source, LINE_LIMIT))
+    if form.is_named:
+        next(text for _, text in lines if _NAMED.match(text))
+    again: deque[tuple[int, str]] = deque()  # the lines behind the first one of a row that is not whole
+    row: list[tuple[int, str]] = []
+    size = 0
 
-    def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
-        self._lines = lines
-        self._again: deque[tuple[int, str]] = deque()
-        self.row: list[tuple[int, str]] = []
-        self._size = 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = self._again.popleft() if self._again else next(self._lines)
-        self.row.append(line)
-        self._size += len(line[1])
-        if self._size > JSON_LIMIT:
+    def next_line() -> str | None:
+        nonlocal size
+        line = again.popleft() if again else next(lines, None)
+        if line is None:
+            return None
+        row.append(line)
+        size += len(line[1])
+        if size > JSON_LIMIT:
             raise csv.Error("a quotation mark is missing")
         return line[1]
 
-    def done(self, *, first_alone: bool = False) -> int:
-        """Forget the lines of a row, or its first one alone, and return the number of that one."""
-        number = self.row[0][0]
-        if first_alone:
-            self._again.extendleft(reversed(self.row[1:]))
-        self.row, self._size = [], 0
-        return number
-
-
-def _cells(source: Source, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line and the cells of each row that is not blank; of one that is not whole the first line is named."""
-    lines = _RowLines((number, _line_of_cells(text)) for number, text in _decoded(source, LINE_LIMIT))
-    while form.is_named and not _NAMED.match(next(lines)):
-        lines.done()
-    lines.row = []
     while True:
         try:
-            for cells in form.rows(lines, strict=True):
-                number = lines.done()
+            for cells in form.rows(iter(next_line, None), strict=True):
+                number = row[0][0]
+                row, size = [], 0
                 if any(cell.strip() for cell in cells):
                     cells = cells if form.quoted else [_unquoted(cell) for cell in cells]
                     yield number, [without_invisible(cell) if "\u00ad" in cell else cell for cell in cells]
             return
         except csv.Error as error:
-            number = lines.done(first_alone=True)
+            again.extendleft(reversed(row[1:]))
+            number = row[0][0]
+            row, size = [], 0
             source.drop_row(number, f"this row is not valid CSV ({error}): mend its quotes")
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import accumulate
 from typing import Any, Literal
 
-from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
+from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed, parted
 from likewise.runs.whole_files import Record
 
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~=]")
@@ -34,14 +34,14 @@ def _text(line: str) -> str:
     indent = line[: min(len(line) - len(begin), 3)]
     if begin.startswith(("- ", "+ ")) or _NUMBERED.match(begin):
         mark, _, rest = begin.partition(" ")
-        return f"{line[: len(line) - len(begin)]}{mark} {_SIGNS.sub(_escaped, rest)}"
+        return f"{line[: len(line) - len(begin)]}{mark} {_escaped(rest)}"
     if begin.startswith(("-", "+")):
-        return f"{indent}\\{_SIGNS.sub(_escaped, begin)}"
-    return indent + _SIGNS.sub(_escaped, begin)
+        return f"{indent}\\{_escaped(begin)}"
+    return indent + _escaped(begin)
 
 
-def _escaped(sign: re.Match[str]) -> str:
-    return f"\\{sign[0]}"
+def _escaped(text: str) -> str:
+    return _SIGNS.sub(r"\\\g<0>", text)
 
 
 def org_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
@@ -61,9 +61,9 @@ def org_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
             code = True
             yield number, _FENCE
         elif heading := _ORG_HEADING.match(line):
-            yield number, f"#{'#' * min(5, len(heading[1]))} {_SIGNS.sub(_escaped, line[heading.end() :])}"
+            yield number, f"#{'#' * min(5, len(heading[1]))} {_escaped(line[heading.end() :])}"
         elif title := _ORG_TITLE.match(line):
-            yield number, f"# {_SIGNS.sub(_escaped, line[title.end() :].strip())}"
+            yield number, f"# {_escaped(line[title.end() :].strip())}"
         elif begin.startswith("|"):
             yield number, re.sub(r"\+", "|", begin) if _RULE.match(begin) else begin
         else:
@@ -87,13 +87,13 @@ def adoc_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
             fence = line
             yield number, _FENCE
         elif heading := _ADOC_HEADING.match(line):
-            yield number, f"{'#' * len(heading[1])} {_SIGNS.sub(_escaped, line[heading.end() :])}"
+            yield number, f"{'#' * len(heading[1])} {_escaped(line[heading.end() :])}"
         elif line.startswith("|==="):
             yield number, ""
         elif line.startswith("//") and not line.startswith("///"):
             yield number, ""  # a comment
         elif item := _ADOC_ITEM.match(line):
-            yield number, f"{'  ' * (len(item[1]) - 1)}- {_SIGNS.sub(_escaped, line[item.end() :])}"
+            yield number, f"{'  ' * (len(item[1]) - 1)}- {_escaped(line[item.end() :])}"
         else:
             yield number, _text(line)
 
@@ -352,16 +352,8 @@ class _Builder:
         self._held = []
 
     def _limited(self, kind: BlockKind, lines: list[Placed]) -> None:
-        part: list[Placed] = []
-        size = 0
-        for line in lines:
-            if part and size + len(line[1]) + 1 > PARAGRAPH_LIMIT:
-                self._blocks.append(Block(kind, part))
-                part, size = [], 0
-            part.append(line)
-            size += len(line[1]) + 1
-        if part:
-            self._blocks.append(Block(kind, part))
+        parts = parted(lines, lambda line: len(line[1]) + 1, PARAGRAPH_LIMIT)
+        self._blocks += [Block(kind, part) for part in parts]
 
 
 def without_comments(lines: Sequence[Placed]) -> list[Placed]:

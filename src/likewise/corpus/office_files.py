@@ -167,15 +167,8 @@ def _diagrams(path: Path) -> dict[int, list[str]]:
 def _has_formulas(path: Path) -> bool:
     """Return whether a file of Excel has formulas, which some programs write without their values."""
     with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
-                with archive.open(name) as part:
-                    before = b""
-                    while piece := part.read(1 << 20):
-                        if _FORMULA.search(before + piece):
-                            return True
-                        before = piece[-4:]
-    return False
+        sheets = [name for name in archive.namelist() if re.fullmatch(r"xl/worksheets/.*\.xml", name)]
+        return any(_FORMULA.search(archive.read(name)) for name in sheets)
 
 
 def _readable(name: str, content: bytes) -> bytes:

@@ -10,7 +10,7 @@ from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.lines_and_rows import Source, unrepeated
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sentence_splitter import joined, word_count
+from likewise.corpus.sentence_splitter import joined, parted, word_count
 from likewise.corpus.sentences import without_share_of_words
 from likewise.corpus.sources import Spec, find_sources, tell
 from likewise.errors import counted
@@ -118,27 +118,12 @@ def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[tuple[S
                 titles = [paragraph.row.get(name) for name in _TITLES if name != options.field]
             title = next((text for text in titles if isinstance(text, str) and text.strip()), "")
             line = paragraph.sentences[0][0] if paragraph.sentences else 0
-            for part in _parts([text for _, text in paragraph.sentences]):
+            for part in parted((text for _, text in paragraph.sentences), word_count, LONGEST):
                 words = sum(map(word_count, part))
                 if words >= options.min_words:
-                    yield source, line, Passage(part, " ".join(title.split()))
+                    yield source, line, Passage(tuple(part), " ".join(title.split()))
                 else:
                     source.drop("too short" if words else "empty", line)
-
-
-def _parts(sentences: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the sentences of a paragraph in passages of at most `LONGEST` words."""
-    part: list[str] = []
-    words = 0
-    for sentence in sentences:
-        size = word_count(sentence)
-        if part and words + size > LONGEST:
-            yield tuple(part)
-            part, words = [], 0
-        part.append(sentence)
-        words += size
-    if part:
-        yield tuple(part)
 
 
 def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[OfferedPair]:
