@@ -456,7 +456,7 @@ def _json_kind(source: Source, text: bytes, named: bool) -> SourceKind:
     except CorpusError:
         if not named:
             return "text"  # a text may well begin with a brace
-        if text.startswith((b"[", b"{")) and b"\n" in (text[1:] if text.startswith(b"{") else b"\n"):
+        if text.startswith(b"[") or (text.startswith(b"{") and b"\n" in text):
             try:
                 next(read_rows(replace(strict, kind="json")), None)
                 return _kind_of_rows(source, "json")
