@@ -47,7 +47,7 @@ def test_trains_with_the_options_that_were_given(triplets, tiny_base, tmp_path):
         (["--preset", "huge"], "sbert"),
         (["--train", "nowhere.csv"], "nowhere.csv"),
         (["--base", "./nowhere"], "nowhere"),
-        (["--distance", "cosine", "--margin", "3"], "never be reached"),
+        (["--margin", "-1"], "margin must be 0 or more"),
     ],
 )
 def test_bad_input_is_one_clean_message(triplets, tiny_base, tmp_path, changes, message):

@@ -326,12 +326,6 @@ class TripletOptions(FinetuneOptions):
         "auto", "What picks the checkpoint: the --dev file or held-out rows, or simply the last one."
     )
     margin: float = option(1.0, "Margin by which the sentence from the same section should be closer.", ge=0)
-    distance: Literal["euclidean", "cosine", "manhattan"] = option("euclidean", "Distance that the loss compares.")
-
-    def _check(self) -> None:
-        super()._check()
-        if self.distance == "cosine" and self.margin >= 2:
-            raise OptionError(f"cosines differ by 2 at most: margin {self.margin} can never be reached")
 
 
 _TRIPLET_COLUMNS = {
@@ -366,13 +360,13 @@ def _held_out_triplets(rows: Dataset, options: TripletOptions) -> CheckpointEval
     from likewise.evaluation.checkpoint import triplets_evaluator
 
     columns = rows["anchor"], rows["positive"], rows["negative"]
-    return triplets_evaluator(*columns, distance=options.distance, sides=TRIPLETS.sides)
+    return triplets_evaluator(*columns, sides=TRIPLETS.sides)
 
 
 def _triplet_loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
-    from sentence_transformers.sentence_transformer.losses import TripletDistanceMetric, TripletLoss
+    from sentence_transformers.sentence_transformer.losses import TripletLoss
 
-    return TripletLoss(encoder, getattr(TripletDistanceMetric, options.distance.upper()), options.margin)
+    return TripletLoss(encoder, triplet_margin=options.margin)
 
 
 _SBERT, _SBERT_STS, _SBERT_TRIPLETS = FinetuneOptions(), STSOptions(), TripletOptions()
