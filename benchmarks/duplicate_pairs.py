@@ -2,17 +2,12 @@
 
     python benchmarks/duplicate_pairs.py          # pip install semhash
     python benchmarks/duplicate_pairs.py --rated  # MRPC and banking messages, which nobody here wrote
-    python benchmarks/duplicate_pairs.py --speed 100000
 
 The pairs of data/duplicate_pairs.tsv were written by hand, by kind: 200 that say the same and 200 that do not, such as
 a template with another number, an opposite, another name, a mail under the same quotation. A pair is found if the
 second text is left out as a duplicate of the first. All three use the bundled encoder; semhash and paraphrase mining
 have their own way to compare. At each threshold: pairs that are duplicates and are found, and pairs that are none and
 are taken. The rows of equal recall are what counts: whoever deletes by a tool pays for the second number.
-
-With --speed, the seconds in which each finds near pairs among so many synthetic vectors of 384 dimensions, a tenth of
-which repeat an earlier one (cosine 0.95); the words of texts are not looked at. Paraphrase mining, which compares all
-with all, is left out above 100,000.
 
 `{FORM}`, `{PAGE}` and `{QUOTE}` in the file stand for the boilerplate below.
 """
@@ -23,17 +18,14 @@ import argparse
 import csv
 import os
 import random
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 import likewise
-from likewise.clusters.near import repeats
 from likewise.clusters.second_look import SecondLook
 from rows import ResultFile
 
@@ -127,50 +119,14 @@ def ways() -> dict[str, Callable[[Pairs], Taken]]:
     return {"likewise": by_likewise, "paraphrase mining": by_mining, "semhash": by_semhash}
 
 
-def speed(count: int) -> None:
-    """Print the seconds that each takes to find near pairs among synthetic vectors, and how many it leaves."""
-    import torch
-    from semhash import SemHash
-    from sentence_transformers.util import paraphrase_mining_embeddings
-
-    draw = np.random.default_rng(0)
-    centres = draw.normal(size=(max(1, count // 50), 384))
-    vectors = centres[draw.integers(len(centres), size=count)] + draw.normal(size=(count, 384))
-    copies = draw.choice(np.arange(1, count), count // 10, replace=False)
-    vectors[copies] = vectors[draw.integers(copies)] + 0.33 * np.sqrt(2) * draw.normal(size=(len(copies), 384))
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    given = SimpleNamespace(encode=lambda texts, **_: vectors[[int(text) for text in texts]])
-
-    def by_semhash() -> int:
-        texts = [str(number) for number in range(count)]
-        return len(SemHash.from_records(texts, model=given).self_deduplicate(threshold=0.9).selected)
-
-    def by_mining() -> int:
-        pairs = paraphrase_mining_embeddings(torch.from_numpy(vectors))
-        return count - len({max(first, second) for score, first, second in pairs if score >= 0.9})
-
-    def by_likewise() -> int:
-        return len(np.unique(repeats(vectors, 0.9).of))
-
-    for name, find in {"likewise": by_likewise, "semhash": by_semhash, "paraphrase mining": by_mining}.items():
-        if name != "paraphrase mining" or count <= 100_000:
-            begun = time.perf_counter()
-            kept = find()
-            print(f"{name}: {count:,} texts, {time.perf_counter() - begun:.1f} s, {kept:,} kept", flush=True)
-
-
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rated", action="store_true", help="MRPC's test part and banking messages")
-    options.add_argument("--speed", type=int, help="measure the time for so many vectors instead")
     return options
 
 
 def main() -> None:
     args = parser().parse_args()
-    if args.speed:
-        speed(args.speed)
-        return
     results = ResultFile("duplicate-pairs")
     for name, read in {"MRPC": mrpc, "banking": banking}.items() if args.rated else {"written": written}.items():
         pairs, same, kinds = read()

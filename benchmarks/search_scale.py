@@ -2,7 +2,6 @@
 
     python benchmarks/search_scale.py --sizes 100000 1000000
     python benchmarks/search_scale.py --sizes --vectors vectors.npy
-    python benchmarks/search_scale.py --sizes --index my.index
 
 The words are real: windows of 60 words of Wikipedia's articles, which overlap, so that 15 million words make a million
 of them; an article is a document. The rest is synthetic, so that no million passages need to be encoded: vectors of 384
@@ -13,9 +12,6 @@ alike; the ratio is of the medians. With --work, an index stays there for the ne
 
 With --vectors, those of real texts (`likewise encode`), 200,000 or more: how many of the nearest passages the cells
 find, and how many of a query's nearest the approximate index finds at the depth of a search.
-
-With --index, a real one: the time in which a query is compared with the tokens of 60 passages as they are stored, and
-in which the engine that made the index makes these tokens anew.
 """
 
 from __future__ import annotations
@@ -44,7 +40,6 @@ from likewise.searching import geometry
 from likewise.searching.index_update import APPROXIMATE
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passages import IndexedPassage
-from likewise.searching.search_index import encoder_of
 from likewise.searching.table import Table
 from rows import ResultFile
 from searching import memory
@@ -183,30 +178,6 @@ def real(path: Path, work: Path | None) -> dict[str, Any]:
     return {name: round(float(value), 3) for name, value in results.items()}
 
 
-def stored_and_made(path: Path, queries: int = 30) -> dict[str, float]:
-    """The milliseconds of comparing tokens, stored and made at the time of the query: its own texts ask."""
-    opened = likewise.Index(path)
-    encoder, codec = encoder_of(path, None).opened("document", tokens=True), opened._opened.stored.codec
-    assert codec is not None
-    rows, took = opened._opened.stored.geometry.rows, {"stored": [], "made": []}
-    draw = np.random.default_rng(0)
-    for turn in range(queries + 3):
-        first = np.sort(draw.choice(rows, 60, replace=False))
-        texts = [f"{one['title']}\n{one['text']}".strip() for one in opened.table.passages(first)]
-        _, tokens, ids = opened._encoder_of(opened._opened, tokens=True).read_query(" ".join(texts[0].split()[:8]))
-        query, weights = codec.projected(tokens), codec.weights_of(ids)
-        begun = time.perf_counter()
-        codec.fits(query, weights, opened.table.tokens_of(first))
-        between = time.perf_counter()
-        _, passages = encoder.with_tokens(encoder.items(texts), lambda some: some.astype(np.float32))
-        for one in passages:
-            (weights * (tokens @ one.T).max(axis=1)).sum()
-        if turn >= 3:  # the first ones open files
-            took["stored"].append(between - begun)
-            took["made"].append(time.perf_counter() - between)
-    return {name: round(1000 * float(np.median(values)), 1) for name, values in took.items()}
-
-
 def timed(folder: Path, made: Passages, queries: int) -> dict[str, np.ndarray]:
     """Return the milliseconds of each query by each pipeline."""
     passages, vectors, _ = next(made.blocks())
@@ -237,7 +208,6 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--sizes", type=int, nargs="*", default=[100_000])
     options.add_argument("--queries", type=int, default=300)
-    options.add_argument("--index", type=Path, help="an index with tokens")
     options.add_argument("--vectors", type=Path, help="a .npy file of vectors of real texts")
     options.add_argument(
         "--work", type=Path, help="a folder on the disk that is to be measured, in which the indexes stay"
@@ -249,8 +219,6 @@ def main() -> None:
     given, results = parser().parse_args(), ResultFile("search-scale")
     if given.vectors:
         print(real(given.vectors, given.work), flush=True)
-    if given.index:
-        print(stored_and_made(given.index), flush=True)
     for size in given.sizes:
         with nullcontext(given.work) if given.work else tempfile.TemporaryDirectory() as work:
             folder, made = Path(work) / f"{size}.index", Passages(size)
