@@ -73,11 +73,11 @@ def repeats(
         [],
     )
     known: dict[bytes, int] = {}
-    kept_texts = _Cells(vectors, seed) if size > exact else _All(vectors)
+    kept_texts = _Kept(vectors, seed, exact)
     for begin in range(0, size, BLOCK):
         block = np.ascontiguousarray(vectors[begin : begin + BLOCK], dtype=np.float32)
         candidates: list[list[tuple[float, int]]] = [[] for _ in block]  # cosines and kept texts above the threshold
-        for rows, others in kept_texts.around(begin, block):
+        for rows, others in kept_texts.around(block):
             cosines = block[rows] @ np.asarray(vectors[others], dtype=np.float32).T  # (B, K)
             _raise(result, begin + rows, others[cosines.argmax(axis=1)], cosines.max(axis=1))
             for row, column in zip(*_highest(cosines, threshold), strict=True):
@@ -135,44 +135,30 @@ def _raise(result: Repeats, rows: np.ndarray, others: np.ndarray, cosines: np.nd
     result.near[rows[nearer]], result.nearest[rows[nearer]] = cosines[nearer], others[nearer]
 
 
-class _All:
-    """All kept texts, in pieces."""
+class _Kept:
+    """The kept texts by the cell of the vector space in which they are; up to `exact` texts are one cell."""
 
-    def __init__(self, vectors: np.ndarray) -> None:
-        self._kept = np.zeros(len(vectors), dtype=bool)
-
-    def around(self, begin: int, block: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield rows of a block, and kept texts to compare them with."""
-        kept = np.flatnonzero(self._kept[:begin])
-        for start in range(0, len(kept), BLOCK):
-            yield np.arange(len(block)), kept[start : start + BLOCK]
-
-    def keep(self, begin: int, kept: np.ndarray) -> None:
-        """Keep texts of the block that begins there."""
-        self._kept[begin : begin + len(kept)] = kept
-
-
-class _Cells:
-    """The kept texts by the cell of the vector space in which they are."""
-
-    def __init__(self, vectors: np.ndarray, seed: int) -> None:
-        count = -(-len(vectors) // cells.SIZE)
-        size = min(len(vectors), cells.SAMPLE * count)
-        places = np.sort(np.random.default_rng(seed).choice(len(vectors), size, replace=False))
-        self._centres = cells.placed(np.asarray(vectors[places], dtype=np.float32), count, seed)
-        self._kept: list[list[np.ndarray]] = [[] for _ in range(count)]
+    def __init__(self, vectors: np.ndarray, seed: int, exact: int) -> None:
+        count = -(-len(vectors) // cells.SIZE) if len(vectors) > exact else 1
+        self._centres: np.ndarray | None = None
+        if count > 1:
+            size = min(len(vectors), cells.SAMPLE * count)
+            places = np.sort(np.random.default_rng(seed).choice(len(vectors), size, replace=False))
+            self._centres = cells.placed(np.asarray(vectors[places], dtype=np.float32), count, seed)
+        self._kept = [np.empty(0, dtype=np.int64)] * count
         self._own = np.empty(0, dtype=np.int64)
 
-    def around(self, begin: int, block: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield rows of a block, and the kept texts of a cell that these visit."""
-        visited = cells.around(block, self._centres)
+    def around(self, block: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield rows of a block, and kept texts of a cell that these visit, piece by piece."""
+        alone = np.zeros((len(block), 1), dtype=np.int64)
+        visited = alone if self._centres is None else cells.around(block, self._centres)
         self._own = visited[:, 0]
         for cell, rows in cells.visitors(visited, len(self._kept)):
-            if self._kept[cell]:
-                yield rows, np.concatenate(self._kept[cell])
+            for start in range(0, len(self._kept[cell]), BLOCK):
+                yield rows, self._kept[cell][start : start + BLOCK]
 
     def keep(self, begin: int, kept: np.ndarray) -> None:
         """Keep texts of the block that begins there, each in its own cell."""
         places = np.flatnonzero(kept)
         for cell in np.unique(self._own[places]):
-            self._kept[cell].append(begin + places[self._own[places] == cell])
+            self._kept[cell] = np.append(self._kept[cell], begin + places[self._own[places] == cell])
