@@ -1,6 +1,7 @@
 """What is known of a model's making: the fingerprint of its base, the result of a training, and the card of a model."""
 
 import os
+from importlib import resources
 from pathlib import Path
 
 from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -92,38 +93,6 @@ def trained_card(record: Values, model: SentenceTransformer | CrossEncoder) -> s
     return model_card(model, record["recipe"], title, about, _FILES)
 
 
-_CARD = """---
-library_name: sentence-transformers
-pipeline_tag: {pipeline}
-tags: [sentence-transformers, {tags}, likewise, {name}]
----
-# {title} with likewise
-
-{about}
-
-```python
-{use}
-```
-
-{files}
-"""
-
-_PLAIN = """from sentence_transformers import SentenceTransformer
-model = SentenceTransformer("path/to/this/folder")"""
-
-_OWN_MODULES = """import likewise
-model = likewise.load("path/to/this/folder")
-# or, where likewise is installed:
-# SentenceTransformer("path/to/this/folder", trust_remote_code=True)"""
-
-_VECTORS = """
-vectors = model.encode(["A man is playing a guitar.", "Somebody plays music."])"""
-
-_PAIRS = """from sentence_transformers import CrossEncoder
-model = CrossEncoder("path/to/this/folder")
-scores = model.predict([("A man is playing a guitar.", "Somebody plays music.")])"""
-
-
 def model_card(model: SentenceTransformer | CrossEncoder, name: str, title: str, about: str, files: str) -> str:
     """Return the text of a card: what a model is, and how it is loaded and used.
 
@@ -133,10 +102,10 @@ def model_card(model: SentenceTransformer | CrossEncoder, name: str, title: str,
         about: how it was made.
         files: what else is in the folder.
     """
-    if isinstance(model, CrossEncoder):
-        pipeline, tags, use = "text-ranking", "cross-encoder", _PAIRS
-    else:
-        own_modules = not all(type(module).__module__.startswith("sentence_transformers.") for module in model)
-        pipeline, tags = "sentence-similarity", "sentence-similarity, feature-extraction"
-        use = (_OWN_MODULES if own_modules else _PLAIN) + _VECTORS
-    return _CARD.format(pipeline=pipeline, tags=tags, name=name, title=title, about=about, use=use, files=files)
+    from jinja2 import StrictUndefined, Template
+
+    pairs = isinstance(model, CrossEncoder)
+    own_modules = not pairs and any(not type(one).__module__.startswith("sentence_transformers.") for one in model)
+    text = resources.files(__package__).joinpath("card.md.j2").read_text(encoding="utf-8")
+    template = Template(text, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    return template.render(pairs=pairs, own_modules=own_modules, name=name, title=title, about=about, files=files)
