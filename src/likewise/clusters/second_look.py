@@ -11,9 +11,6 @@ import numpy as np
 from likewise.clusters.word_differences import difference, shared, the_rest, wording
 from likewise.corpus.languages import language_of
 
-Encode = Callable[[Sequence[str]], np.ndarray]
-"""From P texts to their vectors, (P, D) of length 1."""
-
 _KIND = frozenset(
     "hello hi hey dear sir madam team all please thanks thank you many so much very best kind regards sincerely cheers "
     "greetings advance help a the and for in with my your".split()
@@ -25,7 +22,6 @@ _AROUND = 10
 """Words before and after the place where two long texts differ, which are encoded with it."""
 _ASCII = 0.9
 """The share of ASCII letters below which a text is not taken as English."""
-_SAMPLE = 2_000
 
 
 class SecondLook:
@@ -38,13 +34,15 @@ class SecondLook:
     Args:
         sample: texts that tell the language. The words that exclude each other are English: of another language two
             texts are the same if their words are, but for misspellings.
-        encode: makes vectors of what is left of a text.
+        encode: makes vectors (P, D) of length 1 of what is left of P texts.
         threshold: the least cosine of duplicates.
         words: the least share of words that duplicates have in common; 0 looks at no words at all.
     """
 
-    def __init__(self, sample: Sequence[str], encode: Encode, threshold: float, words: float) -> None:
-        self.language = language_of(sample[:_SAMPLE])
+    def __init__(
+        self, sample: Sequence[str], encode: Callable[[Sequence[str]], np.ndarray], threshold: float, words: float
+    ) -> None:
+        self.language = language_of(sample)
         self._encode, self._threshold, self._words = encode, threshold, words
         self._vectors = lru_cache(maxsize=1 << 12)(lambda text: self._encode(_parts(text)))
 

@@ -50,8 +50,6 @@ ON_MAP = 5_000
 _EXAMPLES = 5
 _IN_NAME = 3
 """Words of a name."""
-_TOLD_BY = 500
-"""Texts that tell the language."""
 _WITHOUT_BLANKS = ("chinese", "japanese", "thai", "lao", "khmer", "burmese")
 _AT_ONCE = 1 << 14
 _TOPICS, _ASSIGNMENTS = "topics.jsonl", "assignments.jsonl"
@@ -314,7 +312,7 @@ def _vectorizer(texts: Sequence[str], settings: Record) -> Any:
     from sklearn.feature_extraction.text import CountVectorizer
     from stop_words import AVAILABLE_LANGUAGES, get_stop_words
 
-    language = (settings["language"] or language_of(texts[:_TOLD_BY])).lower()
+    language = (settings["language"] or language_of(texts)).lower()
     if language in _WITHOUT_BLANKS:
         return CountVectorizer(analyzer=_pieces)
     known = get_stop_words(language) if language in AVAILABLE_LANGUAGES else []
