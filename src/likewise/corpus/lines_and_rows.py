@@ -292,24 +292,48 @@ def _json(source: Source) -> Iterator[NumberedRow]:
 
     A string of a list is a row with that text alone.
     """
-    text = "".join(part for _, part in _decoded(source, LINE_LIMIT))
-    decoder, is_list = json.JSONDecoder(), text.lstrip().startswith("[")
-    at = text.index("[") + 1 if is_list else 0
-    line = 1 + text.count("\n", 0, at)
+    lines = _decoded(source, LINE_LIMIT)
+    decoder, held, at, line, ended = json.JSONDecoder(), "", 0, 1, False
+
+    def more() -> bool:
+        """Read on, as much again as is held, and return whether there was anything."""
+        nonlocal held, at, ended
+        parts, size = [held[at:]], 0
+        wanted = max(1 << 16, len(parts[0]))
+        while size < wanted and not ended:
+            _, text = next(lines, (0, ""))
+            ended = not text
+            parts.append(text)
+            size += len(text)
+        held, at = "".join(parts), 0
+        return size > 0
+
+    more()
+    is_list, begun = held.lstrip().startswith("["), False
     while True:
-        gap = _GAP.match(text, at)
+        gap = _GAP.match(held, at)
         assert gap is not None
-        begin = gap.end()
-        line += text.count("\n", at, begin)
-        if text[begin : begin + 1] == ("]" if is_list else ""):
+        line += held.count("\n", at, gap.end())
+        at = gap.end()
+        if at == len(held):
+            if more():
+                continue
+            if is_list:
+                source.drop_row(line, "the list does not end: the file is cut short, or is being written")
             return
-        if begin == len(text):
-            source.drop_row(line, "the list does not end: the file is cut short, or is being written")
-            return
+        if is_list and held[at] == ("]" if begun else "["):
+            if begun:
+                return
+            begun, at = True, at + 1
+            continue
         try:
-            value, at = decoder.raw_decode(text, begin)
+            value, end = decoder.raw_decode(held, at)
         except (json.JSONDecodeError, RecursionError) as error:
-            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+            nested = isinstance(error, RecursionError)
+            reason = "it is nested too deeply" if nested else str(error)
+            unfinished = not nested and (error.pos > len(held) - 64 or error.msg.startswith("Unterminated"))  # type: ignore[union-attr]
+            if unfinished and len(held) - at < JSON_LIMIT and more():
+                continue
             source.drop_row(line, f"not a JSON object ({reason}): it and what follows is left out")
             return
         if isinstance(value, dict):
@@ -319,7 +343,8 @@ def _json(source: Source) -> Iterator[NumberedRow]:
         else:
             rows = "a list has an object or a text for each row" if is_list else "one object follows the other"
             source.drop_row(line, f"not a JSON object (it is {json_type(value)}): {rows}")
-        line += text.count("\n", begin, at)
+        line += held.count("\n", at, end)
+        at = end
 
 
 class CsvForm(NamedTuple):
