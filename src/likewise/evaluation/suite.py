@@ -212,7 +212,8 @@ def read_tasks(
         try:
             if task.needs_data and folder is None:
                 folder = find_data(data)
-            prepared.append((task, task.read(folder or Path())))
+            ready = task.read(folder or Path())
+            prepared.append((task, ready if isinstance(ready, Prepared) else Prepared(*ready)))
         except TaskMissing as reason:
             missing.append(MissingTask(task.name, task.title, str(reason)))
     return prepared, missing

@@ -154,8 +154,11 @@ class Task(ABC):
     needs_data: bool = field(default=True, kw_only=True)
 
     @abstractmethod
-    def read(self, data: Path) -> Prepared:
+    def read(self, data: Path) -> Prepared | tuple[list[str], Callable[[np.ndarray], TaskResult]]:
         """Read the task from the data folder, which a task that needs none ignores.
+
+        Returns:
+            the sentences to encode, and what makes the result from their vectors; or all of `Prepared`.
 
         Raises:
             TaskMissing: its data is not there.
