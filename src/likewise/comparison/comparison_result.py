@@ -206,6 +206,27 @@ def _cell(name: str, finished: tuple[Record, ...]) -> Cell | None:
     return Cell(scores) if scores else None
 
 
+def about(comparison: Comparison) -> str:
+    """Return a paragraph about what all rows share."""
+    settings = comparison.settings
+    shared = ", ".join(f"{name} {value}" for name, value in settings["shared"].items())
+    budget = (
+        "of each method's own" if any(row.method.kind == "recipe" for row in comparison.rows) else "nothing is trained"
+    )
+    if settings["steps"] is not None:
+        budget = f"{settings['steps']:,} updates"
+    parts = [
+        f"Base {settings['base']}",
+        f"word vectors {settings['vectors']}" if any(row.method.takes_vectors for row in comparison.rows) else "",
+        f"{settings['sentences']:,} sentences" if settings["sentences"] else "",
+        f"budget {budget}",
+        f"preset {settings['preset']}" if settings["preset"] else "",
+        f"every recipe with {shared}" if shared else "",
+        f"seeds {', '.join(map(str, comparison.seeds))}",
+    ]
+    return "; ".join(part for part in parts if part) + "."
+
+
 def reading(comparison: Comparison) -> str:
     """Return the explanation of the table."""
     text = (
@@ -303,7 +324,7 @@ def page(comparison: Comparison) -> str:
     return page_of(
         "likewise.comparison",
         "report.html.j2",
-        *(reading, notes, verdict),
+        *(about, reading, notes, verdict),
         differences=comparison.scores.difference_texts(),
         reading_of_differences=DIFFERENCES,
         headline=f"Comparison of {len(comparison.rows)} methods",
