@@ -111,7 +111,7 @@ def train(
 def score(
     work: Work,
     sentences: Annotated[
-        Optional[list[str]], typer.Argument(metavar="[A B]", help="Two sentences; or none, with --task.")
+        Optional[list[str]], typer.Argument(metavar="[A B]", help="The two sentences; give none with --task.")
     ] = None,
     task: Annotated[Optional[str], typer.Option(help="A task of rated pairs, such as sts-b or sts-b-dev.")] = None,
     data: Annotated[Optional[Path], typer.Option(help="Folder in SentEval's layout, for --task.")] = None,
