@@ -529,3 +529,20 @@ def test_lines_of_pages_whose_numbers_are_their_own_are_no_edges():
     ]
     pages = [["Manual 2024", f"Text {name}.", f"{number} / 9"] for number, name in ((4, "A"), (5, "B"), (6, "C"))]
     assert without_edges(pages) == ["Text A.", "Text B.", "Text C."]
+
+
+def test_tables_within_tables(read):
+    inner = "<table><tr><td>Weight<td>12 kg<tr><td>Power<td>300 W</table>"
+    data = f"<table><tr><th>Name<th>Detail<tr><td>Pump<td>{inner}</table>"
+    assert read("a.html", data).strip().split("\n")[-1] == "| Pump | Weight 12 kg; Power 300 W |"
+    layout = f"<table><tr><td>Menu</td><td><h2>Pumps</h2><p>They leak.</p>{data}</td></tr></table>"
+    text = read("a.html", layout).strip().split("\n")
+    assert text[:5:2] == ["Menu", "## Pumps", "They leak."]
+    assert text[-3:] == read("a.html", data).strip().split("\n")
+
+
+def test_numbers_of_lists(read):
+    law = "<ol type=a><li>Rent<li><p>Repairs</p><ol type=I start=4><li>Roof</ol></ol>"
+    page = f"{law}<ol><li>One<li value=5>Five<li>Six</ol><ol reversed><li>Two<li>One</ol>"
+    words = " ".join(read("a.html", page).replace("\\", "").split())
+    assert words == "* a. Rent * b. Repairs + IV. Roof * 1. One * 5. Five * 6. Six * 2. Two * 1. One"

@@ -7,7 +7,7 @@ import pytest
 
 import likewise
 from likewise.errors import LikewiseError
-from likewise.runs.arguments import ArgumentError, checked
+from likewise.runs.options import ArgumentError, checked
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 
 from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import (
-    ContradictionError,
     OptionError,
     Options,
     choices_of,
@@ -74,15 +73,6 @@ def test_text_that_contradicts_the_preset_and_not_the_defaults() -> None:
         Cooking(minutes=200).updated_from_strings({"heat": "1"})
     # And the other way round: what contradicts a default may be right with a preset's value.
     assert Cooking(heat=0.1).updated_from_strings({"minutes": "200"}).minutes == 200
-
-
-def test_a_contradiction_is_told_from_a_value_that_is_wrong_alone() -> None:
-    with pytest.raises(ContradictionError):
-        Cooking().updated_from_strings({"minutes": "200", "heat": "1"})
-    for wrong in ({"minutes": "many"}, {"minutes": "0"}, {"hat": "1"}):
-        with pytest.raises(OptionError) as caught:
-            Cooking().updated_from_strings(wrong)
-        assert not isinstance(caught.value, ContradictionError)
 
 
 def test_options_are_frozen_equal_and_plain() -> None:

@@ -37,8 +37,8 @@ from likewise.evaluation.vector_measures import ranks_by_scores
 from likewise.inference.load_model import base_name, load
 from likewise.retrieval.bm25 import bm25
 from likewise.retrieval.fusion import standardised
-from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Plan, Resume, check_target, complete_installation, open_job
+from likewise.runs.options import checked
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
 from likewise.training.training_result import base_fingerprint

@@ -19,9 +19,8 @@ from likewise.adaptation.head import BaseTexts, FrozenTexts
 from likewise.augment.negation import negate
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs
 from likewise.errors import LikewiseError, MissingExtraError, counted
-from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.job import Job
-from likewise.runs.progress import Bar, Progress, orderly_stop
+from likewise.runs.progress import WORTH_TELLING, Bar, Progress, orderly_stop, seconds_each, spoken
 from likewise.runs.whole_files import Parts, Record
 
 HELD_OUT = 500

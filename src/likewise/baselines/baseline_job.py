@@ -14,9 +14,8 @@ from likewise.corpus import CorpusOptions, prepare
 from likewise.corpus.inputs import GivenTexts, given_texts
 from likewise.errors import counted
 from likewise.inference.load_model import SavedModel, base_name
-from likewise.runs.arguments import checked
 from likewise.runs.job import Plan, check_target, open_job
-from likewise.runs.options import checked_seed
+from likewise.runs.options import checked, checked_seed
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, write_text
 from likewise.training.training_result import base_fingerprint, model_card

@@ -33,10 +33,9 @@ from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import base_name
 from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import FREE_HYBRID, VECTORS_ALONE, WORDS_ALONE, Pipeline, pipeline_of
-from likewise.runs.arguments import checked
-from likewise.runs.duration import seconds_each, spoken
 from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
-from likewise.runs.progress import Progress, orderly_stop
+from likewise.runs.options import checked
+from likewise.runs.progress import Progress, orderly_stop, seconds_each, spoken
 from likewise.runs.whole_files import Parts, Record, checksum
 from likewise.searching.index_plan import WORDS, files_of
 from likewise.searching.index_update import index

@@ -22,8 +22,7 @@ from likewise.clusters.word_differences import REASONS, same_words
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.runs.arguments import checked
-from likewise.runs.options import OptionError
+from likewise.runs.options import OptionError, checked
 from likewise.runs.progress import Progress, orderly_stop
 from likewise.runs.results import check_results, written_result
 from likewise.runs.whole_files import Record

@@ -24,9 +24,8 @@ from likewise.errors import counted, require_extra
 from likewise.inference.cores import torch_threads
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.retrieval.bm25 import MARKS
-from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Plan, Resume, check_target, open_job
-from likewise.runs.options import OptionError, checked_seed
+from likewise.runs.options import OptionError, checked, checked_seed
 from likewise.runs.pages import page_of
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
 from likewise.runs.whole_files import Record, Values, write_text

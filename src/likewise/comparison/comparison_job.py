@@ -13,10 +13,9 @@ from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.corpus import CorpusOptions
 from likewise.encoder.location import model_fingerprint
 from likewise.errors import counted
-from likewise.runs.arguments import checked
-from likewise.runs.duration import spoken
 from likewise.runs.job import check_target, open_job
-from likewise.runs.progress import Progress, orderly_stop
+from likewise.runs.options import checked
+from likewise.runs.progress import Progress, orderly_stop, spoken
 from likewise.runs.whole_files import Parts, Record, read_json, write_json, write_text
 from likewise.transformers_output import only_errors
 

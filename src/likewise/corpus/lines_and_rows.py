@@ -398,6 +398,7 @@ def decimal_of(source: Source) -> str | None:
 _SEPARATORS = (",", ";", "\t", "|")
 _TRIED = 100  # rows
 _NAMED = re.compile(r"sep=(.)\s*$", re.IGNORECASE)
+_PROTECTED = re.compile(r"(?<!\\)((?:\\\\)*)\\\"")  # a quotation mark behind a backslash that none protects itself
 
 
 def csv_form(source: Source) -> CsvForm:
@@ -437,13 +438,16 @@ def _fit(form: CsvForm, lines: list[str]) -> tuple[float, int, bool]:
 
 
 def _cells(source: Source, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line and the cells of each row that is not blank; of one that is not whole the first line is named."""
+    """Yield the line and the cells of each row that is not blank; of one that is not whole the first line is named.
+
+    A row that is whole only if a backslash protects a quotation mark, as Spark and MySQL write it, is read so.
+    """
     lines = ((number, _line_of_cells(text)) for number, text in _decoded(source, LINE_LIMIT))
     if form.is_named:
         next(text for _, text in lines if _NAMED.match(text))
     again: deque[tuple[int, str]] = deque()  # the lines behind the first one of a row that is not whole
     row: list[tuple[int, str]] = []
-    size = 0
+    size, protects = 0, False
 
     def next_line() -> str | None:
         nonlocal size
@@ -454,21 +458,24 @@ def _cells(source: Source, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
         size += len(line[1])
         if size > JSON_LIMIT:
             raise csv.Error("a quotation mark is missing")
-        return line[1]
+        return _PROTECTED.sub(r'\1""', line[1]) if protects else line[1]
 
     while True:
         try:
             for cells in form.rows(iter(next_line, None), strict=True):
                 number = row[0][0]
-                row, size = [], 0
+                row, size, protects = [], 0, False
                 if any(cell.strip() for cell in cells):
                     cells = cells if form.quoted else [_unquoted(cell) for cell in cells]
                     yield number, [without_invisible(cell) if "\u00ad" in cell else cell for cell in cells]
             return
         except csv.Error as error:
-            again.extendleft(reversed(row[1:]))
+            protects = not protects and any(_PROTECTED.search(text) for _, text in row)
+            again.extendleft(reversed(row if protects else row[1:]))
             number = row[0][0]
             row, size = [], 0
+            if protects:
+                continue
             source.drop_row(number, f"this row is not valid CSV ({error}): mend its quotes")
 
 

@@ -27,8 +27,12 @@ _BLOCKS = tuple(
     "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
 )
 _APART = ("button", "label")
+_GROUPS = ("thead", "tbody", "tfoot")
 _INLINE = ("b", "strong", "i", "em", "code", "kbd", "samp", "del", "s", "sub")
 _CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
+_ROMAN = tuple(
+    zip((1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), "M CM D CD C XC L XL X IX V IV I".split(), strict=True)
+)
 _WORD = re.compile(r"\w")
 
 
@@ -111,6 +115,8 @@ def page_of_html(content: bytes | str) -> Page:
     for blank in soup.find_all(string=lambda text: bool(text) and text.isspace()):
         while (bold := blank.parent) and bold.name in _INLINE and len(bold.contents) == 1:
             bold.unwrap()  # markdownify would drop a bold blank
+    _number_items(soup)
+    _part_tables(soup)
     _order_rows(soup)
     _fill_spans(soup)
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
@@ -133,6 +139,62 @@ def _end_where_implied(soup: BeautifulSoup) -> None:
             outer.insert_after(row.extract())
 
 
+def _number_items(soup: BeautifulSoup) -> None:
+    """Write the number of each item into it where Markdown's would be another: letters, backwards, or its own value."""
+    for items in soup("ol"):
+        entries, kind = items("li", recursive=False), str(items.get("type", "1"))
+        backwards = items.has_attr("reversed")
+        if not entries or not (kind in "aAiI" or backwards or any(entry.has_attr("value") for entry in entries)):
+            continue
+        number = _whole(items.get("start"), len(entries) if backwards else 1)
+        for entry in entries:
+            number = _whole(entry.get("value"), number)
+            if words := next((text for text in entry.find_all(string=True) if text.strip()), None):
+                words.insert_before(f"{_numeral(number, kind)}. ")
+            number += -1 if backwards else 1
+        items.name = "ul"
+
+
+def _whole(text: object, default: int) -> int:
+    """Return the whole number that an attribute holds, or the default."""
+    return int(found[0]) if (found := re.match(r"\s*-?\d{1,9}", str(text))) else default
+
+
+def _numeral(number: int, kind: str) -> str:
+    """Return a number as HTML's types of lists show it.
+
+    >>> _numeral(28, "a"), _numeral(9, "I"), _numeral(0, "i")
+    ('ab', 'IX', '0')
+    """
+    shown, left = "", number
+    if kind in "aA" and number > 0:
+        while left:
+            left, place = divmod(left - 1, 26)
+            shown = chr(ord(kind) + place) + shown
+    elif kind in "iI" and 0 < number < 4000:
+        for value, sign in _ROMAN:
+            shown += sign * (left // value)
+            left %= value
+        shown = shown if kind == "I" else shown.lower()
+    return shown or str(number)
+
+
+def _part_tables(soup: BeautifulSoup) -> None:
+    """Leave no table within another: a layout becomes the blocks that it holds, and a table in a cell of data lines."""
+    for table in soup("table"):
+        inner = table.find_all("table")
+        parts = [tag for tag in table(("tr", "th", "td", *_GROUPS)) if tag.find_parent("table") is table]
+        cells = [tag for tag in parts if tag.name in ("th", "td")]
+        if any(tag.name == "th" for tag in cells):
+            for other in inner:
+                rows = (row for row in other("tr") if row.find_parent("table") is other)
+                lines = (" ".join(row.stripped_strings) for row in rows)
+                other.replace_with("; ".join(line for line in lines if line))
+        elif inner or not any(tag.find_previous_sibling("td") for tag in cells):
+            for tag in (table, *parts):
+                tag.name = "div"
+
+
 def _order_rows(soup: BeautifulSoup) -> None:
     """Leave nothing before the header of a table, and no groups of rows below it: each would have a header."""
     for column in soup(("col", "colgroup")):
@@ -141,7 +203,7 @@ def _order_rows(soup: BeautifulSoup) -> None:
         if table := caption.find_parent("table"):
             table.insert_before(caption.extract())
         caption.name = "div"
-    for rows in soup(("tbody", "tfoot")):
+    for rows in soup(_GROUPS[1:]):
         rows.name = "tbody"
         if rows.find_previous_sibling(("thead", "tbody", "tr")):
             rows.unwrap()

@@ -18,7 +18,7 @@ from likewise.evaluation.registry import GROUPS, resolve
 from likewise.evaluation.report import EvaluationReport, EvaluationReports, MissingTask
 from likewise.evaluation.task import DocumentSearch, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks import sts
-from likewise.runs.arguments import checked
+from likewise.runs.options import checked
 from likewise.runs.plugins import SCORERS_GROUP
 from likewise.runs.progress import Progress
 from likewise.runs.results import job_of

@@ -30,8 +30,8 @@ from likewise.inference.engines.engine import (
 from likewise.inference.model_tokens import UnfitModel, fits
 from likewise.inference.policy import DEFAULT, policy_of
 from likewise.inference.text_encoder import finished
-from likewise.runs.arguments import checked
 from likewise.runs.cache import cached
+from likewise.runs.options import checked
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
 

@@ -25,9 +25,9 @@ from likewise.inference.load_model import default_prompt, load
 from likewise.inference.model_tokens import UnfitModel, fits, tokens_of
 from likewise.inference.policy import DEFAULT, Sample, candidates, policy_of, sample_of
 from likewise.inference.tokens import SENTENCES
-from likewise.runs.arguments import checked
 from likewise.runs.cache import made_in_cache
 from likewise.runs.job import Job, Plan, check_target, open_job
+from likewise.runs.options import checked
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json, write_text
 

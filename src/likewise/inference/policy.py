@@ -56,8 +56,7 @@ from likewise.inference.engines.store import (
 from likewise.inference.model_tokens import UnfitModel, fits, for_each_model, tokens_of
 from likewise.inference.text_encoder import TextEncoder, equal_vectors, float32
 from likewise.inference.tokens import FEW, PLAIN, SENTENCES, Step, TextSide, WholeTexts
-from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
-from likewise.runs.progress import Progress
+from likewise.runs.progress import WORTH_TELLING, Progress, seconds_each, spoken
 
 DEFAULT = EngineChoice("auto", "close")
 """The choice of `load` if it is told nothing."""

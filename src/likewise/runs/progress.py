@@ -1,7 +1,7 @@
-"""The display of a long job, and its stop.
+"""The display of a long job, its duration and its stop.
 
-Lines, and bars with the time left, or one line a minute without a terminal; Ctrl-C or a termination signal lets a job
-save first.
+Lines, and bars with the time left, or one line a minute without a terminal. The duration is measured on a few items,
+and told before the job starts if somebody has to wait. Ctrl-C or a termination signal lets a job save first.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from likewise.errors import printable
 
@@ -20,8 +20,15 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
+Done = TypeVar("Done")
+
 EVERY_SECONDS = 60.0
 """The seconds between two lines of a bar if there is no terminal."""
+WORTH_TELLING = 120.0
+"""The least seconds of a job whose duration is told."""
+
+_FIRST, _LEAST = 4, 0.5  # items of the first batch, and seconds that the measured one takes
+_SETTLED = 0.7  # of the seconds of an item in the batch before
 
 
 class Bar:
@@ -195,3 +202,38 @@ def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
         _open.remove(request)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def seconds_each(work: Callable[[Sequence[Done]], object], items: Sequence[Done]) -> float:
+    """Return the seconds that `work` takes for one of some items, which are spread over what there is to do.
+
+    A first small batch is not counted, as the first call is slower. Then batches grow until one takes half a second, so
+    that a large model is measured on few items and a small one on many; and until an item takes as long as in the batch
+    before, since on some processors the first ten calls are slow, and another program may hold one call up.
+    """
+    count = min(_FIRST, len(items))
+    work(items[:: max(1, len(items) // count)][:count])
+    each = float("inf")
+    while True:
+        some = items[:: max(1, len(items) // count)][:count]
+        begun = time.perf_counter()
+        work(some)
+        took = time.perf_counter() - begun
+        settled = took / len(some) > _SETTLED * each
+        each = min(each, took / len(some))
+        if settled and (took >= _LEAST or count >= len(items)):
+            return each
+        count = min(len(items), 4 * count)
+
+
+def spoken(seconds: float) -> str:
+    """Return a duration in words.
+
+    >>> spoken(50), spoken(200), spoken(9000), spoken(2e7)
+    ('about 50 s', 'about 3 min', 'about 2.5 h', 'about 231 days')
+    """
+    if seconds > 172_800:
+        return f"about {seconds / 86_400:.0f} days"
+    if seconds < 90:
+        return f"about {seconds:.0f} s"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

@@ -22,9 +22,9 @@ from likewise.errors import counted
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.handle import ModelHandle, told_cosine
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
-from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record, work_of
 from likewise.runs.on_ray import cluster, loadable
+from likewise.runs.options import checked
 from likewise.runs.prefetch import in_order, read_ahead
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
 from likewise.runs.results import JobError, read_working_file

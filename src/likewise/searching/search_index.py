@@ -27,8 +27,8 @@ from likewise.inference.handle import Facts, ModelHandle, export_encoder
 from likewise.inference.text_encoder import TextEncoder
 from likewise.retrieval.bm25 import folded
 from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
-from likewise.runs.arguments import checked
 from likewise.runs.job import read_record, work_of
+from likewise.runs.options import checked
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, Values
 from likewise.searching.exclusion import divided
@@ -601,7 +601,7 @@ def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] 
     """
     made_with = model or read_record(index).get("model")
     if made_with is None:
-        raise SearchError(f"{index} names no model: give the one to index with, such as --model runs/arc")
+        raise SearchError(f"{index} names no model: give the one to index with, such as --model bundled:minilm")
     return ModelHandle(made_with, **engine)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.runs.arguments import checked
+from likewise.runs.options import checked
 from likewise.runs.progress import Progress
 from likewise.runs.results import job_of
 from likewise.runs.whole_files import Record
@@ -134,7 +134,7 @@ def _named(models: Any) -> Record:
         if job_of(model) == "index":
             raise ServingError(f"{model} is an index, not a model: give it as --index {model}")
     if not named:
-        raise ServingError("no model was named: give one, for example `likewise serve runs/arc`")
+        raise ServingError("no model was named: give one, such as `likewise serve bundled:minilm`")
     return named
 
 

@@ -20,9 +20,8 @@ from likewise.encoder.modules import with_modules, without_training_head
 from likewise.encoder.settings import ModelSettings, add_adapter, train_adapters
 from likewise.inference.load_model import base_name, load
 from likewise.inference.vectors import dimension
-from likewise.runs.arguments import checked
 from likewise.runs.job import Resume
-from likewise.runs.options import OptionError
+from likewise.runs.options import OptionError, checked
 from likewise.training.objectives import LABEL, FinetuneOptions, find_objective
 from likewise.training.selection import Selection, choose_selection
 from likewise.training.training_job import Training, check_updates, started

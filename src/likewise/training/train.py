@@ -16,9 +16,9 @@ from likewise.inference.load_model import base_name
 from likewise.recipes import Recipe, find_recipe
 from likewise.recipes.recipe import Run, TrainingOptions
 from likewise.runs import processes
-from likewise.runs.arguments import checked
 from likewise.runs.cache import being_made, found_in_cache
 from likewise.runs.job import Resume
+from likewise.runs.options import checked
 from likewise.runs.whole_files import Values
 from likewise.training.selection import Selection, choose_selection, last_checkpoint
 from likewise.training.training_job import Training, check_updates, started

@@ -33,10 +33,9 @@ from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes.recipe import TrainingOptions
 from likewise.runs import processes
-from likewise.runs.duration import WORTH_TELLING, spoken
 from likewise.runs.job import Job, Plan, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed, write_toml
-from likewise.runs.progress import Bar, Progress, StopRequest, orderly_stop
+from likewise.runs.progress import WORTH_TELLING, Bar, Progress, StopRequest, orderly_stop, spoken
 from likewise.runs.whole_files import Record, Values, seal, write_text
 from likewise.training.selection import Selection
 from likewise.training.trainer import (
