@@ -535,6 +535,7 @@ def test_tables_within_tables(read):
     inner = "<table><tr><td>Weight<td>12 kg<tr><td>Power<td>300 W</table>"
     data = f"<table><tr><th>Name<th>Detail<tr><td>Pump<td>{inner}</table>"
     assert read("a.html", data).strip().split("\n")[-1] == "| Pump | Weight 12 kg; Power 300 W |"
+    assert read("a.html", data.replace("th>", "td>")).strip().split("\n")[-1] == "| Pump | Weight 12 kg; Power 300 W |"
     layout = f"<table><tr><td>Menu</td><td><h2>Pumps</h2><p>They leak.</p>{data}</td></tr></table>"
     text = read("a.html", layout).strip().split("\n")
     assert text[:5:2] == ["Menu", "## Pumps", "They leak."]

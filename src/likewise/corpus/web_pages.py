@@ -27,6 +27,7 @@ _BLOCKS = tuple(
     "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
 )
 _APART = ("button", "label")
+_LINES = 500  # signs of a table that a cell may show as lines
 _GROUPS = ("thead", "tbody", "tfoot")
 _INLINE = ("b", "strong", "i", "em", "code", "kbd", "samp", "del", "s", "sub")
 _CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
@@ -185,14 +186,19 @@ def _part_tables(soup: BeautifulSoup) -> None:
         inner = table.find_all("table")
         parts = [tag for tag in table(("tr", "th", "td", *_GROUPS)) if tag.find_parent("table") is table]
         cells = [tag for tag in parts if tag.name in ("th", "td")]
-        if any(tag.name == "th" for tag in cells):
-            for other in inner:
-                rows = (row for row in other("tr") if row.find_parent("table") is other)
-                lines = (" ".join(row.stripped_strings) for row in rows)
-                other.replace_with("; ".join(line for line in lines if line))
-        elif inner or not any(tag.find_previous_sibling("td") for tag in cells):
+        named = any(tag.name == "th" for tag in cells)
+        if not inner:
+            is_layout = not named and not any(tag.find_previous_sibling("td") for tag in cells)
+        else:
+            few = 3 * sum(tag.table is not None for tag in cells) < len(cells)
+            is_layout = not (named or few) or any(len(other.get_text()) > _LINES for other in inner)
+        if is_layout:
             for tag in (table, *parts):
                 tag.name = "div"
+        for other in () if is_layout else inner:
+            rows = (row for row in other("tr") if row.find_parent("table") is other)
+            lines = (" ".join(row.stripped_strings) for row in rows)
+            other.replace_with("; ".join(line for line in lines if line))
 
 
 def _order_rows(soup: BeautifulSoup) -> None:
