@@ -26,7 +26,7 @@ def shared(tmp_path_factory, corpus_file, tiny_base, data):
     out, told = tmp_path_factory.mktemp("comparison"), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIKEWISE_CACHE", str(tmp_path_factory.mktemp("cache")))
-        given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev,sts12", "seeds": (1, 2), **SMALL}
+        given = {"base": str(tiny_base), "data": data, "tasks": ["sts-b-dev", "sts12"], "seeds": (1, 2), **SMALL}
         methods = [
             "simcse",
             "arccse margin=0 label='no margin'",
