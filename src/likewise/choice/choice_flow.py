@@ -142,6 +142,10 @@ def choose(
         excerpts, total = sampled(files, splitting, passages, seed, report)
         tell(report, progress)
         encoders = {name: ModelHandle(name) for name in names}
+        options: Record = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
+        options |= {"minutes": minutes} if adapt else {}
+        options |= {"reranker": os.fspath(reranker)} if reranker else {}
+        options |= {"default": Pipeline().to_dict()}
         if writes(queries):
             writer = writer_of(str(queries), queries_model)
             written = _by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
@@ -153,15 +157,7 @@ def choose(
                 f"{len(held.queries)} queries can be taken out of {counted(len(excerpts), 'passage')}, and {LEAST} are "
                 "needed to compare anything: give more text, passages of several sentences or titles, or --queries"
             )
-        inputs = {"text": digest_of("\n".join(f"{excerpt.id}\t{excerpt.searched}" for excerpt in excerpts)).hex()}
-        inputs |= {name: encoder.facts.fingerprint for name, encoder in encoders.items()}
-        inputs |= {"queries": digest_of(repr([(query.text, sorted(query.own)) for query in held.queries])).hex()}
-        inputs |= {"reranker": str(base_fingerprint(os.fspath(reranker)))} if reranker else {}
-        inputs |= {os.fspath(path): checksum(Path(path)) for path in (judgements, queries_file) if path}
-        options = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
-        options |= {"minutes": minutes} if adapt else {}
-        options |= {"reranker": os.fspath(reranker)} if reranker else {}
-        plan = Plan("choose", {**options, "default": Pipeline().to_dict()}, inputs)
+        plan = Plan("choose", options, _inputs(excerpts, held, encoders, reranker, judgements, queries_file))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite))
         if job.finished is not None:
             progress.tell(job.already)
@@ -180,27 +176,28 @@ def choose(
                     "scores are too high, so that it is not chosen: name its base, and take --adapt"
                 )
             run.base(f"{name} (adapted)" if learnt else name, name, encoder, free=not learnt, learnt=learnt)
-        # What was taken out of the passages is no text to adapt to: it holds the answers.
-        rows = held.save(job.work / "learnt") if adapt else Path()
-        for name in names if adapt else ():
-            model = job.result / "adapted" / _folder(name)
-            try:
-                adapted = adapt_encoder(
-                    rows, base=name, out=model, minutes=minutes, corpus_options=CorpusOptions(field="text"), quiet=quiet
-                )
-            except LikewiseError as reason:  # too little time or text: what has been measured is worth having
-                progress.tell(f"{name} is not adapted: {reason}")
-                continue
-            if adapted.chosen == "base":
-                progress.tell(f"{name}, adapted, is {name}: {adapted.reason}")
-            else:
-                final = target / "adapted" / _folder(name)
-                run.base(f"{name}, adapted", str(final), ModelHandle(model), free=False)
+        if adapt:
+            run.adapted(names, target, minutes)
         choice = replace(run.choice(), folder=target if out else None)
         choice.save(job.result)
         held.save(job.result / "queries")
         job.finish({"choice": choice.to_dict()})
         return choice
+
+
+def _inputs(
+    excerpts: Sequence[Excerpt],
+    held: HeldOut,
+    encoders: Mapping[str, ModelHandle],
+    reranker: str | os.PathLike[str],
+    *files: str | os.PathLike[str] | None,
+) -> Record:
+    """Return what a comparison is made of, by the digests of its contents."""
+    inputs: Record = {"text": digest_of("\n".join(f"{item.id}\t{item.searched}" for item in excerpts)).hex()}
+    inputs |= {name: encoder.facts.fingerprint for name, encoder in encoders.items()}
+    inputs |= {"queries": digest_of(repr([(query.text, sorted(query.own)) for query in held.queries])).hex()}
+    inputs |= {"reranker": str(base_fingerprint(os.fspath(reranker)))} if reranker else {}
+    return inputs | {os.fspath(path): checksum(Path(path)) for path in files if path}
 
 
 @dataclass
@@ -283,6 +280,24 @@ class _Run:
             if kept["judged"]:
                 self.by_judges.append(np.array(kept["judged"]))
             self.progress.tell(f"{name}: {score:.2f}")
+
+    def adapted(self, names: Sequence[str], target: Path, minutes: float) -> None:
+        """Adapt each base to what is left of the text, and measure it."""
+        # What was taken out of the passages is no text to adapt to: it holds the answers.
+        rows = self.held.save(self.job.work / "learnt")
+        how: Record = {"minutes": minutes, "corpus_options": CorpusOptions(field="text"), "quiet": self.progress.quiet}
+        for name in names:
+            model = self.job.result / "adapted" / _folder(name)
+            try:
+                result = adapt_encoder(rows, base=name, out=model, **how)
+            except LikewiseError as reason:  # too little time or text: what has been measured is worth having
+                self.progress.tell(f"{name} is not adapted: {reason}")
+                continue
+            if result.chosen == "base":
+                self.progress.tell(f"{name}, adapted, is {name}: {result.reason}")
+            else:
+                final = target / "adapted" / _folder(name)
+                self.base(f"{name}, adapted", str(final), ModelHandle(model), free=False)
 
     def _measure(self, name: str, mode: Mode, pipeline: Pipeline, opened: Index, judged_by: Index | None) -> None:
         """Search with every query, and keep what was found."""

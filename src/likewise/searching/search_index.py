@@ -656,4 +656,6 @@ def finished_record(path: Path) -> Record:
         return record
     if work_of(path).is_dir():
         raise SearchError(f"{path} is not finished: run the same `likewise index` again")
-    raise SearchError(f"there is no index at {path}: make one with `likewise index TEXT --model bundled:minilm --out {path}`")
+    raise SearchError(
+        f"there is no index at {path}: make one with `likewise index TEXT --model bundled:minilm --out {path}`"
+    )
