@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import json
+import lzma
 import re
 import tracemalloc
 from collections.abc import Callable
@@ -99,8 +100,11 @@ def test_encode_gives_each_line_a_row_or_names_the_line(raw, encoding, tmp_path)
     assert len(found) == raw.count(b"\n") + (raw != b"" and not raw.endswith(b"\n"))
 
 
+PACKERS = [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
+
+
 @SETTINGS
-@given(share=st.floats(0, 0.999), packer=st.sampled_from([(".gz", gzip.compress), (".bz2", bz2.compress)]))
+@given(share=st.floats(0, 0.999), packer=st.sampled_from(PACKERS))
 def test_an_archive_that_was_cut_is_named(share, packer, sentences, tmp_path):
     suffix, compress = packer
     packed = compress("\n".join(sentences[:50]).encode())

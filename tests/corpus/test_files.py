@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import lzma
 import zlib
 
 import pytest
@@ -11,7 +12,7 @@ from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import FREE_EXPANSION, STANDARD_INPUT, numbered_lines, read_head
 
 TEXT = "".join(f"Line {i} says {i * i} – naïve.\n" for i in range(3000)).encode()
-PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress}
+PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress, "xz": lzma.compress}
 
 
 @pytest.mark.parametrize("suffix", PACK)

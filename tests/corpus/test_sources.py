@@ -187,6 +187,14 @@ def test_of_a_folder_prose_is_read_and_a_line_counts_the_rest(tmp_path):
     assert find_files(tmp_path / "i.py") == [tmp_path / "i.py"]
 
 
+def test_a_compressed_document_of_a_folder_is_counted_as_that(tmp_path):
+    for name in ("a.txt", "b.html.gz", "c.pdf.xz", "d.md.xz"):
+        (tmp_path / name).touch()
+    assert [line.split(";")[0] for line in list_folder(tmp_path).left_out] == [
+        "2 files in other formats (1 .html.gz, 1 .pdf.xz)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "body"),
     [

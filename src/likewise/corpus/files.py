@@ -4,6 +4,7 @@ import bz2
 import codecs
 import gzip
 import io
+import lzma
 import re
 import sys
 import zlib
@@ -37,9 +38,11 @@ _MAGIC = {
     # The first block, or the end of an empty file: "BZh" alone may begin a text.
     "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+    "xz": re.compile(rb"\xfd7zXZ\x00"),
 }
 _MAGIC_BYTES = 10
-_SUFFIX = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
+COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd", ".xz": "xz"}
+"""The endings of compressed files, each with its format."""
 _TICK_LINES = 4096
 _PIECE = 1 << 16
 _BUFFER = 1 << 17
@@ -74,6 +77,8 @@ def _decompressed(raw: io.BufferedReader, compression: str | None) -> Any:
         return pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
     if compression == "gzip":
         return gzip.GzipFile(fileobj=raw)
+    if compression == "xz":
+        return lzma.LZMAFile(raw)
     return bz2.BZ2File(raw) if compression == "bzip2" else raw
 
 
@@ -135,12 +140,12 @@ def is_folder(path: Path) -> bool:
 
 def format_suffix(path: Path) -> str:
     """Return the ending that names the format, in lower case: '.jsonl' of 'rows.jsonl.gz'."""
-    bare = path.with_suffix("") if path.suffix.lower() in _SUFFIX else path
+    bare = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
     return bare.suffix.lower()
 
 
 def _compression(path: Path, head: bytes) -> str | None:
-    named = _SUFFIX.get(path.suffix.lower())
+    named = COMPRESSED.get(path.suffix.lower())
     if named and head and not _MAGIC[named].match(head):
         raise CorpusError(f"{path}:1: not a {named} file: it is damaged or misnamed; make it again or rename it")
     return named or next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
@@ -178,7 +183,7 @@ def _first(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     try:
         while len(held) < HEAD and (piece := next(pieces, b"")):
             held += piece
-    except (EOFError, OSError, zlib.error) as error:
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         if not held:
             raise
         return held, _raised(error)
@@ -197,7 +202,7 @@ def read_head(path: Path, options: CorpusOptions = _DEFAULTS) -> bytes:
         try:
             while len(head) < HEAD and (piece := stream.read1(HEAD - len(head))):
                 head += piece
-        except (EOFError, OSError, zlib.error, UnicodeError):
+        except (EOFError, OSError, lzma.LZMAError, zlib.error, UnicodeError):
             if not head:  # otherwise reading on will find it, and its line
                 raise
     return head
@@ -279,7 +284,7 @@ def _faults(path: Path, line: Callable[[], int]) -> Iterator[None]:
         raise CorpusError(
             f"{path}:{line()}: unreadable encoding ({error}): give the right one, for example --encoding utf-8"
         ) from None
-    except (EOFError, OSError, zlib.error) as error:
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise CorpusError(
             f"{path}:{line()}: the file is damaged or cut short ({error}): copy or download it again"
         ) from None

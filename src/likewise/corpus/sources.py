@@ -50,7 +50,6 @@ _BINARY = {
     b"PK\x03\x04": "a zip file",
     b"ARROW1": "an Arrow file",
     b"7z\xbc\xaf": "a 7z file",
-    b"\xfd7zXZ": "an xz file",
     b"\xd0\xcf\x11\xe0": "an Office file of before 2007, which has to be saved as .docx or .pptx",
     b"{\\rtf": "Rich Text, which has to be saved as .docx or .odt",
 }
@@ -101,7 +100,9 @@ def list_folder(folder: Path, exclude: Sequence[str] = ()) -> Listing:
     lacking: Counter[str] = Counter()
     for path in walk.files():
         if not _is_prose(path):
-            others[format_suffix(path) or path.name] += 1
+            kind = format_suffix(path)
+            packed = path.suffix.lower() if kind in document_suffixes() else ""  # it is not read while it is compressed
+            others[f"{kind}{packed}" or path.name] += 1
         elif path.suffix.lower() in uninstalled_kinds:
             lacking[path.suffix.lower()] += 1
         else:

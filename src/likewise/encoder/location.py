@@ -22,7 +22,7 @@ MODULES, CONFIG, CONFIG_OF_SETTINGS = "modules.json", "config.json", "config_sen
 ABOUT_EXPORT = "likewise_export.json"
 Role = Literal["query", "document"]
 """What a text is for, which some models put before it by a prompt, or by modules of its own."""
-_TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", ".gz", ".bz2", ".zst", ".zip")
+_TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", ".gz", ".bz2", ".zst", ".xz", ".zip")
 _OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
 _NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
 _HUB_SECONDS = 3.0

@@ -78,7 +78,8 @@ def encode_file(
 
     Args:
         model: the encoder, or what `load` takes.
-        source: a text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line has a row, too.
+        source: a text or JSONL file, plain, .gz, .bz2, .zst or .xz, or '-' for standard input. An empty line
+            has a row, too.
         out: X.npy (float32, a row per line) or X.parquet ('sentence' and 'embedding'). The folder X/ takes Parquet
             shards of 'file', 'row', 'sentence' and 'embedding', and X.lance a Lance table of these; their source may
             also be a Parquet file, a folder, a pattern, or the URL of an object store.

@@ -72,7 +72,7 @@ def lines_of(
     read: Callable[[int], None] | None = None,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> Iterator[str]:
-    """Yield the texts of the lines of a file: plain, .gz, .bz2, .zst, a pipe, or '-' for standard input.
+    """Yield the texts of the lines of a file: plain, .gz, .bz2, .zst, .xz, a pipe, or '-' for standard input.
 
     Args:
         read: is called now and then with the number of bytes on disk that are read.

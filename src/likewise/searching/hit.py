@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from likewise.corpus.files import format_suffix
 from likewise.corpus.paged_documents import place_in
 from likewise.runs.whole_files import Record, Values
 
@@ -127,7 +128,7 @@ def document_of(row: Values) -> tuple[str, object]:
     file = row["file"]
     if row["id"] is not None:
         return file, row["id"]
-    suffix = Path(file.removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")).suffix.lower()
+    suffix = format_suffix(Path(file))
     if suffix in _ROWS:
         return file, row["line"]
     return file, row["title"].partition(" > ")[0] if suffix == ".xml" else None

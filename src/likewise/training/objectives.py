@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.corpus.encodings import AUTO
-from likewise.corpus.files import strict_lines
+from likewise.corpus.files import COMPRESSED, strict_lines
 from likewise.corpus.tables import LabelledDataError, TableRow, read_table
 from likewise.encoder.location import Role
 from likewise.recipes.recipe import SharpOptions, WithPresets
@@ -197,7 +197,7 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
 
 
 def _labels_of(folder: Path) -> Path:
-    for ending in ("", ".gz", ".bz2", ".zst"):
+    for ending in ("", *COMPRESSED):
         if (labels := folder / f"labels.train{ending}").is_file():
             return labels
     there = ", ".join(str(path) for path in sorted(folder.glob("labels.*"))) or "no labels file at all"

@@ -22,7 +22,7 @@ from likewise.augment.negation import parser
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.encodings import AUTO
-from likewise.corpus.files import format_suffix, strict_lines
+from likewise.corpus.files import COMPRESSED, format_suffix, strict_lines
 from likewise.corpus.languages import language_of
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.tables import ROW_KINDS
@@ -40,7 +40,7 @@ _KEPT = "negations.jsonl"
 _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
-_OTHER_ENDINGS = (".gz", ".bz2", ".zst", ".csv", ".tsv", ".parquet", ".xlsx")
+_OTHER_ENDINGS = (*COMPRESSED, ".csv", ".tsv", ".parquet", ".xlsx")
 _LOOKED_AT = 200
 """Sentences by which the language is told."""
 _ENOUGH = 100  # characters
@@ -92,7 +92,7 @@ def negate_corpus(
     A stopped run resumes after its last complete line whose sentence still matches the input.
 
     Args:
-        sources: text files (plain, .gz, .bz2 or .zst; a sentence per line, blank lines are passed over), or an
+        sources: text files (plain, .gz, .bz2, .zst or .xz; a sentence per line, blank lines are passed over), or an
             iterable of sentences (str) and of files (Path).
         out: the JSONL file: {"sentence", "negation", "rule"} or {"sentence", "negation": null, "reason"}.
         model: an installed spaCy model of English, or its folder.
