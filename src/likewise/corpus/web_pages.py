@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -27,8 +28,18 @@ _BLOCKS = tuple(
     "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
 )
 _APART = ("button", "label")
-_LINES = 500  # signs of a table that a cell may show as lines
 _GROUPS = ("thead", "tbody", "tfoot")
+_ROWS, _CELLS = ("tr", *_GROUPS), ("td", "th")
+_ENDS = {
+    "li": (("li",), ("ul", "ol", "menu", "dir")),
+    **dict.fromkeys(("dt", "dd"), (("dt", "dd"), ("dl",))),
+    "option": (("option",), ("select", "datalist")),
+    **dict.fromkeys(_CELLS, (_CELLS, ("table",))),
+    "tr": (("tr", *_CELLS), ("table",)),
+    **dict.fromkeys(_GROUPS, ((*_ROWS, *_CELLS), ("table",))),
+}
+"""Tags with those before them that they end, and those that begin a level of their own."""
+_LINES = 500  # signs of a table that a cell may show as lines
 _INLINE = ("b", "strong", "i", "em", "code", "kbd", "samp", "del", "s", "sub")
 _CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
 _ROMAN = tuple(
@@ -83,17 +94,15 @@ def stream_info(suffix: str) -> StreamInfo:
 
 def page_of_html(content: bytes | str) -> Page:
     """Return the text of HTML."""
-    from bs4 import BeautifulSoup
     from bs4.element import Declaration
 
     if isinstance(content, bytes):
         content = _text_of_page(content)
-    soup = BeautifulSoup(_without_open_comments(content), "html.parser")
+    soup = _parsed(_without_open_comments(content))
     for tag in soup(_NO_TEXT):
         tag.decompose()
     for condition in soup.find_all(string=lambda text: isinstance(text, Declaration)):  # Word's <![if ...]>
         condition.extract()
-    _end_where_implied(soup)
     for tag in soup(_BLOCKS):
         tag.name = "div"  # the only block that markdownify knows
     for tag in soup(_APART):
@@ -128,16 +137,24 @@ def page_of_html(content: bytes | str) -> Page:
     return Page(0, text, title, "markdown")
 
 
-def _end_where_implied(soup: BeautifulSoup) -> None:
-    """Take entries and cells out of those before them, whose end tags HTML lets one leave out."""
-    for names in (("li",), ("dt", "dd"), ("option",), ("td", "th")):
-        for tag in soup(names):
-            if tag.parent is not None and tag.parent.name in names:
-                tag.parent.insert_after(tag.extract())
-    for row in soup("tr"):
-        outer = row.find_parent(("tr", "table"))
-        if outer is not None and outer.name == "tr":
-            outer.insert_after(row.extract())
+def _parsed(content: bytes | str) -> BeautifulSoup:
+    """Return the tree of HTML, in which entries, cells and rows end where HTML lets one leave out their end tags."""
+    from bs4 import BeautifulSoup
+
+    class Soup(BeautifulSoup):
+        def handle_starttag(self, name: str, *rest: Any, **more: Any) -> Tag | None:
+            ended = None
+            if name in _ENDS:
+                ends, around = _ENDS[name]
+                for tag in takewhile(lambda tag: tag.name not in around, reversed(self.tagStack)):
+                    ended = tag if tag.name in ends else ended
+            if ended is not None:
+                self.endData()  # the text before this tag is of the ended ones
+                while self.currentTag is not ended.parent:
+                    self.popTag()
+            return super().handle_starttag(name, *rest, **more)
+
+    return Soup(content, "html.parser")
 
 
 def _number_items(soup: BeautifulSoup) -> None:
@@ -145,7 +162,7 @@ def _number_items(soup: BeautifulSoup) -> None:
     for items in soup("ol"):
         entries, kind = items("li", recursive=False), str(items.get("type", "1"))
         backwards = items.has_attr("reversed")
-        if not entries or not (kind in "aAiI" or backwards or any(entry.has_attr("value") for entry in entries)):
+        if not entries or not (kind in tuple("aAiI") or backwards or any(entry.has_attr("value") for entry in entries)):
             continue
         number = _whole(items.get("start"), len(entries) if backwards else 1)
         for entry in entries:
@@ -182,23 +199,28 @@ def _numeral(number: int, kind: str) -> str:
 
 def _part_tables(soup: BeautifulSoup) -> None:
     """Leave no table within another: a layout becomes the blocks that it holds, and a table in a cell of data lines."""
-    for table in soup("table"):
-        inner = table.find_all("table")
-        parts = [tag for tag in table(("tr", "th", "td", *_GROUPS)) if tag.find_parent("table") is table]
-        cells = [tag for tag in parts if tag.name in ("th", "td")]
-        named = any(tag.name == "th" for tag in cells)
+    tables = soup("table")
+    own: dict[int, list[Tag]] = {id(table): [] for table in tables}
+    for tag in soup(("table", *_ROWS, *_CELLS)):
+        if (around := tag.find_parent("table")) is not None:
+            own[id(around)].append(tag)
+    for table in tables:
+        inner = [tag for tag in own[id(table)] if tag.name == "table"]
+        parts = [tag for tag in own[id(table)] if tag.name != "table"]
+        cells = [tag for tag in parts if tag.name in _CELLS]
+        is_named = any(tag.name == "th" for tag in cells)
         if not inner:
-            is_layout = not named and not any(tag.find_previous_sibling("td") for tag in cells)
+            is_layout = not is_named and not any(tag.find_previous_sibling("td") for tag in cells)
         else:
-            few = 3 * sum(tag.table is not None for tag in cells) < len(cells)
-            is_layout = not (named or few) or any(len(other.get_text()) > _LINES for other in inner)
+            is_layout = not is_named and 3 * sum(tag.table is not None for tag in cells) >= len(cells)
+            is_layout = is_layout or any(len(other.get_text()) > _LINES for other in inner)
         if is_layout:
             for tag in (table, *parts):
                 tag.name = "div"
-        for other in () if is_layout else inner:
-            rows = (row for row in other("tr") if row.find_parent("table") is other)
-            lines = (" ".join(row.stripped_strings) for row in rows)
-            other.replace_with("; ".join(line for line in lines if line))
+            continue
+        for other in inner:
+            rows = (" ".join(tag.stripped_strings) for tag in own[id(other)] if tag.name == "tr")
+            other.replace_with("; ".join(row for row in rows if row))
 
 
 def _order_rows(soup: BeautifulSoup) -> None:
