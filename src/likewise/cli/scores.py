@@ -100,6 +100,7 @@ def _show_report(report: "EvaluationReport") -> None:
     config=True,
     names={"methods": "--method"},
     kinds={
+        "tasks": str,
         "precision": MeasuringPrecision,
         "seeds": Annotated[
             str,
