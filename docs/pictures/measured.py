@@ -114,9 +114,39 @@ def negation_cosines(theme: dict[str, Any]) -> None:
     rows[-1].set_xlabel("cosine to the sentence")
 
 
+def curve(ax: Any, theme: dict[str, Any], table: str, option: str, *, color: int = 0, **where: float) -> None:
+    """Draw STS-B dev by an option: the mean over the seeds, and from the lowest to the highest."""
+    scores: dict[float, list[float]] = {}
+    for row in ResultFile(table).rows(set="sts-b-dev"):
+        if row["arm"].startswith((option, "alpha")) and all(row["options"][name] == where[name] for name in where):
+            scores.setdefault(row["options"][option], []).append(row["score"])
+    names = [f"{value:g}" for value in sorted(scores)]
+    shown = np.array([(np.mean(of), min(of), max(of)) for _, of in sorted(scores.items())]).T
+    label = ", ".join(f"{name} {value:g}" for name, value in where.items())
+    ax.plot(names, shown[0], marker="o", ms=5, color=theme["colors"][color], label=label)
+    ax.fill_between(names, shown[1], shown[2], color=theme["colors"][color], alpha=0.25, lw=0)
+    ax.grid(axis="y", color=theme["soft"], alpha=0.3)
+
+
+def options(theme: dict[str, Any]) -> None:
+    """Draw figure 4 of ArcCSE and figure 3 of SNCSE; a line marks what the papers chose."""
+    _, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    curve(left, theme, "papers-arccse-figures", "margin")
+    left.axvline("10", color=theme["soft"], ls="--", lw=1, zorder=0)
+    left.set_title("ArcCSE, figure 4", loc="left", size=11)
+    left.set(xlabel="margin, in degrees", ylabel="STS-B dev")
+    for color, (alpha, weight) in enumerate(((0.1, 0.001), (0.2, 0.001), (0.1, 0.1))):
+        curve(right, theme, "papers-sncse-figures", "beta", color=color, alpha=alpha, weight=weight)
+    right.axvline("0.3", color=theme["soft"], ls="--", lw=1, zorder=0)
+    right.set_title("SNCSE, figure 3", loc="left", size=11)
+    right.set_xlabel("beta")
+    right.legend()
+
+
 PICTURES: dict[str, Callable[[dict[str, Any]], None]] = {
     "speed": speed,
     "negation-cosines": negation_cosines,
+    "options": options,
 }
 
 
