@@ -135,8 +135,8 @@ def options(theme: dict[str, Any]) -> None:
     left.axvline("10", color=theme["soft"], ls="--", lw=1, zorder=0)
     left.set_title("ArcCSE, figure 4", loc="left", size=11)
     left.set(xlabel="margin, in degrees", ylabel="STS-B dev")
-    for color, (alpha, weight) in enumerate(((0.1, 0.001), (0.2, 0.001), (0.1, 0.1))):
-        curve(right, theme, "papers-sncse-figures", "beta", color=color, alpha=alpha, weight=weight)
+    for color, weight in enumerate((0.001, 0.1)):
+        curve(right, theme, "papers-sncse-figures", "beta", color=color, alpha=0.1, weight=weight)
     right.axvline("0.3", color=theme["soft"], ls="--", lw=1, zorder=0)
     right.set_title("SNCSE, figure 3", loc="left", size=11)
     right.set_xlabel("beta")
