@@ -142,10 +142,6 @@ def choose(
         excerpts, total = sampled(files, splitting, passages, seed, report)
         tell(report, progress)
         encoders = {name: ModelHandle(name) for name in names}
-        options: Record = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
-        options |= {"minutes": minutes} if adapt else {}
-        options |= {"reranker": os.fspath(reranker)} if reranker else {}
-        options |= {"default": Pipeline().to_dict()}
         if writes(queries):
             writer = writer_of(str(queries), queries_model)
             written = _by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
@@ -157,6 +153,10 @@ def choose(
                 f"{len(held.queries)} queries can be taken out of {counted(len(excerpts), 'passage')}, and {LEAST} are "
                 "needed to compare anything: give more text, passages of several sentences or titles, or --queries"
             )
+        options: Record = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
+        options |= {"minutes": minutes} if adapt else {}
+        options |= {"reranker": os.fspath(reranker)} if reranker else {}
+        options |= {"default": Pipeline().to_dict()}
         plan = Plan("choose", options, _inputs(excerpts, held, encoders, reranker, judgements, queries_file))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite))
         if job.finished is not None:

@@ -23,7 +23,7 @@ from pyarrow import fs, parquet
 from likewise.corpus import CorpusOptions
 from likewise.corpus.corpus_options import TEXT
 from likewise.corpus.encodings import AUTO, BINARY, named_encoding
-from likewise.corpus.files import HEAD, STANDARD_INPUT, check_ends, decoded, format_suffix, numbered_lines
+from likewise.corpus.files import COMPRESSED, HEAD, STANDARD_INPUT, check_ends, decoded, format_suffix, numbered_lines
 from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
 from likewise.corpus.paged_documents import document_suffixes
 from likewise.errors import LikewiseError, counted, first_line
@@ -34,7 +34,7 @@ WINDOW = 8192
 STREAM = "-"
 """Standard input or output, in the place of a file."""
 _WINDOW_CHARACTERS = 1 << 24
-_COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".xz")
+_COMPRESSED = (*COMPRESSED, ".zstd")
 _USUAL = ("sentence", "text")
 """Columns of a Parquet file that are taken if no field is named."""
 _UNKNOWN_TOTAL = 16  # windows that a stream is taken to have if it has more than one
