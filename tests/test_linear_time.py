@@ -165,10 +165,10 @@ def looks() -> dict[str, object]:
     from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
     from likewise.errors import printable
     from likewise.queries.prompts import answered, shown
-    from likewise.retrieval.bm25 import analyzer, folded
+    from likewise.retrieval.bm25 import analyzer, folded, spellings
     from likewise.searching.exclusion import divided
     from likewise.searching.fields import is_date
-    from likewise.searching.typed_query import TypedQuery, searched_words
+    from likewise.searching.typed_query import TypedQuery, other_words, searched_words
 
     def typed(text: str) -> object:
         with suppress(likewise.LikewiseError):  # too many phrases
@@ -197,9 +197,9 @@ def looks() -> dict[str, object]:
         "wiki": lambda text: (clean_markup(text), heading_in(text), is_sentence_like(text)),
         "a terminal": printable,
         "written queries": lambda text: (answered(text), shown(text)),
-        "words of a search": lambda text: (folded(text), analyzer("english")(text)),
+        "words of a search": lambda text: (folded(text), analyzer("english")(text), spellings(text)),
         "exclusion": divided,
-        "a query": lambda text: (searched_words(text, "English"), typed(text)),
+        "a query": lambda text: (searched_words(text, "English"), other_words(text, "German"), typed(text)),
         "dates": is_date,
     }  # fmt: skip
 

@@ -36,6 +36,47 @@ def found(made, query, mode="words", **more):
     return [hit.id for hit in made.search(query, mode=mode, **more)]
 
 
+SPELT = {
+    "RULE-A002 detects a change.": "a002, RULE, rulea002",
+    "The function getUserById returns a record.": "user by id, get_user, getuserbyid",
+    "Sign-off the form before noon.": "signoff, sign off",
+    "Signin comes first.": "sign in, sign-in",
+    "We follow RFC-9110 here.": "rfc9110, rfc 9110",
+    "It is said in ISO9001 as well.": "ISO-9001, iso 9001",
+    "The e-mail went out.": "email, e mail",
+    "An AC/DC converter.": "acdc, ac dc",
+    "He lives in the U.S.A. now.": "usa",
+    "Written with Node.js alone.": "nodejs, node",
+    "It hums at 50Hz.": "50 hz, hz",
+    "A hole of 12 mm.": "12mm",
+    "Chosen by O'Reilly.": "oreilly",
+    "Some JavaScript and some Java.": "javascript",
+    "The Öffner of the Tür.": "oeffner, Tuer",
+}
+"""Texts, and spellings of their words by which people look for them."""
+
+
+@pytest.fixture(scope="module")
+def spelt(saved_model, tmp_path_factory):
+    out = tmp_path_factory.mktemp("spelt") / "a.index"
+    return index([*SPELT], model=saved_model, out=out, language="German", quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"), [(text, query) for text, queries in SPELT.items() for query in queries.split(", ")]
+)
+def test_a_word_is_found_in_other_spellings(spelt, text, query):
+    hits = spelt.search(query, mode="words")
+    assert hits[0].text == text
+    assert not hits.missing
+
+
+def test_other_spellings_are_not_other_words(spelt, made):
+    assert [hit.text for hit in spelt.search("script", mode="words")] == []  # of JavaScript
+    assert spelt.search("thirds rd 2n", mode="words").missing == ("thirds", "rd", "2n")
+    assert sorted(found(made, '"heat pump"')) == [8, 11]  # 12 is a copy of 8
+
+
 @pytest.mark.parametrize(
     ("query", "wanted"),
     [

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import posixpath
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime, time
 from itertools import chain, repeat, zip_longest
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ _NO_VALUE = "a formula in this row has no value: open the file in Excel or Libre
 _NO_INNER = "a file within it is not read: open it in Word, and save it"
 _PERCENT = re.compile(r"""(?:"[^"]*"|\\.|[^"%\\])*%""")
 """A format of Excel that shows a number times 100; a sign in quotes is shown as it is."""
+_SIGN_OF_FORM = re.compile(r"""\\.|"[^"]*"|.""")
 _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
 )
@@ -79,15 +82,14 @@ class Slides(Converter):
 
 
 class Sheets(Converter):
-    """Sheets of Excel: a row a page; the first row with cells is the header."""
+    """Sheets of Excel: a row a page, of which the first with cells is the header; boxes and charts follow the rows."""
 
     suffixes = (".xlsx", ".xlsm")
     unit = "row"
 
     def convert(self, path: Path) -> Iterator[Page | int]:
-        """Yield the rows."""
+        """Yield the rows, and behind those of a sheet the texts of its boxes and charts."""
         import openpyxl
-        from openpyxl.utils.escape import unescape
 
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         written = openpyxl.load_workbook(path, read_only=True).worksheets if _has_formulas(path) else [None]
@@ -100,15 +102,87 @@ class Sheets(Converter):
             for number, (placed, as_written) in enumerate(zip(sheet.iter_rows(), rows_written, strict=False), 1):
                 row = tuple(cell.value for cell in placed)
                 lost = sum(cell is None and other is not None for cell, other in zip(row, as_written, strict=False))
-                cells = row[: max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)]
-                cells = tuple(unescape(cell) if isinstance(cell, str) and "_x" in cell else cell for cell in cells)
-                shown = ["" if cell is None else " ".join(str(cell).split()) for cell in cells]
-                for place, cell in enumerate(cells):
-                    if type(cell) in (float, int) and _PERCENT.match(placed[place].number_format or ""):
-                        shown[place] = f"{100 * cell:.12g}%"  # as the sheet shows 0.475
+                width = max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)
+                forms = [placed[place].number_format or "" for place in range(width)]
+                cells = [_value(cell, form) for cell, form in zip(row, forms, strict=False)]
+                shown = [_shown(cell, form) for cell, form in zip(cells, forms, strict=True)]
                 if any(shown) or lost:
                     text = f"| {' | '.join(shown)} |" if any(shown) else ""
-                    yield Page(number, text, sheet.title, cells=list(cells), left_out=_NO_VALUE if lost else "")
+                    yield Page(number, text, sheet.title, cells=cells, left_out=_NO_VALUE if lost else "")
+            for number, text in _beside_rows(path, sheet._worksheet_path.lstrip("/")):
+                yield Page(number, text, sheet.title)
+
+
+def _value(cell: Any, form: str) -> Any:
+    """Return what a cell of Excel holds: a date without a time where none is shown, a code with its zeros and signs."""
+    from openpyxl.utils.escape import unescape
+
+    if isinstance(cell, str):
+        return unescape(cell) if "_x" in cell else cell
+    if isinstance(cell, datetime) and cell.time() == time() and "h" not in form.lower():
+        return cell.date()
+    if type(cell) is float:
+        cell = int(cell) if cell.is_integer() else float(f"{cell:.15g}")  # Excel has 15 digits
+    return _code(cell, form) if type(cell) is int and cell >= 0 else cell
+
+
+def _code(number: int, form: str) -> int | str:
+    """Return a number with the zeros and signs of a format that has a place for each digit, such as 00000."""
+    signs = _SIGN_OF_FORM.findall(form.split(";")[0])
+    places = signs.count("0")
+    if places < 2 or any(len(sign) == 1 and sign not in "0-/() " for sign in signs):
+        return number
+    digits = str(number).zfill(places)
+    first = len(digits) - places + 1
+    each = iter([digits[:first], *digits[first:]])
+    return "".join(next(each) if sign == "0" else sign.strip('\\"') for sign in signs)
+
+
+def _shown(cell: object, form: str) -> str:
+    """Return the text of a cell; 0.475 as 47.5% where the sheet does so."""
+    if type(cell) in (float, int) and _PERCENT.match(form):
+        return f"{100 * cell:.12g}%"  # type: ignore[operator]
+    return "" if cell is None else " ".join(str(cell).split())
+
+
+def _beside_rows(path: Path, part: str) -> Iterator[tuple[int, str]]:
+    """Yield the texts of the boxes and charts of a sheet, each with the row where it begins."""
+    with zipfile.ZipFile(path) as archive:
+        for drawing in _related(archive, part, "drawing").values():
+            charts = _related(archive, drawing, "chart")
+            for anchor in fromstring(archive.read(drawing)):
+                rows = [int(element.text or 0) + 1 for element in anchor.iter() if element.tag.endswith("}row")]
+                texts = _drawn(anchor)
+                for element in anchor.iter():
+                    if element.tag.endswith("}chart"):
+                        named = [charts[value] for value in element.attrib.values() if value in charts]
+                        texts += chain.from_iterable(_drawn(fromstring(archive.read(chart))) for chart in named)
+                if texts:
+                    yield rows[0] if rows else 1, "\n\n".join(texts)
+
+
+def _related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
+    """Return the parts of a kind to which a part of an Office file leads, by their ids."""
+    folder, _, name = part.rpartition("/")
+    relations = f"{folder}/_rels/{name}.rels"
+    if relations not in archive.namelist():
+        return {}
+    found = {
+        relation.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, relation.get("Target", "")))[1:]
+        for relation in fromstring(archive.read(relations))
+        if relation.get("Type", "").endswith(f"/{kind}") and relation.get("TargetMode") != "External"
+    }
+    return {id: target for id, target in found.items() if target in archive.namelist()}
+
+
+def _drawn(element: Element) -> list[str]:
+    """Return the paragraphs of what is drawn: of a box or of the titles of a chart."""
+    texts = [
+        "".join(run.text or "" for run in paragraph.iter() if run.tag.endswith("/drawingml/2006/main}t"))
+        for paragraph in element.iter()
+        if paragraph.tag.endswith("/drawingml/2006/main}p")
+    ]
+    return [" ".join(text.split()) for text in texts if text.strip()]
 
 
 def _rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> io.BytesIO:

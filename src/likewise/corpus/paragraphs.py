@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby
-from operator import attrgetter
 
 from likewise.corpus.converter import Page
 from likewise.corpus.files import format_suffix
@@ -145,7 +144,7 @@ def _blocks(source: Source) -> Iterator[tuple[Block, Values]]:
         cells = ((page.place, line) for page in pages for line in [*without_invisible(page.text).split("\n"), ""])
         yield from ((_without_links(block), {}) for block in markdown_blocks(cells))
         return
-    for title, group in groupby(_with_text(source, pages), attrgetter("title")):
+    for (title, _), group in groupby(_with_text(source, pages), lambda page: (page.title, bool(page.cells))):
         title = " ".join(without_invisible(title).split())
         opening = next(group)
         if opening.cells:

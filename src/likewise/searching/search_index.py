@@ -25,7 +25,7 @@ from likewise.errors import counted
 from likewise.inference.engines.engine import EnginePrecision
 from likewise.inference.handle import Facts, ModelHandle, export_encoder
 from likewise.inference.text_encoder import TextEncoder
-from likewise.retrieval.bm25 import folded
+from likewise.retrieval.bm25 import folded, spellings
 from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
 from likewise.runs.job import read_record, work_of
 from likewise.runs.options import checked
@@ -40,7 +40,7 @@ from likewise.searching.parts import PARTS, Asked, Part, Ranking, Stored, ranked
 from likewise.searching.passages import passage_text
 from likewise.searching.reranker import Reranker, in_range
 from likewise.searching.table import OWN_FOLDER, SHOWN, DamageError, SearchError, Table, damage, damaged
-from likewise.searching.typed_query import TypedQuery, searched_words
+from likewise.searching.typed_query import TypedQuery, other_words, searched_words
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -403,8 +403,9 @@ class Index:
         condition = " AND ".join(conditions) or None
         query, excluded = divided(typed.text) if mode == "hybrid" and steps.excluded else (typed.text, "")
         words = searched_words(query, opened.language)
+        spelled = f"{words} {other_words(query, opened.language)}".strip()
         tokens = mode == "hybrid" and bool(steps.tokens)
-        asked = self._asked(opened, query, words, tokens) if mode != "words" else None
+        asked = self._asked(opened, query, spelled, tokens) if mode != "words" else None
         barred = self._asked(opened, excluded, searched_words(excluded, opened.language), False) if excluded else None
         if mode == "hybrid" and steps.neighbours and steps.nearest > (known := opened.stored.geometry.near.shape[1]):
             raise SearchError(
@@ -421,7 +422,7 @@ class Index:
                 if asked:
                     ids, scores = table.nearest(asked.vector, count, condition)
                 else:
-                    ids, scores = table.by_words(words, count, condition)
+                    ids, scores = table.by_words(spelled, count, condition)
                 ranking = Ranking(ids, scores, scores, scores)
             rows = table.passages(ranking.ids[:count])
             groups = _grouped(rows, by)
@@ -590,7 +591,12 @@ def _missing(table: Table, words: str, texts: Sequence[str], query: str) -> tupl
     typed = dict.fromkeys(_EDGES.sub("", word) for word in words.replace("--", " ").split())  # 'state-of-the-art'
     unseen = [word for word in typed if word and word not in shown]
     as_typed = {_EDGES.sub("", folded(word)): _EDGES.sub("", word) for word in query.replace("--", " ").split()}
-    return tuple(as_typed.get(word, word) for word in unseen[:_CHECKED] if not table.has_word(word))
+
+    def is_held(word: str) -> bool:
+        other = " ".join(spellings(as_typed.get(word, word)))
+        return table.has_word(word) or (bool(other) and table.has_word(other))
+
+    return tuple(as_typed.get(word, word) for word in unseen[:_CHECKED] if not is_held(word))
 
 
 def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] | None, **engine: Any) -> ModelHandle:

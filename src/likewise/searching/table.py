@@ -1,8 +1,9 @@
 """The table of passages in LanceDB: its columns, what is written to it, and its two kinds of search.
 
 A reader sees the version that the record names, and so never half of an update. Row ids are those of one version. The
-column `searched` holds the words of a passage as they are looked for, and that of a field has a name of its own: its
-kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q queries.
+column `searched` holds the words of a passage as they are looked for, and other spellings of them; that of a field has
+a name of its own: its kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q
+queries.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 
 from likewise.errors import LikewiseError, first_line, require_extra
 from likewise.inference.text_encoder import matrix_of, vector_column
-from likewise.retrieval.bm25 import folded
+from likewise.retrieval.bm25 import folded, spellings
 from likewise.runs.whole_files import Record
 from likewise.searching.conditions import SearchError, condition_of, quoted
 from likewise.searching.fields import CALLED, FieldColumn, Kind, shown_value
@@ -222,9 +223,10 @@ class Table:
 
         names = (*_OWN, *(column.name for column in self._columns.values()))
         ids = [None if one.id is None else str(one.id) for *_, one in placed]
+        searched = [" ".join([folded(one.encoded), *spellings(one.encoded)]) for *_, one in placed]
         rows = [
-            (source, key, last, id, folded(one.encoded), file, one.line, one.title, one.text, *one.metadata)
-            for (source, file, last, one), key, id in zip(placed, keys, ids, strict=True)
+            (source, key, last, id, words, file, one.line, one.title, one.text, *one.metadata)
+            for (source, file, last, one), key, id, words in zip(placed, keys, ids, searched, strict=True)
         ]
         columns: Record = dict(zip(names, zip(*rows, strict=True), strict=True))
         columns |= {"tokens": [tokens for _, tokens in encoded]} if self.has_tokens else {}

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 
 from likewise.corpus.sentence_splitter import JOINING
 from likewise.errors import LikewiseError
-from likewise.retrieval.bm25 import MARKS, folded
+from likewise.retrieval.bm25 import MARKS, folded, spellings
 from likewise.searching.exclusion import divided
 
 MOST = 32
@@ -30,6 +31,8 @@ _COMPOUND = re.compile(rf"\w[-\u2010\u2011](?:\s+{JOINING}|\s*[/&])\s+$")
 _WORD = re.compile(rf"[\w{MARKS}]+")
 _NAME = re.compile(rf"(?:(?<!\S)\.(?=[^\W\d_]))?[\w{MARKS}]+(?:[+#]+(?![\w{MARKS}]))?")
 """A word, with the signs that make another name of it: C++, C#, .NET."""
+_UMLAUT = re.compile("(a|o|(?<![aeq])u)e")
+_SHORT = 4
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
 """Letters of scripts without blanks between words, such as Thai, Lao, Burmese, Khmer, kana and Chinese, and of Korean,
 which joins particles to a word."""
@@ -113,6 +116,26 @@ def searched_words(text: str, language: str) -> str:
     query, silent = folded(text), stop_words(language)
     told = " ".join(_WORD.sub(lambda word: "" if word[0] in silent else word[0], query).split())
     return told if _WORD.search(told) else query
+
+
+def other_words(query: str, language: str) -> str:
+    """Return other spellings of the words of a query; short words, and a word and a number, are also joined.
+
+    Longer words are not: 'high speed' would mean passages with 'high-speed' more than others.
+
+    >>> other_words("How to sign off an e-mail by RFC 5322", "English")
+    'email signoff rfc5322'
+    """
+    silent, words = stop_words(language), [word.rstrip(".,;:?!") for word in folded(query).split()]
+    others = [word for word in spellings(query) if word not in silent]
+    for first, second in pairwise(words):
+        is_named = first.isalpha() and second.isdecimal()
+        is_short = (first + second).isalpha() and len(first) <= _SHORT >= len(second)
+        if first not in silent and (is_named or is_short):
+            others.append(first + second)
+    if language == "German":  # on other keyboards, oe is typed for ö, which is an o in words that are looked for
+        others += [plain for word in words if (plain := _UMLAUT.sub(r"\1", word)) != word]
+    return " ".join(dict.fromkeys(others))
 
 
 def standing(phrase: str) -> str:
