@@ -153,14 +153,13 @@ def looks() -> dict[str, object]:
     from likewise.corpus.inputs import _are_files
     from likewise.corpus.lines_and_rows import without_invisible
     from likewise.corpus.markdown import (
-        adoc_lines,
         front_matter,
         is_delimiter,
         markdown_blocks,
-        org_lines,
         plain,
         without_links,
     )
+    from likewise.corpus.other_markup import adoc_lines, org_lines, rst_lines
     from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans, word_count
     from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
     from likewise.errors import printable
@@ -189,6 +188,7 @@ def looks() -> dict[str, object]:
         "a table's rule": is_delimiter,
         "plain text of markdown": lambda text: plain(without_links(text)),
         "org": lambda text: list(org_lines(numbered(text))),
+        "rst": lambda text: list(rst_lines(numbered(text))),
         "asciidoc": lambda text: list(adoc_lines(numbered(text))),
         "sentences": sentence_spans,
         "paragraphs": paragraphs_of,

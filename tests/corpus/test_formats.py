@@ -48,6 +48,86 @@ def test_asciidoc(write):
     ]
 
 
+RST = """\
+==========
+Pump guide
+==========
+
+.. _start:
+
+The *pump* is **heavy**, see :ref:`the valve <v>`, ``a * b`` or `the site <https://x.org>`_.
+
+.. note:: Mind the seal.
+   It is brittle.
+
+* One entry
+* Another
+
+Parts
+=====
+
+.. This is a comment,
+   and goes on.
+
+Run this::
+
+    pip install pump
+
+Then read on.
+
+.. code-block:: python
+   :linenos:
+
+   open(5)
+
+Sizes
+-----
+
+.. image:: a.png
+   :alt: A drawing
+
++-------+------+
+| Part  | Size |
++=======+======+
+| Valve | 3    |
++-------+------+
+
+=====  ====
+Part   Size
+=====  ====
+Seal   4
+=====  ====
+
+-----
+
+.. [1] A note.
+.. versionadded:: 3.8
+"""
+
+
+def test_what_stands_above_the_line_is_no_part_of_a_word(write):
+    page = "<p><ruby>東京<rp>(</rp><rt>とうきょう</rt><rp>)</rp></ruby>へ行く。</p>"
+    assert whole(write("a.html", page)) == "東京へ行く。"
+
+
+def test_restructured_text(write):
+    parts = ("Pump guide", "Parts")
+    sizes = (*parts, "Sizes")
+    assert blocks(write("a.rst", RST)) == [
+        (7, ("Pump guide",), "prose", "The pump is heavy, see the valve, `a * b` or the site."),
+        (9, ("Pump guide",), "prose", "Mind the seal.\nIt is brittle."),
+        (12, ("Pump guide",), "prose", "- One entry\n- Another"),
+        (21, parts, "prose", "Run this:"),
+        (23, parts, "code", "`````\n    pip install pump\n\n`````"),
+        (25, parts, "prose", "Then read on."),
+        (30, parts, "code", "`````\n   open(5)\n\n`````"),
+        (36, sizes, "prose", "A drawing"),
+        (39, sizes, "table", "| Part | Size |\n| --- | --- |\n| Valve | 3 |"),
+        (45, sizes, "table", "| Part | Size |\n| --- | --- |\n| Seal | 4 |"),
+        (52, sizes, "prose", "A note.\nversionadded: 3.8"),
+    ]
+
+
 def test_front_matter_is_fields_and_what_is_none_is_text(write):
     source = open_source(write("a.md", "---\ntitle: Pumps\ntags: [oil, seal]\nyear: 2024\n---\n\nText.\n"), OPTIONS)
     (paragraph,) = read_paragraphs(source)

@@ -16,7 +16,8 @@ from likewise.corpus.lines_and_rows import (
     texts_of_rows,
     without_invisible,
 )
-from likewise.corpus.markdown import ITEM, MARKED, Block, BlockKind, front_matter, markdown_blocks, without_links
+from likewise.corpus.markdown import ITEM, Block, BlockKind, front_matter, markdown_blocks, without_links
+from likewise.corpus.other_markup import MARKED
 from likewise.corpus.paged_documents import NOTEBOOK, pages_of
 from likewise.corpus.sentence_splitter import (
     PARAGRAPH_LIMIT,

@@ -23,7 +23,7 @@ from likewise.corpus.encodings import seen_encoding
 from likewise.corpus.files import check_ends, format_suffix, is_folder, kernel_devices, read_head
 from likewise.corpus.inputs import plain_value
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_type, read_rows
-from likewise.corpus.markdown import MARKED
+from likewise.corpus.other_markup import MARKED
 from likewise.corpus.paged_documents import converted, document_suffixes, lacks_extra, uninstalled
 from likewise.errors import counted, first_line, is_utf8
 from likewise.runs.cache import cached, made_in_cache
@@ -54,7 +54,7 @@ _BINARY = {
     b"{\\rtf": "Rich Text, which has to be saved as .docx or .odt",
 }
 
-FOLDER_SUFFIXES = (".txt", *MARKED, ".text", ".rst", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
+FOLDER_SUFFIXES = (".txt", *MARKED, ".text", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
 """Formats that are read of a folder, beside documents; code is text too, but not prose."""
 
 IGNORE_FILES = (".gitignore", ".likewiseignore")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
     from markitdown import StreamInfo
 
-_NO_TEXT = ("script", "style", "noscript", "template", "svg")
+_NO_TEXT = ("script", "style", "noscript", "template", "svg", "rt", "rp")  # of ruby, what is above the line
 _AROUND = ("nav", "footer")
 """What stands on each page of a site; it is text only where there is no other."""
 _BLOCKS = tuple(
