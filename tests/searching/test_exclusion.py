@@ -35,6 +35,8 @@ TOPICS = (
         ("pumps - excluding diesel-driven ones - of steel", "pumps of steel", "diesel-driven ones"),
         ("Rivers excluding 3.5 km long ones, in Europe", "Rivers in Europe", "3.5 km long ones"),
         ("Servers excluding node.js and the U.S. ones, at noon", "Servers at noon", "node.js and the U.S. ones"),
+        ("rivers AND NOT dams", "rivers", "dams"),
+        ("rivers and not dams", "rivers and not dams", ""),
         ("Rivers, excluding the Loire, Rhine and Seine", "Rivers", "the Loire, Rhine and Seine"),
         ("Food excluding nuts, dairy, or eggs, to go", "Food to go", "nuts, dairy, or eggs"),
         ("Laptops excluding Dell, HP & Acer", "Laptops", "Dell, HP & Acer"),

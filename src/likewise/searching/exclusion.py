@@ -13,7 +13,7 @@ import re
 _MENTIONING = r"(?:mentioning|including|discussing|referring to|(?:any )?(?:mention|reference|discussion)s? (?:of|to))"
 _CUE = re.compile(
     rf"(?<![\w'’-])(?:(?P<order>(?:do not|don['’]t) (?:mention|include|discuss|talk about|refer to))"
-    rf"|excluding|not {_MENTIONING}|leaving out|without {_MENTIONING}|avoiding(?: {_MENTIONING})?)(?= )",
+    rf"|excluding|not {_MENTIONING}|leaving out|without {_MENTIONING}|avoiding(?: {_MENTIONING})?|(?-i:AND NOT))(?= )",
     re.IGNORECASE,
 )
 _END = re.compile(r"[;()\[\]—]|[,:?!](?!\w)|(?<!\.\w)\.(?!\w)|(?<= )[-–](?= )")
