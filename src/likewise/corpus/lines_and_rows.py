@@ -44,9 +44,9 @@ class Source:
     """One file of a corpus, and how it is read.
 
     Attributes:
-        kind: what it holds: plain "text"; "markdown", also Org, AsciiDoc and reStructuredText; rows with a text field ("jsonl", "json"
-            for a list of objects, "csv" for TSV too, "parquet", "xlsx"); "articles" (rows of id, title, sections); a
-            MediaWiki dump ("wiki"); or a "document": what a converter reads.
+        kind: what it holds: plain "text"; "markdown", also Org, AsciiDoc and reStructuredText; rows with a text field
+            ("jsonl", "json" for a list of objects, "csv" for TSV too, "parquet", "xlsx"); "articles" (rows of id,
+            title, sections); a MediaWiki dump ("wiki"); or a "document": what a converter reads.
         report: counts and names what is left out while the file is read.
         tick: called with the bytes read so far.
         strict: a row that cannot be read is an error; otherwise the report names it.
