@@ -122,31 +122,44 @@ def curve(ax: Any, theme: dict[str, Any], table: str, option: str, *, color: int
             scores.setdefault(row["options"][option], []).append(row["score"])
     names = [f"{value:g}" for value in sorted(scores)]
     shown = np.array([(np.mean(of), min(of), max(of)) for _, of in sorted(scores.items())]).T
-    label = ", ".join(f"{name} {value:g}" for name, value in where.items())
+    label = f"weight {where['weight']:g}" if where else None
     ax.plot(names, shown[0], marker="o", ms=5, color=theme["colors"][color], label=label)
     ax.fill_between(names, shown[1], shown[2], color=theme["colors"][color], alpha=0.25, lw=0)
     ax.grid(axis="y", color=theme["soft"], alpha=0.3)
 
 
-def options(theme: dict[str, Any]) -> None:
-    """Draw figure 4 of ArcCSE and figure 3 of SNCSE; a line marks what the papers chose."""
-    _, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-    curve(left, theme, "papers-arccse-figures", "margin")
-    left.axvline("10", color=theme["soft"], ls="--", lw=1, zorder=0)
-    left.set_title("ArcCSE, figure 4", loc="left", size=11)
-    left.set(xlabel="margin, in degrees", ylabel="STS-B dev")
-    for color, weight in enumerate((0.001, 0.1)):
-        curve(right, theme, "papers-sncse-figures", "beta", color=color, alpha=0.1, weight=weight)
-    right.axvline("0.3", color=theme["soft"], ls="--", lw=1, zorder=0)
-    right.set_title("SNCSE, figure 3", loc="left", size=11)
-    right.set_xlabel("beta")
-    right.legend()
+def arccse_options(theme: dict[str, Any]) -> None:
+    """Draw figures 4 to 7 of ArcCSE; a line marks what the paper chose."""
+    _, panels = plt.subplots(2, 2, figsize=(9, 6), sharey=True, layout="constrained")
+    shown = (("margin", "10"), ("temperature", "0.05"), ("mask_farther", "0.4"), ("triplet_weight", "0.1"))
+    titles = ("margin, in degrees", "temperature", "share of words masked in the farther version", "weight of the triplets")
+    for number, (panel, (option, chosen), title) in enumerate(zip(panels.flat, shown, titles, strict=True), 4):
+        curve(panel, theme, "papers-arccse-figures", option)
+        panel.axvline(chosen, color=theme["soft"], ls="--", lw=1, zorder=0)
+        panel.set_title(f"figure {number}", loc="left", size=11)
+        panel.set_xlabel(title)
+    for panel in panels[:, 0]:
+        panel.set_ylabel("STS-B dev")
+
+
+def sncse_options(theme: dict[str, Any]) -> None:
+    """Draw figure 3 of SNCSE; a line marks what the paper chose."""
+    _, panels = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+    for panel, alpha in zip(panels, (0.1, 0.2), strict=True):
+        for color, weight in enumerate((0.001, 0.1)):
+            curve(panel, theme, "papers-sncse-figures", "beta", color=color, alpha=alpha, weight=weight)
+        panel.axvline("0.3", color=theme["soft"], ls="--", lw=1, zorder=0)
+        panel.set_title(f"figure 3, alpha {alpha}", loc="left", size=11)
+        panel.set_xlabel("beta")
+    panels[0].set_ylabel("STS-B dev")
+    panels[0].legend()
 
 
 PICTURES: dict[str, Callable[[dict[str, Any]], None]] = {
     "speed": speed,
     "negation-cosines": negation_cosines,
-    "options": options,
+    "arccse-options": arccse_options,
+    "sncse-options": sncse_options,
 }
 
 

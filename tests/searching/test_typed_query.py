@@ -52,6 +52,7 @@ SPELT = {
     "Chosen by O'Reilly.": "oreilly",
     "Some JavaScript and some Java.": "javascript",
     "The Öffner of the Tür.": "oeffner, Tuer",
+    "지하실의 펌프가 고장 났습니다.": "펌프, 지하실에서, 펌프를",
 }
 """Texts, and spellings of their words by which people look for them."""
 

@@ -32,6 +32,10 @@ _COMPOUND = re.compile(r"(?<!\w)[^\W_]+(?:[-\u2010\u2011'\u2019./][^\W_]+)+")
 _HUMPS = re.compile(r"\b\w*[a-z][A-Z]\w*")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _UNIT = re.compile(r"(?<![\w.,-])(\d+(?:[.,]\d+)*)(?!(?:st|nd|rd|th)\b)([^\W\d_]{1,4})(?!\w)")
+_PARTICLE = re.compile(
+    r"(?<![가-힣])([가-힣]{2,9}?)(?:에서는|에서|에게|으로|부터|까지|처럼|보다|이나|은|는|이|가|을|를|의|에|로|와|과|도|만)(?![가-힣])"
+)
+"""A Korean noun with the particle that is joined to it."""
 _LAST_HEH = re.compile(r"ه(?!\w)")
 """It is often typed for ة, which the stems of Arabic know as the ending that it is."""
 _FORMS |= dict.fromkeys([*range(0x610, 0x61B), *range(0x64B, 0x660)])
@@ -79,8 +83,8 @@ def folded(text: str) -> str:
 def spellings(text: str) -> list[str]:
     """Return other spellings of the words of a text, as they are looked for, each once.
 
-    They are compounds as one word, names of code in their words, and units apart from their numbers. Names of two
-    words that begin with a capital stay whole, as JavaScript is not about Java.
+    They are compounds as one word, names of code in their words, units apart from their numbers, and Korean nouns
+    without particles. Names of two words that begin with a capital stay whole, as JavaScript is not about Java.
 
     >>> spellings("The e-mail of getUserById, sent by Node.js at 50Hz")
     ['email', 'nodejs', 'get', 'user', 'by', 'id', '50', 'hz']
@@ -93,6 +97,7 @@ def spellings(text: str) -> list[str]:
             found += humps
     for number, unit in _UNIT.findall(text):
         found += (number, unit)
+    found += _PARTICLE.findall(text)
     return list(dict.fromkeys(map(folded, found)))
 
 
