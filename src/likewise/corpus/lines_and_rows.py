@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from unicodedata import normalize
 
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
@@ -216,10 +217,29 @@ def json_object(text: str, where: str) -> Record:
     except ValueError as error:
         value, reason = None, str(error)
     if isinstance(value, dict):
-        return value
+        return _without_types(value)
     raise CorpusError(
         f"{where}: not a JSON object ({reason}): a JSONL file has one object on each line and nothing else"
     )
+
+
+def _without_types(row: Record) -> Record:
+    """Return a row with plain values where MongoDB's export names their types, as in {"$oid": "507f"}."""
+    for name, value in row.items():
+        if type(value) is dict and len(value) == 1 and next(iter(value)).startswith("$"):
+            with suppress(ValueError, TypeError, OverflowError, OSError):
+                row[name] = _untyped(value)
+    return row
+
+
+def _untyped(value: Record) -> object:
+    ((kind, inner),) = value.items()
+    if kind == "$date" and not isinstance(inner, str):
+        milliseconds = int(inner["$numberLong"] if isinstance(inner, dict) else inner)
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
+    kinds: dict[str, Callable[[Any], object]] = {"$numberLong": int, "$numberInt": int, "$numberDouble": float}
+    kinds |= {"$numberDecimal": float, "$oid": str, "$date": str}
+    return kinds[kind](inner) if kind in kinds else value
 
 
 def json_type(value: object) -> str:
@@ -337,7 +357,7 @@ def _json(source: Source) -> Iterator[NumberedRow]:
             source.drop_row(line, f"not a JSON object ({reason}): it and what follows is left out")
             return
         if isinstance(value, dict):
-            yield line, value
+            yield line, _without_types(value)
         elif is_list and isinstance(value, str):
             yield line, {source.options.field or TEXT: value}
         else:
