@@ -72,6 +72,22 @@ def test_a_word_is_found_in_other_spellings(spelt, text, query):
     assert not hits.missing
 
 
+@pytest.mark.parametrize(
+    ("styled", "plain"),
+    [
+        ("\U0001d413\U0001d421\U0001d41e \U0001d41c\U0001d41a\U0001d42d", "The cat"),
+        ("\uff34\uff48\uff45 \uff43\uff41\uff54", "The cat"),
+        ("an o\ufb03ce", "an office"),
+    ],
+)
+def test_letters_of_another_style_have_the_vector_of_plain_ones(saved_model, tmp_path, styled, plain):
+    made = index([f"{styled} sat on the mat."], model=saved_model, out=tmp_path / "a.index", quiet=True)
+    (hit,) = made.search(f"{plain} sat on the mat.", mode="vectors")
+    assert hit.similarity == pytest.approx(1, abs=1e-4)
+    assert hit.text.startswith(styled), "the text itself stays as it is"
+    assert made.search(f"{styled} sat on the mat.", mode="vectors")[0].similarity == pytest.approx(1, abs=1e-4)
+
+
 def test_other_spellings_are_not_other_words(spelt, made):
     assert [hit.text for hit in spelt.search("script", mode="words")] == []  # of JavaScript
     assert spelt.search("thirds rd 2n", mode="words").missing == ("thirds", "rd", "2n")

@@ -17,6 +17,7 @@ from itertools import chain, pairwise, product, starmap
 from typing import NamedTuple
 
 from likewise.augment.negation.antonyms import antonyms
+from likewise.corpus.lines_and_rows import in_plain_letters
 from likewise.retrieval.bm25 import MARKS
 
 REASONS = ("negation", "numbers", "opposites", "names", "order", "the rest", "other words")
@@ -106,7 +107,8 @@ def wording(text: str) -> Wording:
     >>> wording("two weeks ago, 1½ cups").numbers, sorted(wording("It was Mr Smith, and It hurt").names)
     (('2', '1', '0.5'), ['mr', 'smith'])
     """
-    plain = "".join(_spelt_out(sign) for sign in unicodedata.normalize("NFC", _HALF_DAY.sub(r" \1m", text)))
+    text = in_plain_letters(unicodedata.normalize("NFC", text))
+    plain = "".join(map(_spelt_out, _HALF_DAY.sub(r" \1m", text)))
     order = tuple(
         _NUMBER_WORDS.get(word, word.replace("−", "-")).replace(",", "" if _THOUSANDS.fullmatch(word) else ".")
         for word in _WORD.findall(_SHORT_NOT.sub(" not", plain).casefold().replace("_", " "))
@@ -138,6 +140,8 @@ def same_words(text: str) -> bytes:
 
     >>> same_words("I lost my card!!") == same_words("i lost  my card"), same_words("C++") == same_words("C#")
     (True, False)
+    >>> same_words("\uff23\uff41\uff52\uff44") == same_words("card")
+    True
     """
     own = wording(text)
     said = repr((own.order, sorted(own.addresses), sorted(own.signs)))

@@ -99,6 +99,7 @@ _INVISIBLE = re.compile(
     "|\u001b(?:\\[[0-9;?]*[A-Za-z]|\\(B|\\]8;[^\u0007\u001b]{0,2000}(?:\u0007|\u001b\\\\))"
     "|[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u200f\u2060\ufeff\ud800-\udfff]"
 )
+_STYLED = re.compile("[\ufb00-\ufb06\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f\U0001d400-\U0001d7ff]+")
 
 
 def without_invisible(text: str) -> str:
@@ -113,6 +114,15 @@ def without_invisible(text: str) -> str:
     """
     text = _INVISIBLE.sub("", text)
     return text if text.isascii() else normalize("NFC", text)
+
+
+def in_plain_letters(text: str) -> str:
+    """Return a text as a model knows its letters: without ligatures, styles of letters, and forms of another width.
+
+    >>> in_plain_letters("e\ufb03cient \uff50\uff55\uff4d\uff50s, \uff76\uff9e")
+    'efficient pumps, \u30ac'
+    """
+    return text if text.isascii() else _STYLED.sub(lambda styled: normalize("NFKC", styled[0]), text)
 
 
 def without_surrogates(text: str) -> str:

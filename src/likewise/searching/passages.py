@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import ID
-from likewise.corpus.lines_and_rows import decimal_of, without_invisible, without_surrogates
+from likewise.corpus.lines_and_rows import decimal_of, in_plain_letters, without_invisible, without_surrogates
 from likewise.corpus.markdown import ITEM, is_delimiter
 from likewise.corpus.paragraphs import Paragraph, read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, gap, word_count
@@ -37,7 +37,7 @@ def _size(text: str) -> int:
 
 def passage_text(title: str, text: str) -> str:
     """Return the text that a model reads of a passage: the title, if there is one, and the text."""
-    return f"{title}: {text}" if title else text
+    return in_plain_letters(f"{title}: {text}" if title else text)
 
 
 def has_text(text: str) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.inputs import GivenTexts
-from likewise.corpus.lines_and_rows import without_invisible, without_surrogates
+from likewise.corpus.lines_and_rows import in_plain_letters, without_invisible, without_surrogates
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
@@ -373,7 +373,7 @@ class Index:
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
         if by not in ("passage", "document"):
             raise SearchError(f"by is {by!r}: give passage or document")
-        typed = TypedQuery.of(normalize("NFC", without_surrogates(query)))
+        typed = TypedQuery.of(normalize("NFC", in_plain_letters(without_surrogates(query))))
         return self._hits(_Request(typed, k, offset, by, mode, where, mark), pipeline)
 
     def _hits(self, request: _Request, pipeline: Given | None) -> Hits:
