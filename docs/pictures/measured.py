@@ -132,7 +132,12 @@ def arccse_options(theme: dict[str, Any]) -> None:
     """Draw figures 4 to 7 of ArcCSE; a line marks what the paper chose."""
     _, panels = plt.subplots(2, 2, figsize=(9, 6), sharey=True, layout="constrained")
     shown = (("margin", "10"), ("temperature", "0.05"), ("mask_farther", "0.4"), ("triplet_weight", "0.1"))
-    titles = ("margin, in degrees", "temperature", "share of words masked in the farther version", "weight of the triplets")
+    titles = (
+        "margin, in degrees",
+        "temperature",
+        "share of words masked in the farther version",
+        "weight of the triplets",
+    )
     for number, (panel, (option, chosen), title) in enumerate(zip(panels.flat, shown, titles, strict=True), 4):
         curve(panel, theme, "papers-arccse-figures", option)
         panel.axvline(chosen, color=theme["soft"], ls="--", lw=1, zorder=0)
@@ -143,16 +148,14 @@ def arccse_options(theme: dict[str, Any]) -> None:
 
 
 def sncse_options(theme: dict[str, Any]) -> None:
-    """Draw figure 3 of SNCSE; a line marks what the paper chose."""
-    _, panels = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
-    for panel, alpha in zip(panels, (0.1, 0.2), strict=True):
-        for color, weight in enumerate((0.001, 0.1)):
-            curve(panel, theme, "papers-sncse-figures", "beta", color=color, alpha=alpha, weight=weight)
-        panel.axvline("0.3", color=theme["soft"], ls="--", lw=1, zorder=0)
-        panel.set_title(f"figure 3, alpha {alpha}", loc="left", size=11)
-        panel.set_xlabel("beta")
-    panels[0].set_ylabel("STS-B dev")
-    panels[0].legend()
+    """Draw figure 3 of SNCSE with alpha 0.1; a line marks what the paper chose."""
+    _, panel = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    for color, weight in enumerate((0.001, 0.1)):
+        curve(panel, theme, "papers-sncse-figures", "beta", color=color, alpha=0.1, weight=weight)
+    panel.axvline("0.3", color=theme["soft"], ls="--", lw=1, zorder=0)
+    panel.set_title("figure 3", loc="left", size=11)
+    panel.set(xlabel="beta", ylabel="STS-B dev")
+    panel.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 PICTURES: dict[str, Callable[[dict[str, Any]], None]] = {
