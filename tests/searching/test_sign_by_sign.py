@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+import re
 import zipfile
 from email.message import EmailMessage
 from pathlib import Path
@@ -118,6 +119,11 @@ def text_file(join: str, begin: str = ""):
     return lambda path, texts: path.write_text(join.join(f"{begin}{text}" for text in texts) + "\n", encoding="utf-8")
 
 
+def write_restructured_text(path: Path, texts: list[str]) -> None:
+    """Write paragraphs in which each sign that may be a mark is escaped."""
+    text_file("\n\n", "Note ")(path, [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text) for text in texts])
+
+
 def lines_of_json(path: Path, texts: list[str]) -> None:
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
 
@@ -125,7 +131,7 @@ def lines_of_json(path: Path, texts: list[str]) -> None:
 QUICK = {
     ".txt": text_file("\n"),
     ".md": text_file("\n\n", "Note "),
-    ".rst": text_file("\n\n"),
+    ".rst": write_restructured_text,
     ".org": text_file("\n\n", "Note "),
     ".adoc": text_file("\n\n", "Note "),
     ".jsonl": lines_of_json,
