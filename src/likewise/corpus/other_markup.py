@@ -32,7 +32,7 @@ _RST_PATHS = frozenset("image figure include literalinclude highlight index curr
 _RST_LITERAL = re.compile(r"``(.{1,1000}?)``")
 _RST_ROLE = re.compile(r"(?<!\\)(?::[\w:+.-]{1,60}:)?`[~!]?([^`<]{0,300}?)\s{0,9}(?:<([^`<>]{0,500})>)?(?<!\\)`_{0,2}")
 _RST_STRONG = re.compile(r"(?<![\w*\\])(\*{1,2})(?=[^\s*])([^*]{1,300})(?<=[^\s*\\])\1(?![\w*])")
-_RST_PROTECTED = re.compile(r"\\(\W)")
+_RST_PROTECTED = re.compile(r"\\([\W_])")
 
 
 def _text(line: str) -> str:
