@@ -154,6 +154,10 @@ TABLES: dict[str, dict[str, Arm]] = {
         for steps, rate, seeds in ((120, 3e-5, (1, 2, 3)), (300, 1e-5, (1,)), (300, 1e-4, (1,)), (1000, 3e-5, (1,)))
     },
     "sncse-margin": _sncse("mask"),
+    # The paper's preset; a chunk at a time, so that its batch of 256 fits in memory.
+    "sncse-preset": {
+        "paper-base": Arm("sncse", {"preset": "paper-base", "max_steps": 60, "eval_steps": 30, "chunk": 64}, "raw")
+    },
     # Batches of sentences that follow each other, at the length of the default.
     "sncse-neighbours": {
         name: replace(arm, neighbours=True, seeds=(1,))
