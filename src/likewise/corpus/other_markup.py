@@ -21,7 +21,7 @@ _ADOC_ITEM = re.compile(r"([*.-]{1,5}) (?=\S)")
 _FENCE = "`````"
 _RST_LINE = re.compile(r"([!-/:-@[-`{-~])\1+$")
 """What stands below a heading, and above some."""
-_RST_RULE = re.compile(r"\+(?:[-=]+\+)+$|=+(?: +=+)+$")
+_RST_RULE = re.compile(r"\+[-=][-=+]*\+$|=+ [ =]*=$")
 """A line of a table with borders, or of one with columns."""
 _RST_DIRECTIVE = re.compile(r"\.\. +(?:\|[^|]{1,100}\| +)?([\w:+.-]{1,60}):: *")
 _RST_NOTE = re.compile(r"\.\. +\[[^\]]{1,60}\] +")
