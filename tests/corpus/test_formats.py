@@ -110,6 +110,14 @@ def test_what_stands_above_the_line_is_no_part_of_a_word(write):
     assert whole(write("a.html", page)) == "東京へ行く。"
 
 
+def test_nothing_below_an_empty_comment_or_a_broken_table_is_lost(write):
+    assert whole(write("a.rst", "Pumps leak.\n\n..\n\n   A quotation.\n\n.. _there:\n\n   Another one.\n")) == (
+        "Pumps leak.\nA quotation.\nAnother one."
+    )
+    table = "   ====  ====\n   Part  Size\n   ====  ====\n   Seal  4\n\nThe table has no end.\n"
+    assert "The table has no end." in whole(write("b.rst", table)).replace("|", "").replace("  ", " ")
+
+
 def test_restructured_text(write):
     parts = ("Pump guide", "Parts")
     sizes = (*parts, "Sizes")

@@ -103,9 +103,8 @@ class Sheets(Converter):
                 row = tuple(cell.value for cell in placed)
                 lost = sum(cell is None and other is not None for cell, other in zip(row, as_written, strict=False))
                 width = max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)
-                forms = [placed[place].number_format or "" for place in range(width)]
-                cells = [_value(cell, form) for cell, form in zip(row, forms, strict=False)]
-                shown = [_shown(cell, form) for cell, form in zip(cells, forms, strict=True)]
+                cells = [_value(cell) for cell in placed[:width]]
+                shown = [_shown(value, cell) for value, cell in zip(cells, placed, strict=False)]
                 if any(shown) or lost:
                     text = f"| {' | '.join(shown)} |" if any(shown) else ""
                     yield Page(number, text, sheet.title, cells=cells, left_out=_NO_VALUE if lost else "")
@@ -113,17 +112,18 @@ class Sheets(Converter):
                 yield Page(number, text, sheet.title)
 
 
-def _value(cell: Any, form: str) -> Any:
+def _value(cell: Any) -> Any:
     """Return what a cell of Excel holds: a date without a time where none is shown, a code with its zeros and signs."""
-    from openpyxl.utils.escape import unescape
+    value = cell.value
+    if isinstance(value, str) and "_x" in value:
+        from openpyxl.utils.escape import unescape
 
-    if isinstance(cell, str):
-        return unescape(cell) if "_x" in cell else cell
-    if isinstance(cell, datetime) and cell.time() == time() and "h" not in form.lower():
-        return cell.date()
-    if type(cell) is float:
-        cell = int(cell) if cell.is_integer() else float(f"{cell:.15g}")  # Excel has 15 digits
-    return _code(cell, form) if type(cell) is int and cell >= 0 else cell
+        return unescape(value)
+    if isinstance(value, datetime) and value.time() == time() and "h" not in cell.number_format.lower():
+        return value.date()
+    if type(value) is float:
+        value = int(value) if value.is_integer() else float(f"{value:.15g}")  # Excel has 15 digits
+    return _code(value, cell.number_format or "") if type(value) is int and value >= 0 else value
 
 
 def _code(number: int, form: str) -> int | str:
@@ -138,11 +138,11 @@ def _code(number: int, form: str) -> int | str:
     return "".join(next(each) if sign == "0" else sign.strip('\\"') for sign in signs)
 
 
-def _shown(cell: object, form: str) -> str:
-    """Return the text of a cell; 0.475 as 47.5% where the sheet does so."""
-    if type(cell) in (float, int) and _PERCENT.match(form):
-        return f"{100 * cell:.12g}%"  # type: ignore[operator]
-    return "" if cell is None else " ".join(str(cell).split())
+def _shown(value: object, cell: Any) -> str:
+    """Return the text of a cell with a value; 0.475 as 47.5% where the sheet does so."""
+    if type(value) in (float, int) and _PERCENT.match(cell.number_format or ""):
+        return f"{100 * value:.12g}%"  # type: ignore[operator]
+    return "" if value is None else " ".join(str(value).split())
 
 
 def _beside_rows(path: Path, part: str) -> Iterator[tuple[int, str]]:

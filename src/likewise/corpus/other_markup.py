@@ -106,7 +106,9 @@ def adoc_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
 
 
 def rst_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
-    """Yield the lines of a file as Markdown: without comments, targets of links, and options of directives.
+    """Yield the lines of a reStructuredText file as Markdown.
+
+    Comments, the targets of links and the options of directives are left out.
 
     >>> [line for _, line in rst_lines([(1, "Pumps"), (2, "====="), (3, ".. note:: See :ref:`valves <v>`.")])]
     ['# Pumps', 'See valves.']
@@ -145,7 +147,7 @@ def rst_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
         if _RST_RULE.match(text) and (columns is not None or below):
             if columns is None:
                 starts = [part.start() for part in re.finditer("=+", line)] if text[0] == "=" else []
-                columns = [slice(start, end) for start, end in pairwise([*starts, None])]
+                columns = [slice(start, end) for start, end in pairwise(starts and [0, *starts[1:], None])]
                 is_row = False
                 yield number, ""
             elif columns and not below:
@@ -184,7 +186,9 @@ def rst_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
         elif note := _RST_NOTE.match(text):
             yield number, _text(_words(text[note.end() :]))
         elif text == ".." or text.startswith(".. "):
-            comment = indent
+            # What is indented below an empty comment, or the target of a link, is text.
+            is_bare = text.startswith(".. _") or (text == ".." and not below)
+            comment = -1 if is_bare else indent
             yield number, ""
         else:
             if text.endswith("::"):

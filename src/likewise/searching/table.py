@@ -223,7 +223,8 @@ class Table:
 
         names = (*_OWN, *(column.name for column in self._columns.values()))
         ids = [None if one.id is None else str(one.id) for *_, one in placed]
-        searched = [" ".join([folded(one.encoded), *spellings(one.encoded)]) for *_, one in placed]
+        texts = [one.encoded for *_, one in placed]
+        searched = [" ".join([folded(text), *spellings(text)]) for text in texts]
         rows = [
             (source, key, last, id, words, file, one.line, one.title, one.text, *one.metadata)
             for (source, file, last, one), key, id, words in zip(placed, keys, ids, searched, strict=True)
