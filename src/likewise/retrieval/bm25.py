@@ -102,7 +102,7 @@ def spellings(text: str) -> list[str]:
 
 
 def _joined(word: str) -> str:
-    """Return a compound as one word, '' if nobody writes it so."""
+    """Return a compound as one word, or "" if nobody writes it in this way."""
     parts = re.split(r"[^\w]", word)
     joined = "".join(parts)
     if len(parts) > 4 or joined.isdecimal():
