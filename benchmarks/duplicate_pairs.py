@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import likewise
-from likewise.clusters.second_look import SecondLook
+from likewise.searching.duplicates.second_look import SecondLook
 from rows import ResultFile
 
 DATA = Path(os.environ.get("LIKEWISE_DATA") or Path(__file__).parents[2] / "shared" / "data")

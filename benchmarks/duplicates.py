@@ -27,8 +27,8 @@ import likewise
 from likewise.augment.negation import negate
 from likewise.augment.negation.antonyms import antonyms
 from likewise.augment.negation.edits import like
-from likewise.clusters.duplicates import THRESHOLD, WORDS
-from likewise.clusters.word_differences import difference, shared, wording
+from likewise.searching.duplicates.duplicates import THRESHOLD, WORDS
+from likewise.searching.duplicates.word_differences import difference, shared, wording
 from rows import ResultFile
 
 DATA = Path(os.environ.get("LIKEWISE_DATA") or Path(__file__).parents[2] / "shared" / "data")

@@ -48,7 +48,7 @@ def model2vec(*settings: dict[str, Any]) -> Any:
         from model2vec.distill import distill, distillation
 
         import likewise
-        from likewise.corpus.bundled import resolve_model
+        from likewise.data.bundled import resolve_model
 
         # The same words are encoded once for all settings.
         plain, kept = distillation.create_embeddings, {}

@@ -33,14 +33,14 @@ import numpy as np
 
 import likewise
 from likewise.corpus.lines_and_rows import digest_of
-from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_json
-from likewise.searching import geometry
-from likewise.searching.index_update import APPROXIMATE
-from likewise.searching.maxsim import TokenCodec
-from likewise.searching.passages import IndexedPassage
-from likewise.searching.table import Table
+from likewise.searching.index import geometry
+from likewise.searching.index.index_update import APPROXIMATE
+from likewise.searching.index.maxsim import TokenCodec
+from likewise.searching.index.passages import IndexedPassage
+from likewise.searching.index.table import Table
+from likewise.searching.parts.pipeline import Pipeline
 from rows import ResultFile
 from searching import memory
 

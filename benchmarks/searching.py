@@ -33,14 +33,14 @@ from lancedb.query import MatchQuery
 
 import likewise
 from domains import Bm25, Cosines, Encoded, Hybrid, task_of
-from likewise.choice.choice_result import gain_interval
-from likewise.corpus.bundled import read_weaknesses, resolve_model
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.sentence_splitter import sentence_spans
+from likewise.data.bundled import read_weaknesses, resolve_model
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
-from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_text
+from likewise.searching.choose.choice_result import gain_interval
+from likewise.searching.parts.pipeline import WITHOUT_TOKENS, Pipeline
 from rows import ResultFile
 
 JUDGED = ("aviation", "exclusion", "regulation", "security", "articles", "sections")

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from claims import Claim, finish, with_claims
-from likewise.corpus.bundled import resolve_model
+from likewise.data.bundled import resolve_model
 
 SEARCH = "start, `likewise search` after `likewise export`: before it"
 PAIR = ("A man is playing a guitar.", "Somebody plays music.")

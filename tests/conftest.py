@@ -271,7 +271,7 @@ def notes(_notes, tmp_path) -> Path:
 
 @pytest.fixture(scope="session")
 def _indexed(_notes, saved_model, tmp_path_factory) -> Path:
-    from likewise.searching import index
+    from likewise import index
 
     out = tmp_path_factory.mktemp("indexed") / "notes.index"
     index(_notes, model=saved_model, out=out, quiet=True)

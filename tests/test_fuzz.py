@@ -241,8 +241,8 @@ def client(saved_model, _indexed):
     """A client of a service of the tiny model and the index of notes."""
     from starlette.testclient import TestClient
 
-    from likewise.serving.app import create_app
-    from likewise.serving.service import Service
+    from likewise.searching.serve.app import create_app
+    from likewise.searching.serve.service import Service
 
     app = create_app(Service({"tiny": saved_model}, [_indexed], engine="torch"))
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as opened:

@@ -8,13 +8,13 @@ import pytest
     "package",
     [
         "likewise",
-        "likewise.clusters",
+        "likewise.searching.duplicates",
         "likewise.context",
         "likewise.evaluation",
         "likewise.inference",
         "likewise.comparison",
         "likewise.searching",
-        "likewise.serving",
+        "likewise.searching.serve",
     ],
 )
 def test_every_public_name_is_what_it_says_also_the_second_time(package):

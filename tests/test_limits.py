@@ -17,11 +17,13 @@ import pytest
 import typer
 
 import likewise
+from likewise import index
 from likewise.cli.messages import clean_errors
 from likewise.corpus import CorpusError, CorpusReport, read_sentences
 from likewise.runs.job import read_record
 from likewise.runs.whole_files import UNFINISHED_FILE, written_whole
-from likewise.searching import Index, index, index_plan, index_update
+from likewise.searching import Index
+from likewise.searching.index import index_plan, index_update
 
 
 def while_reading(monkeypatch, name, change):
@@ -210,8 +212,8 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \"'><b
 
 def test_texts_on_the_pages_of_adapt_and_choose_stay_texts():
     from likewise.adaptation.adaptation_result import Candidate, adapted_page
-    from likewise.choice.choice_result import Choice, System, choice_page
-    from likewise.retrieval.pipeline import Pipeline
+    from likewise.searching.choose.choice_result import Choice, System, choice_page
+    from likewise.searching.parts.pipeline import Pipeline
 
     facts = {"base": HOSTILE, "advice": HOSTILE, "chosen": HOSTILE, "reason": HOSTILE, "form": HOSTILE}
     facts |= {"corpus": {"passages": 2, "searched": 2, "pairs": {HOSTILE: 1}}, "beside_bm25": (1.0, 1.0)}

@@ -148,8 +148,6 @@ def numbered(text: str) -> list[tuple[int, str]]:
 def looks() -> dict[str, object]:
     """Return functions that look at a user's text, by name."""
     from likewise.augment.negation.antonyms import may_have_opposites, opposites
-    from likewise.clusters.word_differences import difference, shared, wording
-    from likewise.clusters.word_differences import sentences_of as compared_sentences
     from likewise.corpus.inputs import _are_files
     from likewise.corpus.lines_and_rows import without_invisible
     from likewise.corpus.markdown import (
@@ -163,11 +161,13 @@ def looks() -> dict[str, object]:
     from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans, word_count
     from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
     from likewise.errors import printable
-    from likewise.queries.prompts import answered, shown
-    from likewise.retrieval.bm25 import analyzer, folded, spellings
-    from likewise.searching.exclusion import divided
-    from likewise.searching.fields import is_date
-    from likewise.searching.typed_query import TypedQuery, other_words, searched_words
+    from likewise.evaluation.bm25 import analyzer, folded, spellings
+    from likewise.searching.choose.query_prompts import answered, shown
+    from likewise.searching.duplicates.word_differences import difference, shared, wording
+    from likewise.searching.duplicates.word_differences import sentences_of as compared_sentences
+    from likewise.searching.index.fields import is_date
+    from likewise.searching.query.exclusion import divided
+    from likewise.searching.query.typed_query import TypedQuery, other_words, searched_words
 
     def typed(text: str) -> object:
         with suppress(likewise.LikewiseError):  # too many phrases

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from likewise.context.causal_model import CausalModel
 from likewise.corpus import prepare
-from likewise.queries.local import CausalModel
 from likewise.runs.cache import data_folder
 
 EXAMPLES = (

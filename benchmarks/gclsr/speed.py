@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from claims import Claim, finish, with_claims
 from likewise.baselines.methods import WordAverageOptions, word_average
-from likewise.corpus.bundled import resolve_model
+from likewise.data.bundled import resolve_model
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.word_vectors import is_distilled
 from likewise.inference.load_model import Encoder

@@ -1,9 +1,6 @@
 from .adaptation import adapt as adapt
 from .augment.negation import negate as negate
 from .baselines import baseline as baseline
-from .choice import choose as choose
-from .clusters import duplicates as duplicates
-from .clusters import topics as topics
 from .comparison import compare as compare
 from .context import distill as distill
 from .context import harvest as harvest
@@ -19,9 +16,12 @@ from .recipes import RECIPES as RECIPES
 from .recipes import Recipe as Recipe
 from .searching import Hit as Hit
 from .searching import Index as Index
-from .searching import index as index
 from .searching import search as search
-from .serving import serve as serve
+from .searching.choose import choose as choose
+from .searching.duplicates import duplicates as duplicates
+from .searching.duplicates import topics as topics
+from .searching.index.index_update import index as index
+from .searching.serve import serve as serve
 from .training.finetune import finetune as finetune
 from .training.train import train as train
 from .version import __version__ as __version__

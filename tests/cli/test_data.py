@@ -3,7 +3,7 @@ from dataclasses import replace
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.corpus import downloads
+from likewise.data import downloads
 
 
 def run(*arguments):

@@ -6,10 +6,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from likewise.context import GeneratorOptions, ScoreOptions, Workspace, open_origin, pretrained, train_generators
+from likewise.context.causal_model import CausalModel
 from likewise.context.generators import load_generators
 from likewise.context.pretrained import PretrainedGenerators
 from likewise.context.stage_options import SelectionOptions
-from likewise.queries.local import CausalModel
 
 LEFTS = ["The sun rose over the harbour.", "Two dogs ran. They were quick and they were glad.", "No."]
 RIGHTS = ["Then it set.", "The boats came home in the evening, one after the other.", "Yes, it did."]

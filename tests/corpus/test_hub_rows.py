@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from likewise import index
 from likewise.corpus import CorpusError, CorpusOptions, read_sentences
 from likewise.corpus.sources import hub_rows
-from likewise.searching import index
 
 TEXTS = ["The pump leaks oil.", "The valve is shut.", "The fan is loud."]
 

@@ -1,6 +1,7 @@
 import pytest
 
-from likewise.corpus import CorpusError, bundled
+from likewise.data import bundled
+from likewise.data.bundled import BundledError
 
 pytest.importorskip("cwe2", reason="needs the extra 'bundled'")
 
@@ -20,5 +21,5 @@ def test_the_list_has_descriptions_parents_and_reports():
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setattr(bundled.util, "find_spec", lambda name: None)
-    with pytest.raises(CorpusError, match=r"pip install .likewise\[bundled\]"):
+    with pytest.raises(BundledError, match=r"pip install .likewise\[bundled\]"):
         bundled.read_weaknesses()

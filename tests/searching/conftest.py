@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture(scope="session")
 def many(sentences, word_model, tmp_path_factory) -> Path:
     """The index of 300 sentences, a line each, by `word_model`."""
-    from likewise.searching import index
+    from likewise import index
 
     folder = tmp_path_factory.mktemp("many")
     (folder / "lines.txt").write_text("\n".join(random.Random(1).sample(sentences, 300)) + "\n")
@@ -22,7 +22,7 @@ def many(sentences, word_model, tmp_path_factory) -> Path:
 def after_two_windows(monkeypatch):
     """A `with` block in which an update is interrupted after two windows of 16 passages, as by Ctrl-C."""
     from likewise.runs.progress import Stopped
-    from likewise.searching import index_update
+    from likewise.searching.index import index_update
 
     monkeypatch.setattr(index_update, "WINDOW", 16)
 

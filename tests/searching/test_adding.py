@@ -14,7 +14,7 @@ import likewise
 from likewise.cli import build_app
 from likewise.corpus import CorpusError
 from likewise.searching import SearchError
-from likewise.searching.fields import kinds_of
+from likewise.searching.index.fields import kinds_of
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 import likewise
+from likewise import index
 from likewise.cli import build_app
 from likewise.evaluation.task import DataError
-from likewise.searching import index
 
 
 @pytest.fixture

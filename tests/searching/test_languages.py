@@ -5,10 +5,11 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
+from likewise import index
 from likewise.corpus import CorpusOptions
 from likewise.corpus.sentence_splitter import sentences_of
-from likewise.searching import Index, index
-from likewise.searching.passages import Splitting, TokenLimit
+from likewise.searching import Index
+from likewise.searching.index.passages import Splitting, TokenLimit
 
 SENTENCES = {
     "English": ["The pump in the cellar is broken and loses oil.", "Does it run?", "The technician replaces the seal."],

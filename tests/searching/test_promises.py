@@ -13,11 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 import likewise
+from likewise import index
 from likewise.cli import build_app
 from likewise.corpus import CorpusError
 from likewise.runs.job import read_record
-from likewise.searching import Index, index
-from likewise.searching import table as tables
+from likewise.searching import Index
+from likewise.searching.index import table as tables
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def again(mine, notes, saved_model, **options):
 
 
 def test_nothing_is_removed_that_the_record_does_not_name(mine, notes, saved_model, monkeypatch):
-    monkeypatch.setattr("likewise.searching.index_update.GRACE", -1.0)
+    monkeypatch.setattr("likewise.searching.index.index_update.GRACE", -1.0)
     others = ["other.lance/data", "passages-0123abcd.lance/data", "geometry-0123abcd/data", ".tmp-mine", "sub/.tmpfile"]
     for name in others:
         (mine / name).parent.mkdir(exist_ok=True)
@@ -43,7 +44,7 @@ def test_nothing_is_removed_that_the_record_does_not_name(mine, notes, saved_mod
 
 
 def test_a_record_from_elsewhere_leads_to_no_other_folder(mine, notes, saved_model, monkeypatch, tmp_path):
-    monkeypatch.setattr("likewise.searching.index_update.GRACE", -1.0)
+    monkeypatch.setattr("likewise.searching.index.index_update.GRACE", -1.0)
     (tmp_path / "precious").mkdir()
     (mine / "other").mkdir()
     record = read_record(mine)
@@ -61,7 +62,7 @@ def test_old_tables_are_kept_for_readers_and_removed_later(mine, notes, saved_mo
     assert len(reader._opened.stored.table.passages(reader._opened.stored.table.keys()[0])) == 2, (
         "the reader's own table is still there"
     )
-    monkeypatch.setattr("likewise.searching.index_update.GRACE", -1.0)
+    monkeypatch.setattr("likewise.searching.index.index_update.GRACE", -1.0)
     again(mine, notes, saved_model)
     assert [path.stem for path in mine.glob("*.lance")] == [read_record(mine)["table"]]
     assert likewise.search(mine, "the cat", k=1)
@@ -74,7 +75,7 @@ def test_a_reader_whose_table_was_replaced_reads_the_record_again(mine, notes, s
     def late(self, folder, name, version=None):
         if version is not None and not replaced:
             replaced.append(name)
-            monkeypatch.setattr("likewise.searching.index_update.GRACE", -1.0)
+            monkeypatch.setattr("likewise.searching.index.index_update.GRACE", -1.0)
             again(mine, notes, saved_model, overwrite=True)
             assert not (mine / f"{name}.lance").exists()
         first(self, folder, name, version)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from likewise.corpus import CorpusOptions, CorpusReport
-from likewise.searching.passages import Splitting
+from likewise.searching.index.passages import Splitting
 
 SETTINGS = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 SIGNS = "abcXYZ019äößéñłżЖяφあ水한กع.,;:!?'\"()[]{}<>|/\\#*_~`^+-=&%$@§€°…→"

@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import likewise
+from likewise import index
 from likewise.corpus import CorpusOptions
-from likewise.searching import Index, index
-from likewise.searching.index_plan import FilePlan
+from likewise.searching import Index
+from likewise.searching.index.index_plan import FilePlan
 
 FIELD = CorpusOptions(field="text")
 
@@ -126,7 +127,7 @@ def test_the_exit_code_says_that_something_was_not_read(notes, saved_model, tmp_
 
 def test_the_parts_of_a_plan(tmp_path):
     listing = likewise.corpus.sources.Listing(tmp_path, unread={tmp_path / "sub": "sub: cannot be read"})
-    change = likewise.searching.index_plan.Change(listings=[listing])
+    change = likewise.searching.index.index_plan.Change(listings=[listing])
     there = {
         name: (str(tmp_path / path), 1, True)
         for name, path in {"1": "sub/a.txt", "2": "subs.txt", "3": "b.txt"}.items()

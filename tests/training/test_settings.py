@@ -213,8 +213,8 @@ def uses(sentences, rows, tmp_path_factory):
     def serves(folder):
         from starlette.testclient import TestClient
 
-        from likewise.serving.app import create_app
-        from likewise.serving.service import Service
+        from likewise.searching.serve.app import create_app
+        from likewise.searching.serve.service import Service
 
         with TestClient(create_app(Service({"m": folder}, engine="torch")), base_url="http://localhost") as client:
             answer = client.post("/v1/embeddings", json={"model": "m", "input": texts})

@@ -30,13 +30,13 @@ from likewise.corpus.sentence_splitter import word_count
 from likewise.encoder.settings import ModelSettings
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
+from likewise.evaluation.bm25 import bm25
+from likewise.evaluation.fusion import standardised
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
 from likewise.evaluation.vector_measures import ranks_by_scores
 from likewise.inference.load_model import base_name, load
-from likewise.retrieval.bm25 import bm25
-from likewise.retrieval.fusion import standardised
 from likewise.runs.job import Job, Plan, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import checked
 from likewise.runs.progress import Progress

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from likewise.clusters.duplicates import Duplicates, NearPair
-    from likewise.clusters.topics import Topics
+    from likewise.searching.duplicates.duplicates import Duplicates, NearPair
+    from likewise.searching.duplicates.topics import Topics
 
 _REASONS = {
     "negation": "a negation",
@@ -38,15 +38,15 @@ _LARGEST = 15
 
 @typed
 @with_function(
-    "clusters/duplicates.py:duplicates",
+    "searching/duplicates/duplicates.py:duplicates",
     arguments=["texts"],
     kinds={"overwrite": ReplaceOption},
     texts={"model": ENCODER},
 )
 def duplicates(arguments: Record) -> None:
     """Find the texts that say what an earlier one says."""
-    from likewise.clusters.duplicates import duplicates as find_duplicates
-    from likewise.clusters.duplicates import left_out_path
+    from likewise.searching.duplicates.duplicates import duplicates as find_duplicates
+    from likewise.searching.duplicates.duplicates import left_out_path
 
     result = find_duplicates(**arguments)
     if not arguments["quiet"]:
@@ -98,7 +98,7 @@ def _show_duplicates(result: "Duplicates") -> None:
 
 @typed
 @with_function(
-    "clusters/topics.py:topics",
+    "searching/duplicates/topics.py:topics",
     arguments=["texts"],
     kinds={"language": str},
     defaults={"out": ...},
@@ -106,7 +106,7 @@ def _show_duplicates(result: "Duplicates") -> None:
 )
 def topics(arguments: Record) -> None:
     """Find what texts are about: topics with names, their most typical texts, and a map."""
-    from likewise.clusters.topics import topics as find_topics
+    from likewise.searching.duplicates.topics import topics as find_topics
 
     result = find_topics(**arguments)
     if not arguments["quiet"]:

@@ -94,7 +94,7 @@ def get(
     overwrite: Annotated[bool, Option("--overwrite", help="Fetch again, and replace what is there.")] = False,
 ) -> None:
     """Fetch a data set at its pinned revision, check it, and put it into SentEval's layout."""
-    from likewise.corpus.downloads import get_data
+    from likewise.data.downloads import get_data
     from likewise.runs.cache import data_folder
 
     folder = out or data_folder()

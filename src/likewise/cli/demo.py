@@ -207,7 +207,7 @@ class Searched(NamedTuple):
 
 def searches(out: Path, settings: DemoSettings) -> list[Searched]:
     """Index the CWE list of software weaknesses, and search it in two ways."""
-    from likewise.corpus.bundled import read_weaknesses
+    from likewise.data.bundled import read_weaknesses
 
     listed = read_weaknesses()[: settings.weaknesses or None]
     rows = [

@@ -15,12 +15,12 @@ from likewise.cli.messages import table_of
 from likewise.cli.shared_options import Precisions, end_partial, keep_export
 from likewise.errors import counted, printable
 from likewise.runs.whole_files import Record
-from likewise.serving.serve_options import ServeOptions
+from likewise.searching.serve.serve_options import ServeOptions
 
 if TYPE_CHECKING:
-    from likewise.choice import Choice
-    from likewise.searching.hit import Hits
-    from likewise.searching.index_update import Indexed
+    from likewise.searching.choose import Choice
+    from likewise.searching.index.index_update import Indexed
+    from likewise.searching.query.hit import Hits
 
 _SPEEDS_AND_SIZES = ("Passages/s", "Index MB", "Model MB")
 _NAMED = 5  # copies of a hit that are named
@@ -28,7 +28,7 @@ _NAMED = 5  # copies of a hit that are named
 
 @typed
 @with_function(
-    "searching/index_update.py:index",
+    "searching/index/index_update.py:index",
     arguments=["texts"],
     kinds={"precision": Precisions},
     texts={
@@ -98,7 +98,7 @@ def search(
 
 @typed
 @with_function(
-    "choice/choice_flow.py:choose",
+    "searching/choose/choice_flow.py:choose",
     arguments=["texts"],
     names={"bases": "--base"},
     texts={
@@ -135,7 +135,7 @@ def show_choice(choice: "Choice") -> None:
 
 
 @typed
-@with_function("serving/start.py:serve", options=ServeOptions(), arguments=["models"])
+@with_function("searching/serve/start.py:serve", options=ServeOptions(), arguments=["models"])
 def serve(arguments: Record) -> None:
     """Serve models and indexes over HTTP, with OpenAI's API for embeddings, until the process is stopped."""
     likewise.serve(**arguments)

@@ -30,11 +30,11 @@ from typing import Literal
 import numpy as np
 import torch
 
+from likewise.context.causal_model import CausalModel
 from likewise.context.states import States
 from likewise.context.workspace import QUIET
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.inference.tokens import by_budget
-from likewise.queries.local import CausalModel
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import written_whole

@@ -37,8 +37,8 @@ from likewise.context.origin import ContextFinder
 from likewise.context.stage_options import SURROGATE, HarvestOptions, Rule, SelectionOptions, SurrogateOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Workspace
-from likewise.corpus.bundled import resolve_model
 from likewise.corpus.lines_and_rows import digest_of
+from likewise.data.bundled import resolve_model
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import find_part, without_training_head

@@ -1,5 +1,3 @@
-from .bundled import resolve_model as resolve_model
-from .bundled import wiki_sample_path as wiki_sample_path
 from .converter import Converter as Converter
 from .converter import Page as Page
 from .corpus_options import CorpusError as CorpusError

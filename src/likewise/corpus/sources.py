@@ -15,7 +15,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from likewise.corpus.bundled import wiki_sample_path
 from likewise.corpus.converter import converters
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, shortened
@@ -25,6 +24,7 @@ from likewise.corpus.inputs import plain_value
 from likewise.corpus.lines_and_rows import READERS, Source, SourceKind, json_type, read_rows
 from likewise.corpus.other_markup import MARKED
 from likewise.corpus.paged_documents import converted, document_suffixes, lacks_extra, uninstalled
+from likewise.data.bundled import wiki_sample_path
 from likewise.errors import counted, first_line, is_utf8
 from likewise.runs.cache import cached, made_in_cache
 from likewise.runs.progress import Progress

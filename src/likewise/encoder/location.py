@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
-from likewise.corpus.bundled import bundled_bases, resolve_model
+from likewise.data.bundled import bundled_bases, resolve_model
 from likewise.errors import LikewiseError, is_utf8, printable
 from likewise.runs.whole_files import Record, checksum, read_json
 

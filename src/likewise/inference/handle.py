@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from likewise import processor
-from likewise.corpus.bundled import resolve_model
+from likewise.data.bundled import resolve_model
 from likewise.encoder.location import check_loadable, files_of_model
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.store import MAKERS, Store

@@ -11,7 +11,7 @@ def page_of(room: str, template: str, *functions: Callable[..., object], **shown
     """Return a page.
 
     Args:
-        room: the package of the template, "likewise.choice".
+        room: the package of the template, "likewise.searching.choose".
         template: its file.
         functions: what the template calls, by their own names.
         shown: what it shows. A name that the template wants and that is not here is an error.

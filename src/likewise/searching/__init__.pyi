@@ -1,9 +1,8 @@
-from .hit import Hit as Hit
-from .index_update import Indexed as Indexed
-from .index_update import index as index
-from .parts import Candidates as Candidates
-from .parts import Part as Part
+from .index.index_update import Indexed as Indexed
+from .index.table import SearchError as SearchError
+from .parts.parts import Candidates as Candidates
+from .parts.parts import Part as Part
+from .query.hit import Hit as Hit
 from .search_index import Index as Index
 from .search_index import Pipeline as Pipeline
 from .search_index import search as search
-from .table import SearchError as SearchError

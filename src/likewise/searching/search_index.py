@@ -22,25 +22,25 @@ from likewise.corpus.lines_and_rows import in_plain_letters, without_invisible, 
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
+from likewise.evaluation.bm25 import folded, spellings
 from likewise.inference.engines.engine import EnginePrecision
 from likewise.inference.handle import Facts, ModelHandle, export_encoder
 from likewise.inference.text_encoder import TextEncoder
-from likewise.retrieval.bm25 import folded, spellings
-from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
 from likewise.runs.job import read_record, work_of
 from likewise.runs.options import checked
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, Values
-from likewise.searching.exclusion import divided
-from likewise.searching.fields import CALLED
-from likewise.searching.geometry import Geometry
-from likewise.searching.hit import Hit, Hits, document_of, place_of
-from likewise.searching.maxsim import TokenCodec
-from likewise.searching.parts import PARTS, Asked, Part, Ranking, Stored, ranked
-from likewise.searching.passages import passage_text
-from likewise.searching.reranker import Reranker, in_range
-from likewise.searching.table import OWN_FOLDER, SHOWN, DamageError, SearchError, Table, damage, damaged
-from likewise.searching.typed_query import TypedQuery, other_words, searched_words
+from likewise.searching.index.fields import CALLED
+from likewise.searching.index.geometry import Geometry
+from likewise.searching.index.maxsim import TokenCodec
+from likewise.searching.index.passages import passage_text
+from likewise.searching.index.table import OWN_FOLDER, SHOWN, DamageError, SearchError, Table, damage, damaged
+from likewise.searching.parts.parts import PARTS, Asked, Part, Ranking, Stored, ranked
+from likewise.searching.parts.pipeline import Given, Pipeline, pipeline_of
+from likewise.searching.parts.reranker import Reranker, in_range
+from likewise.searching.query.exclusion import divided
+from likewise.searching.query.hit import Hit, Hits, document_of, place_of
+from likewise.searching.query.typed_query import TypedQuery, other_words, searched_words
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -244,7 +244,7 @@ class Index:
             CorpusError: a text is none, a file cannot be read, or a field's value is of another kind than before.
             JobError: another process is writing the index.
         """
-        from likewise.searching.index_update import add  # which opens an index itself
+        from likewise.searching.index.index_update import add  # which opens an index itself
 
         return add(self, self._writing(), texts, corpus_options, Progress(quiet)).added
 
@@ -254,7 +254,7 @@ class Index:
 
         A row of a file is there again once the file is indexed again: take it out of the file, too.
         """
-        from likewise.searching.index_update import delete
+        from likewise.searching.index.index_update import delete
 
         unwanted = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else [ids]
         if wrong := [id for id in unwanted if isinstance(id, bool) or not isinstance(id, str | Integral)]:

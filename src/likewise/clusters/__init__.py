@@ -1,8 +1,0 @@
-"""Duplicates and topics of one's own text, by the vectors of an encoder and by words.
-
-The names are loaded on first use, so that `import likewise.clusters` imports neither torch nor scikit-learn.
-"""
-
-import lazy_loader as lazy
-
-__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,1 @@
+"""Bundled parts of the package registry, and downloads."""

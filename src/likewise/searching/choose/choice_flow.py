@@ -1,0 +1,487 @@
+"""`likewise choose`: which base and which search find the passages of your own text best, without labels."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+
+from likewise.adaptation import adapt as adapt_encoder
+from likewise.corpus.corpus_options import CorpusOptions
+from likewise.corpus.counts import CorpusReport
+from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
+from likewise.corpus.lines_and_rows import digest_of, json_type
+from likewise.corpus.sources import tell
+from likewise.encoder.location import weight_bytes
+from likewise.errors import LikewiseError, counted, require_extra
+from likewise.evaluation.data_folder import json_rows
+from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
+from likewise.inference.handle import ModelHandle
+from likewise.inference.load_model import base_name
+from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
+from likewise.runs.options import checked
+from likewise.runs.progress import Progress, orderly_stop, seconds_each, spoken
+from likewise.runs.whole_files import Parts, Record, checksum
+from likewise.searching.choose.choice_result import Choice, System, best_free, compared, decided, judgement
+from likewise.searching.choose.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
+from likewise.searching.choose.query_writer import ServerWriter, Writer, Written, is_server, round_trip, written_for
+from likewise.searching.index.index_plan import WORDS, files_of
+from likewise.searching.index.index_update import index
+from likewise.searching.index.passages import Splitting
+from likewise.searching.parts.pipeline import FREE_HYBRID, VECTORS_ALONE, WORDS_ALONE, Pipeline, pipeline_of
+from likewise.searching.query.typed_query import known_language
+from likewise.searching.search_index import Index, Mode
+from likewise.training.training_result import base_fingerprint
+from likewise.transformers_output import no_bar
+
+_BM25 = "BM25"
+_DEPTH = 10  # passages of a search that count
+_PROBE = 32  # passages by which the time is foretold
+_DISAGREEING = 10
+
+
+class ChoiceError(LikewiseError):
+    """Raised if nothing can be measured, or if an input is wrong; the message names the cure."""
+
+
+@checked
+@no_bar()
+def choose(
+    texts: GivenTexts,
+    *,
+    bases: Sequence[SentenceTransformer | str | os.PathLike[str]] = ("bundled:minilm",),
+    adapt: bool = False,
+    reranker: str | os.PathLike[str] = "",
+    queries: str | os.PathLike[str] | Iterable[tuple[str, str]] | None = None,
+    queries_model: str = "",
+    queries_for: int = 200,
+    judgements: str | os.PathLike[str] | None = None,
+    queries_file: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    corpus_options: CorpusOptions | None = None,
+    language: str = "English",
+    passages: int = 3000,
+    minutes: float = 15.0,
+    seed: int = 1,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Choice:
+    """Compare bases and ways to search on your own text, without labels, and say which to use.
+
+    Titles, questions and sentences are taken out of passages, and have to find them again among all. The words that
+    only a query and its own passage have are left out of the query. Measured are BM25; each base alone; each with BM25
+    added (the free hybrid); each in the pipeline of `likewise search`, if asked for also with a cross-encoder after it.
+    The score is nDCG@10, with an interval of each gain over the best free system. Used is the pipeline of the first
+    base, unless another system is better than it by more than chance.
+
+    Args:
+        texts: files, folders, or patterns, or texts or rows themselves, as in `likewise.index`.
+        bases: encoders, as `likewise.load` takes them.
+        adapt: also adapt each base to the text, as `likewise adapt` does, without what was taken out of it.
+        reranker: a cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is measured with it
+            too, for the order of the first passages.
+        queries: JSONL with the fields query and passage: further queries, each with the id of its passage (the field
+            _id of its row, or its file and line, notes.md:12). Or the address of a server that writes them and speaks
+            OpenAI's protocol, such as http://localhost:11434/v1, to which the passages are then sent. A written query
+            is used if one of the bases, with BM25 added, ranks its passage among the first 10, and if it does not copy
+            the passage. In Python also pairs of a query and an id; the id of a text in a list is its place from 0.
+        queries_model: the name of the model on that server; it may be left out if the server has only one.
+        queries_for: the most passages that queries are written for.
+        judgements: your own judgements: a line for each with the query's id, the document's id and a grade, with tabs
+            between them. A document is called by the field _id of its row, or by its file.
+        queries_file: the queries that were judged: JSONL with the fields _id and text.
+        out: the folder for the page and the indexes; without one nothing is kept.
+        corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
+        language: the language of the text, for the stems of words.
+        passages: the most passages that are searched; of a longer text, parts are drawn at random.
+        minutes: about how many minutes each adaptation may take.
+        seed: fixes the queries and passages that are drawn.
+        resume, overwrite, quiet: as in `likewise.index`.
+
+    Returns:
+        All systems with their scores, the one to use, and the reason.
+
+    Raises:
+        CorpusError: a file cannot be read, or there is no text in any.
+        ChoiceError: the text offers too few queries, or judgements and their queries are not both given.
+        Stopped: it was interrupted; the same call resumes it.
+    """
+    progress = Progress(quiet)
+    names = [base_name(base) for base in bases]
+    if not names or len(set(names)) < len(names):
+        raise ChoiceError("give one base or more, and each of them once, for example --base bundled:minilm")
+    if minutes <= 0:
+        raise ChoiceError(f"minutes must be above 0, not {minutes:g}")
+    if passages < 1:
+        raise ChoiceError(f"passages must be 1 or more, not {passages}")
+    if bool(judgements) != bool(queries_file):
+        raise ChoiceError("judgements and their queries belong together: give both --judgements and --queries-file")
+    with ExitStack() as stack:
+        language = known_language(language)
+        target = Path(out or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "choice")
+        check_target(target)
+        judged = _judged(judgements, queries_file)
+        source = given_texts(texts, corpus_options)
+        named, listings = files_of(source)
+        files = [*named, *(path for listing in listings for path in listing.files)]
+        splitting = Splitting(WORDS, source.options)
+        report = CorpusReport()
+        excerpts, total = sampled(files, splitting, passages, seed, report)
+        tell(report, progress)
+        encoders = {name: ModelHandle(name) for name in names}
+        if is_server(queries):
+            writer = ServerWriter(str(queries), queries_model)
+            written = _by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
+        else:
+            written = _of_passages(_written(queries), excerpts, progress)
+        held = HeldOut.of(excerpts, seed, language=language.lower(), written=written)
+        if len(held.queries) < LEAST:
+            raise ChoiceError(
+                f"{len(held.queries)} queries can be taken out of {counted(len(excerpts), 'passage')}, and {LEAST} are "
+                "needed to compare anything: give more text, passages of several sentences or titles, or --queries"
+            )
+        options: Record = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
+        options |= {"minutes": minutes} if adapt else {}
+        options |= {"reranker": os.fspath(reranker)} if reranker else {}
+        options |= {"default": Pipeline().to_dict()}
+        plan = Plan("choose", options, _inputs(excerpts, held, encoders, reranker, judgements, queries_file))
+        job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite))
+        if job.finished is not None:
+            progress.tell(job.already)
+            return Choice.from_dict(job.finished["choice"], target)
+        stack.enter_context(orderly_stop(progress))
+        progress.tell(
+            f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries taken out "
+            f"of them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
+        )
+        run = _Run(job, Parts(job.work / "scores"), held, judged, source, language, os.fspath(reranker), progress)
+        run.foretell(encoders, adapt)
+        for name, encoder in encoders.items():
+            if learnt := read_record(encoder.name or name).get("recipe") == "adapt":
+                progress.tell(
+                    f"{name} was adapted. If it was to this text, it has seen the answers to these queries, and its "
+                    "scores are too high, so that it is not chosen: name its base, and take --adapt"
+                )
+            run.base(f"{name} (adapted)" if learnt else name, name, encoder, free=not learnt, learnt=learnt)
+        if adapt:
+            run.adapted(names, target, minutes)
+        choice = replace(run.choice(), folder=target if out else None)
+        choice.save(job.result)
+        held.save(job.result / "queries")
+        job.finish({"choice": choice.to_dict()})
+        return choice
+
+
+def _inputs(
+    excerpts: Sequence[Excerpt],
+    held: HeldOut,
+    encoders: Mapping[str, ModelHandle],
+    reranker: str | os.PathLike[str],
+    *files: str | os.PathLike[str] | None,
+) -> Record:
+    """Return what a comparison is made of, by the digests of its contents."""
+    inputs: Record = {"text": digest_of("\n".join(f"{item.id}\t{item.searched}" for item in excerpts)).hex()}
+    inputs |= {name: encoder.facts.fingerprint for name, encoder in encoders.items()}
+    inputs |= {"queries": digest_of(repr([(query.text, sorted(query.own)) for query in held.queries])).hex()}
+    inputs |= {"reranker": str(base_fingerprint(os.fspath(reranker)))} if reranker else {}
+    return inputs | {os.fspath(path): checksum(Path(path)) for path in files if path}
+
+
+@dataclass
+class _Run:
+    """The measurements of one call, kept in its job as they come in."""
+
+    job: Job
+    parts: Parts
+    held: HeldOut
+    judged: _Judged | None
+    given: TextSource
+    language: str
+    reranker: str
+    progress: Progress
+    systems: list[System] = field(default_factory=list)
+    pipelines: list[int] = field(default_factory=list)  # the places of what `likewise search` does by default
+    each: list[np.ndarray] = field(default_factory=list)
+    by_judges: list[np.ndarray] = field(default_factory=list)
+    found: list[list[list[str]]] = field(default_factory=list)
+
+    def foretell(self, encoders: Mapping[str, ModelHandle], adapt: bool) -> None:
+        """Say what the work will cost, by a few passages."""
+        begun = [name for name in encoders if not (self.job.result / "indexes" / _folder(name)).exists()]
+        if not begun or self.progress.quiet:
+            return
+        probe, seconds = [passage.searched for passage in self.held.passages[:_PROBE]], 0.0
+        for name in begun:
+            encoder = encoders[name].opened("document", probe, len(self.held.passages))
+            seconds += seconds_each(encoder, probe) * (len(self.held.passages) + 3 * len(self.held.queries))
+        more = ", and as long as you allow for each adaptation" if adapt else ""
+        texts = counted(len(self.held.passages) * len(begun), "passage")
+        self.progress.tell(f"{texts} to encode: {spoken(seconds)}{more}")
+
+    def base(self, shown: str, model: str, encoder: ModelHandle, free: bool = True, learnt: bool = False) -> None:
+        """Index the text by a base, and measure every way to search with it."""
+        folder, whole = (self.job.result / place / _folder(shown) for place in ("indexes", "whole"))
+        path, text = folder / "index", CorpusOptions(field="text")
+        how: Record = {"model": encoder.name, "metadata": ["_id"], "language": self.language, "precision": "fp32"}
+        how |= {"quiet": self.progress.quiet}
+        index(self.held.save(folder / "text"), out=path, corpus_options=text, **how)
+        opened, judged_by = Index(path, encoder.name), None
+        if self.judged is not None:
+            index(self.given.files, out=whole, corpus_options=self.given.options, vectors_from=path, **how)
+            judged_by = Index(whole, encoder.name)
+            if not self.by_judges:
+                self.judged.check(judged_by, self.progress)
+        if (noted := f"facts of {shown}") not in self.job.notes:  # later the record tells of an update of nothing
+            record = read_record(path)
+            pace = record["passages"] / max(record["seconds"], 1e-3)
+            sizes = {"index_bytes": _bytes(path), "model_bytes": weight_bytes(encoder.name or "")}
+            self.job.note(**{noted: {"passages_a_second": pace, **sizes}})
+        facts: Record = self.job.notes[noted]
+        ways: list[tuple[str, Mode, Pipeline, bool]] = []
+        if not self.systems:
+            ways.append((_BM25, "words", WORDS_ALONE, True))
+        ways += [
+            (f"{shown}, alone", "vectors", VECTORS_ALONE, free),
+            (f"{shown} + BM25", "hybrid", FREE_HYBRID, free),
+            (f"{shown}, pipeline", "hybrid", opened.pipeline, False),
+        ]
+        self.pipelines.append(len(self.systems) + len(ways) - 1)
+        if self.reranker:
+            with_it = pipeline_of({"reranker": self.reranker}, opened.pipeline)
+            ways.append((f"{shown}, pipeline, reranker", "hybrid", with_it, False))
+        for name, mode, pipeline, is_free in ways:
+            if f"{_folder(name)}.json" not in self.parts:
+                self._measure(name, mode, pipeline, opened, judged_by)
+            kept = json.loads(self.parts.path(f"{_folder(name)}.json").read_text(encoding="utf-8"))
+            score = float(np.mean(kept["each"]))
+            known: Record = (
+                {"model": "", "learnt": False} if name == _BM25 else {"model": model, "learnt": learnt} | facts
+            )
+            queries = zip(kept["each"], self.held.queries, strict=True)
+            of_written = [each for each, query in queries if query.kind == "written"]
+            known |= {"milliseconds": kept["milliseconds"]}
+            known |= {"written": float(np.mean(of_written))} if of_written else {}
+            self.systems.append(System(name, mode=mode, pipeline=pipeline, free=is_free, score=score, **known))
+            self.each.append(np.array(kept["each"]))
+            self.found.append(kept["found"])
+            if kept["judged"]:
+                self.by_judges.append(np.array(kept["judged"]))
+            self.progress.tell(f"{name}: {score:.2f}")
+
+    def adapted(self, names: Sequence[str], target: Path, minutes: float) -> None:
+        """Adapt each base to what is left of the text, and measure it."""
+        # What was taken out of the passages is no text to adapt to: it holds the answers.
+        rows = self.held.save(self.job.work / "learnt")
+        how: Record = {"minutes": minutes, "corpus_options": CorpusOptions(field="text"), "quiet": self.progress.quiet}
+        for name in names:
+            model = self.job.result / "adapted" / _folder(name)
+            try:
+                result = adapt_encoder(rows, base=name, out=model, **how)
+            except LikewiseError as reason:  # too little time or text: what has been measured is worth having
+                self.progress.tell(f"{name} is not adapted: {reason}")
+                continue
+            if result.chosen == "base":
+                self.progress.tell(f"{name}, adapted, is {name}: {result.reason}")
+            else:
+                final = target / "adapted" / _folder(name)
+                self.base(f"{name}, adapted", str(final), ModelHandle(model), free=False)
+
+    def _measure(self, name: str, mode: Mode, pipeline: Pipeline, opened: Index, judged_by: Index | None) -> None:
+        """Search with every query, and keep what was found."""
+        each, found, seconds = [], [], []
+        queries = self.held.queries
+        with orderly_stop(self.progress) as stop, self.progress.bar(name, len(queries)) as bar:
+            for query in queries:
+                begun = time.perf_counter()
+                hits = opened.search(query.text, _DEPTH, mode=mode, mark=False, pipeline=pipeline)
+                seconds.append(time.perf_counter() - begun)
+                ids = list(dict.fromkeys(hit.metadata["_id"] for hit in hits))
+                each.append(round(discounted(next((i for i, id in enumerate(ids) if id in query.own), None)), 4))
+                found.append(ids)
+                bar.advance()
+                stop.check(f"after {bar.done:,} of {len(queries):,} queries")
+        kept = {
+            "each": each,
+            "found": found,
+            "milliseconds": 1000 * float(np.median(seconds)),
+            "judged": self.judged.scores(judged_by, mode, pipeline) if self.judged and judged_by else [],
+        }
+        with self.parts.new(f"{_folder(name)}.json") as path:
+            path.write_text(json.dumps(kept), encoding="utf-8")
+
+    def choice(self) -> Choice:
+        """Decide on the system to use, and say why."""
+        systems = compared(self.systems, self.each, self.by_judges)
+        usual = next((i for i in self.pipelines if not systems[i].learnt), self.pipelines[0])  # that of the first base
+        chosen, reason = decided(systems, self.each, usual)
+        said = judgement(systems, chosen, len(self.judged.queries) if self.judged else 0)
+        facts = {
+            "texts": self.given.names,
+            "passages": len(self.held.passages),
+            "queries": self.held.kinds,
+            "free": systems[best_free(systems)].name,
+            "disagreements": self._disagreements(),
+        }
+        return Choice(systems, chosen, reason, said, facts)
+
+    def _disagreements(self) -> list[Record]:
+        """Return the queries whose scores differ most between systems, and the first passage of each system."""
+        scores = np.stack(self.each, axis=1)  # (Q, systems)
+        order = np.lexsort((np.arange(len(scores)), -scores.std(axis=1)))[:_DISAGREEING]
+        passages = {passage.id: passage for passage in self.held.passages}
+        shown = []
+        for i in order.tolist():
+            query = self.held.queries[i]
+            firsts = []
+            for system, ids in zip(self.systems, self.found, strict=True):
+                name = ids[i][0] if ids[i] else ""
+                rank = next((place for place, hit in enumerate(ids[i], start=1) if hit in query.own), None)
+                text = passages[name].searched[:300] if name else ""
+                firsts.append({"system": system.name, "id": name, "text": text, "rank": rank})
+            own = passages[min(query.own)].searched[:300]
+            shown.append({"query": query.text, "kind": query.kind, "own": own, "first": firsts})
+        return shown
+
+
+def discounted(rank: int | None) -> float:
+    """Return nDCG@10 times 100 if one passage is wanted, and is found at a rank from 0; None if it is not found.
+
+    >>> discounted(0), round(discounted(2), 1), discounted(None)
+    (100.0, 50.0, 0.0)
+    """
+    return 0.0 if rank is None or rank >= _DEPTH else float(100 / np.log2(rank + 2))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Queries that people judged, and the grades of documents, one of which is above 0 for each query."""
+
+    queries: dict[str, str]
+    grades: dict[str, dict[str, int]]
+
+    def check(self, opened: Index, progress: Progress) -> None:
+        """Say which judged documents are in no index.
+
+        Raises:
+            ChoiceError: none is.
+        """
+        there = {str(id) for id in opened}
+        for file, *_ in opened.table.sources().values():
+            there |= {file, Path(file).name, Path(file).stem}
+        judged = {name for by_document in self.grades.values() for name in by_document}
+        wrong, cure = "are not in the text", "call a document by the _id of its row, or by its file"
+        _tell_lacking(sorted(judged - there), len(judged), "judged document", wrong, cure, progress)
+
+    def scores(self, opened: Index, mode: Mode, pipeline: Pipeline) -> list[float]:
+        """Return nDCG@10 times 100 of each query; a document counts by its best passage."""
+        search = partial(opened.documents, mode=mode, pipeline=pipeline)
+        each = measures_of_each(self.grades, ranked_by(search, self.queries, self.grades))
+        return [each[name][0] for name in self.queries]
+
+
+def _judged(judgements: Any, queries_file: Any) -> _Judged | None:
+    if not judgements:
+        return None
+    require_extra("retrieval", "Judgements", "pytrec_eval")
+    queries = read_texts(Path(queries_file), "query")
+    every = read_grades(Path(judgements), None, queries)
+    grades = {name: by_document for name, by_document in every.items() if max(by_document.values()) > 0}
+    if not grades:
+        raise ChoiceError(f"{judgements}: no query has a document with a grade above 0. Add the relevant documents")
+    return _Judged({name: queries[name] for name in grades}, grades)
+
+
+def _by_writer(
+    excerpts: Sequence[Excerpt],
+    writer: Writer,
+    most: int,
+    encoders: Sequence[ModelHandle],
+    language: str,
+    seed: int,
+    progress: Progress,
+) -> list[tuple[str, str]]:
+    """Return the queries that a language model writes for some of the passages, each with the id of its passage."""
+    places = np.random.default_rng([seed, 12]).permutation(len(excerpts))[:most].tolist()
+    texts = [excerpts[place].searched for place in places]
+    written = written_for(texts, writer, progress)
+    kept = set[Written]()
+    for encoder in encoders:
+
+        def vectors(some: Sequence[str], encoder: ModelHandle = encoder) -> np.ndarray:
+            rows = encoder.opened(None, some, len(some))(list(some))
+            unit: np.ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+            return unit
+
+        kept.update(round_trip(written, texts, vectors, language.lower()))
+    progress.tell(f"{len(kept):,} of {counted(len(written), CALLED['written'])} are kept by the round trip")
+    return [(query.text, excerpts[places[query.passage]].id) for query in written if query in kept]
+
+
+def _written(queries: Any) -> list[tuple[str, str]]:
+    if queries is None:
+        return []
+    if not isinstance(queries, str | os.PathLike):
+        return [(str(text), str(name)) for text, name in queries]
+    pairs = []
+    for where, row in json_rows(Path(queries)):
+        text, name = row.get("query"), row.get("passage")
+        if not isinstance(text, str) or not isinstance(name, str | int):
+            there = ", ".join(f"{name} ({json_type(value)})" for name, value in row.items())
+            raise ChoiceError(f"{where}: a query has the texts query and passage; this row has {there or 'nothing'}")
+        if not text.strip():
+            raise ChoiceError(f"{where}: the query is empty: write it, or remove the line")
+        pairs.append((text, str(name)))
+    return pairs
+
+
+def _tell_lacking(lacking: Sequence[str], total: int, noun: str, wrong: str, cure: str, progress: Progress) -> None:
+    """Say how many of what was given lead to nothing; raise a ChoiceError if all do."""
+    if lacking:
+        said = f"{len(lacking)} of {counted(total, noun)} {wrong}, such as {lacking[0]!r}: {cure}"
+        if len(lacking) == total:
+            raise ChoiceError(said)
+        progress.tell(said)
+
+
+def _of_passages(
+    written: list[tuple[str, str]], excerpts: Sequence[Excerpt], progress: Progress
+) -> list[tuple[str, str]]:
+    """Return written queries with the ids of their passages, of which the end of a path is enough.
+
+    Raises:
+        ChoiceError: no query names a passage that is searched.
+    """
+    ids = {excerpt.id for excerpt in excerpts}
+    ends: dict[str, list[str]] = defaultdict(list)
+    for id in ids:
+        parts = id.split("/")
+        for count in range(1, len(parts)):
+            ends["/".join(parts[count:])].append(id)
+    named = [(text, name if name in ids or len(ends[name]) != 1 else ends[name][0]) for text, name in written]
+    unknown = [name for _, name in named if name not in ids]
+    wrong = "name a passage that is not among those searched"
+    cure = "give the _id of a row, or file and line, as a hit shows"
+    _tell_lacking(unknown, len(written), "query", wrong, cure, progress)
+    return named
+
+
+def _folder(name: str) -> str:
+    """Return a name for the files of a system."""
+    plain = "".join(sign if sign.isalnum() else "-" for sign in name).strip("-")[-60:]
+    return f"{plain}-{digest_of(name).hex()[:6]}"
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,321 @@
+"""`likewise duplicates`: texts that say what an earlier one says, by vectors and by words, in groups."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from likewise.corpus.corpus_options import CorpusOptions
+from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
+from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.runs.options import OptionError, checked
+from likewise.runs.progress import Progress, orderly_stop
+from likewise.runs.results import check_results, written_result
+from likewise.runs.whole_files import Record
+from likewise.searching.duplicates.encoded_texts import KeptTexts, TextError, Unit, keep_texts, read_units
+from likewise.searching.duplicates.near import Repeats, repeats
+from likewise.searching.duplicates.second_look import SecondLook
+from likewise.searching.duplicates.word_differences import REASONS, same_words
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+THRESHOLD = 0.9
+WORDS = 0.3
+_NOT_WRITTEN = (".parquet", ".xlsx", ".xls", ".arrow", ".feather", ".docx", ".gz", ".bz2", ".xz", ".zst", ".zip")
+_TABLES = (".csv", ".tsv")
+_EXAMPLES = 3
+_PAIRS = 5000
+_SAMPLE = 500
+_BELOW = 0.05
+"""How far below the threshold examples are looked for."""
+
+
+@dataclass(frozen=True)
+class NearPair:
+    """Two near texts, and the cosine of their vectors.
+
+    Attributes:
+        text: the later one.
+        kept: the earlier one.
+        reason: why they do not count as duplicates; "" if they do.
+    """
+
+    text: str
+    kept: str
+    cosine: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """The duplicates among texts, as `duplicates` finds them.
+
+    Attributes:
+        texts: how many were read, empty ones too, which are always kept.
+        empty: how many of these are empty.
+        exact: of these, how many repeat an earlier one word for word; white space does not count.
+        near: how many more say what an earlier one says.
+        groups: of more than one text: positions in the order of reading, from 0, the one that is kept first. In the
+            order of those that are kept.
+        language: in which most texts are written, "" if they do not tell. The words that exclude each other are
+            English; in another language two texts are the same only if their words are, but for misspellings.
+        threshold: the least cosine that counts.
+        above: pairs just above the threshold, which count.
+        below: pairs just below it, which do not.
+        apart: pairs above it which their words tell apart, the nearest first.
+        reasons: how many texts are kept for their words alone, by reason.
+        at_random: the cosine that one in a hundred pairs of texts drawn at random reaches; it depends on the encoder.
+        skipped: sentences on what was left out, or read in another encoding.
+        is_partial: files or rows that should have been read could not be.
+    """
+
+    texts: int
+    empty: int
+    exact: int
+    near: int
+    groups: tuple[tuple[int, ...], ...]
+    language: str
+    threshold: float
+    above: tuple[NearPair, ...]
+    below: tuple[NearPair, ...]
+    apart: tuple[NearPair, ...]
+    reasons: dict[str, int]
+    at_random: float
+    skipped: tuple[str, ...] = ()
+    is_partial: bool = False
+
+    @property
+    def kept(self) -> int:
+        """The number of texts that are left if one of each group is kept."""
+        return self.texts - self.exact - self.near
+
+
+@checked
+def duplicates(
+    texts: GivenTexts,
+    *,
+    model: SentenceTransformer | str | os.PathLike[str] = "bundled:minilm",
+    out: str | os.PathLike[str] | None = None,
+    keep_one: str | os.PathLike[str] | None = None,
+    threshold: float = THRESHOLD,
+    words: float = WORDS,
+    corpus_options: CorpusOptions | None = None,
+    engine: EngineName = "auto",
+    precision: EnginePrecision = "fp32",
+    seed: int = 1,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Duplicates:
+    """Find the texts that say what an earlier one says.
+
+    A text is a line of a list, a row of JSONL, CSV or Parquet, or a paragraph of prose. It is a duplicate of an earlier
+    one that is kept if their vectors have a cosine of the threshold or more, and their words agree: they share some of
+    them in the same order, and neither has a negation, a number, a name or an opposite that the other lacks. Texts of
+    several sentences are compared again without the sentences that both have, and long ones part by part, so that what
+    the model does not read counts as well. Of each group the first is kept. Empty texts are kept, and texts of signs
+    alone are duplicates only of the same signs. Vectors stay in the cache, so that another threshold takes seconds.
+
+    Args:
+        texts: files, folders, or patterns, as `index` takes them; in Python also texts: a list, a column, any iterable.
+            Rows are mappings or a DataFrame.
+        model: the encoder, or what `load` takes.
+        out: the JSONL file of groups: for each the text that is kept, and its duplicates with their places and cosines.
+        keep_one: a file for the texts that are kept: whole rows if it ends in .jsonl, .csv or .tsv, otherwise one text
+            on each line. What is left out is written beside it, as NAME.left-out.jsonl, each with the text that is kept
+            for it; both together have as many rows as were read.
+        threshold: the least cosine of duplicates, from -1 to 1.
+        words: the least share of words that duplicates have in common; 0 looks at vectors alone, so that negations,
+            numbers, names, opposites, and what the model does not read, do not count either.
+        corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
+        engine, precision: as in `load`.
+        seed: fixes the cells in which more than 100,000 texts are compared.
+        overwrite: replace files at `out` and `keep_one` that likewise did not write.
+        quiet: show nothing on standard error.
+
+    Returns:
+        Counts, groups, and pairs near the threshold to judge it by.
+
+    Raises:
+        CorpusError: a file cannot be read.
+        LikewiseError: an option is out of range, or there are fewer than two texts.
+    """
+    if not -1 <= threshold <= 1:
+        raise OptionError(f"threshold is {threshold}: give a cosine, for example {THRESHOLD}")
+    if not 0 <= words <= 1:
+        raise OptionError(f"words is {words}: give a share from 0 to 1")
+    targets = [out, keep_one, None if keep_one is None else left_out_path(keep_one)]
+    written = [Path(target) for target in targets if target is not None]
+    for target, formats in ((out, _TABLES), (keep_one, (".json",))):
+        if target is not None and (ending := Path(target).suffix.lower()) in (*_NOT_WRITTEN, *formats):
+            cure = ".jsonl" if target is out else ".jsonl, .csv, .tsv or .txt"
+            raise OptionError(f"{os.fspath(target)}: no {ending} file is written: give a name that ends in {cure}")
+    check_results(*written, overwrite=overwrite)
+    progress, source = Progress(quiet), given_texts(texts, corpus_options)
+    kept = keep_texts(source, model=model, engine=engine, precision=precision, progress=progress)
+    read = {Path(file).resolve() for file in kept.files if file}
+    for target in written:
+        if target.resolve() in read:
+            raise OptionError(
+                f"{target} is one of the files that were read, and would be overwritten: name another one"
+            )
+
+    sample = [kept.text(number) for number in range(min(kept.different, _SAMPLE))]
+    look = SecondLook(sample, kept.encode, threshold, words)
+
+    def reason(text: int, other: int) -> str:
+        return look.reason(kept.text(text), kept.text(other))
+
+    def same(text: int) -> bytes:
+        return same_words(kept.text(text)) if words else b""
+
+    with orderly_stop(progress) as stop, progress.bar("comparing", kept.different) as bar:
+
+        def advance(done: int) -> None:
+            bar.advance(done)
+            stop.check("while texts were compared; their vectors are kept")
+
+        repeated = repeats(kept.vectors, threshold, reason, same=same, seed=seed, advance=advance)
+    result = _summed(kept, repeated, threshold, look.language)
+    if out is not None:
+        with written_result(Path(out), overwrite) as path, path.open("w", encoding="utf-8") as file:
+            for first, others in _groups(kept, repeated, result):
+                rows = [{**kept.row(other), "cosine": cosine} for other, cosine in others]
+                file.write(_json({"kept": kept.row(first), "duplicates": rows}))
+    if keep_one is not None:
+        _write_kept(Path(keep_one), overwrite, source, kept, repeated, result)
+    return result
+
+
+def left_out_path(keep_one: str | os.PathLike[str]) -> Path:
+    """Return the file of what is left out beside the file of what is kept.
+
+    >>> left_out_path("kept.csv").name
+    'kept.left-out.jsonl'
+    """
+    path = Path(keep_one)
+    return path.with_name(f"{path.stem}.left-out.jsonl")
+
+
+def _summed(kept: KeptTexts, repeated: Repeats, threshold: float, language: str) -> Duplicates:
+    """Return the duplicates, with the pairs nearest to the threshold on both sides."""
+    head = repeated.of[kept.number]  # (N,) the different text that each stands for
+    order = np.argsort(kept.first[head], kind="stable")
+    begins = np.flatnonzero(np.diff(head[order], prepend=-1))
+    groups = [kept.position[group].tolist() for group in np.split(order, begins[1:]) if len(group) > 1]
+    near = repeated.of != np.arange(kept.different)
+    others = np.flatnonzero(~near & (repeated.nearest >= 0))
+
+    def pair(text: int, other: int, cosine: float, reason: str = "") -> NearPair:
+        return NearPair(kept.text(text), kept.text(other), round(float(cosine), 4), reason)
+
+    above = sorted(np.flatnonzero(near).tolist(), key=lambda text: (repeated.cosine[text], text))[:_EXAMPLES]
+    close = others[(repeated.near[others] < threshold) & (repeated.near[others] >= threshold - _BELOW)]
+    below = sorted(close.tolist(), key=lambda text: (-repeated.near[text], text))[:_EXAMPLES]
+    rejected = {text: (other, cosine, why) for text, other, cosine, why in repeated.apart if not near[text]}
+    apart = sorted(rejected.items(), key=lambda item: (-item[1][1], item[0]))
+    shown: list[tuple[int, tuple[int, float, str]]] = []
+    for kind in REASONS:  # one of each kind before a second
+        shown += [rejection for rejection in apart if rejection[1][2] == kind][:2]
+    return Duplicates(
+        texts=kept.read,
+        empty=kept.read - len(kept),
+        exact=len(kept) - kept.different,
+        near=int(near.sum()),
+        groups=tuple(map(tuple, groups)),
+        language=language,
+        threshold=threshold,
+        above=tuple(pair(text, repeated.of[text], repeated.cosine[text]) for text in above),
+        below=tuple(pair(text, repeated.nearest[text], repeated.near[text]) for text in below),
+        apart=tuple(pair(text, other, cosine, why) for text, (other, cosine, why) in shown),
+        reasons=dict(Counter(why for _, _, why in rejected.values()).most_common()),
+        at_random=round(_at_random(kept.vectors), 4),
+        skipped=tuple(kept.report.told),
+        is_partial=kept.report.is_partial,
+    )
+
+
+def _at_random(vectors: np.ndarray) -> float:
+    """Return the cosine that one in a hundred pairs drawn at random reaches, by vectors (S, D)."""
+    if len(vectors) < 2:
+        return 0.0
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, len(vectors), _PAIRS)
+    second = (first + rng.integers(1, len(vectors), _PAIRS)) % len(vectors)  # another one
+    return float(np.quantile((vectors[first] * vectors[second]).sum(axis=1), 0.99))
+
+
+def _groups(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[tuple[int, list[tuple[int, float]]]]:
+    """Yield the place of the text that is kept of each group, and the places of its duplicates with their cosines."""
+    place = {position: place for place, position in enumerate(kept.position.tolist())}
+    for group in result.groups:
+        first, *others = (place[position] for position in group)
+        yield first, [(other, round(float(repeated.cosine[kept.number[other]]), 4)) for other in others]
+
+
+def _write_kept(
+    path: Path, overwrite: bool, source: TextSource, kept: KeptTexts, repeated: Repeats, result: Duplicates
+) -> None:
+    """Write what is left if the first of each group is kept, and beside it what is left out; both are read again."""
+    reason: dict[int, Record] = {}
+    for first, others in _groups(kept, repeated, result):
+        row = kept.row(first)
+        words, signs = same_words(row["text"]), row["text"].split()
+        for other, cosine in others:
+            text = kept.row(other)["text"]
+            same = text.split() == signs or (words and same_words(text) == words)
+            why = "the same words" if same else "says the same"
+            reason[int(kept.position[other])] = {"reason": why, "cosine": cosine, "kept": row}
+    suffix = path.suffix.lower()
+    as_table = suffix in (".csv", ".tsv")
+    columns: dict[str, None] = {}
+    for unit in _again(source, result) if as_table else ():
+        columns |= dict.fromkeys(_row(unit))
+    with ExitStack() as stack:
+        paths = [stack.enter_context(written_result(target, overwrite)) for target in (path, left_out_path(path))]
+        opened = partial(open, mode="w", encoding="utf-8", errors="backslashreplace", newline="")  # of lone surrogates
+        file, left_out = (stack.enter_context(opened(one)) for one in paths)
+        table = csv.DictWriter(file, list(columns), restval="", delimiter="\t" if suffix == ".tsv" else ",")
+        if as_table:
+            table.writeheader()
+        for position, unit in enumerate(_again(source, result)):
+            if position in reason:
+                left_out.write(_json(_row(unit) | {"left_out": reason[position]}))
+            elif as_table:
+                table.writerow(_row(unit))
+            elif suffix in (".jsonl", ".ndjson"):
+                file.write(_json(_row(unit)))
+            else:
+                file.write(unit.text + "\n")
+
+
+def _row(unit: Unit) -> Record:
+    return dict(unit.row or {"text": unit.text} | ({"file": unit.file} if unit.file else {}))
+
+
+def _json(row: Mapping[str, object]) -> str:
+    return json.dumps(row, ensure_ascii=False, default=str) + "\n"
+
+
+def _again(source: TextSource, result: Duplicates) -> Iterator[Unit]:
+    """Yield the texts once more.
+
+    Raises:
+        TextError: they are not as many as before.
+    """
+    count = 0
+    for unit in read_units(source, Progress(quiet=True)):
+        count += 1
+        yield unit
+    if count != result.texts:
+        raise TextError("the texts changed while they were compared: run the same command again")

@@ -1,0 +1,1 @@
+"""The index on disk: rows, passages, vectors, and how they are written."""

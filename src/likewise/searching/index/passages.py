@@ -1,0 +1,298 @@
+"""Splitting of files into passages: a few sentences of one paragraph, with the file and the line where they begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.counts import CorpusReport
+from likewise.corpus.inputs import ID
+from likewise.corpus.lines_and_rows import decimal_of, in_plain_letters, without_invisible, without_surrogates
+from likewise.corpus.markdown import ITEM, is_delimiter
+from likewise.corpus.paragraphs import Paragraph, read_paragraphs
+from likewise.corpus.sentence_splitter import Placed, gap, word_count
+from likewise.corpus.sources import open_source
+from likewise.searching.index.fields import Kind, kept_values
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+_SIGN = re.compile(r"\w")
+_SYMBOL = re.compile("[\u00a2-\u00b6\u2100-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]")
+_SLICE = 1 << 14
+"""Characters of a sentence that are looked at together; a tokenizer may take long for a word of a million signs."""
+_LONG_WORD = 30
+_SPARE = 2  # tokens: a part of a word may be another token where it is cut
+
+
+def _size(text: str) -> int:
+    """Return the number of words of a text, of which one of more than 30 letters counts as several."""
+    return max(word_count(text), len(text) // _LONG_WORD)
+
+
+def passage_text(title: str, text: str) -> str:
+    """Return the text that a model reads of a passage: the title, if there is one, and the text."""
+    return in_plain_letters(f"{title}: {text}" if title else text)
+
+
+def has_text(text: str) -> bool:
+    """Return whether there is anything to search for: a letter, a digit, or a symbol such as an emoji.
+
+    >>> has_text("👍"), has_text("---")
+    (True, False)
+    """
+    return _SIGN.search(text) is not None or _SYMBOL.search(text) is not None
+
+
+@dataclass(frozen=True)
+class IndexedPassage:
+    """A passage, and where it stands.
+
+    Attributes:
+        text: its sentences.
+        line: where it begins, from 1; in a Parquet or .xlsx file the row, in a PDF the page, in a .pptx file the slide,
+            in a notebook the cell, in an e-book the chapter, in a box the mail; 0 in a web page or a Word file.
+        title: the headings above it, or the title of its article.
+        metadata: the values of the metadata fields, in their order; None if a row has none.
+        prose: whether it is sentences, and not code or a table.
+        id: that of its row; None if it has none.
+        read_title: what the model reads of the title; None for all of it.
+    """
+
+    text: str
+    line: int
+    title: str = ""
+    metadata: tuple[object, ...] = ()
+    prose: bool = True
+    id: str | int | None = None
+    read_title: str | None = None
+
+    @property
+    def encoded(self) -> str:
+        """The text that the model reads: the title and the passage."""
+        return passage_text(self.title if self.read_title is None else self.read_title, self.text)
+
+
+class TokenLimit:
+    """The room of a text that a model reads, in its own tokens.
+
+    Args:
+        longest: the most tokens that it reads.
+        tokenizer: gives the tokenizer, without a limit, or None, with which no text is taken for too long; it is called
+            when a text may be.
+        prompt: the text before each text.
+    """
+
+    def __init__(self, longest: int, tokenizer: Callable[[], Any], prompt: str = "") -> None:
+        self._longest, self._open, self._prompt = longest, tokenizer, prompt
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return self._open()
+
+    @cached_property
+    def room(self) -> int:
+        """The tokens that a title and its text may have together."""
+        special = int(self._tokenizer.num_special_tokens_to_add(False))
+        return max(8, self._longest - special - self.counts([self._prompt])[0] - _SPARE)
+
+    def shortened(self, title: str) -> str:
+        """Return what is read of a title: half of all tokens at most."""
+        if not self.may_be_long([title]) or self.counts([f"{title}:"])[0] <= self.room // 2:
+            return title
+        return next(self.pieces(title, self.room // 2 - _SPARE)).strip()
+
+    def may_be_long(self, texts: Sequence[str]) -> bool:
+        """Return whether texts may have more tokens than there is room, since each has a byte or more."""
+        size = sum(len(text.encode("utf-8", "replace")) + 1 for text in texts)
+        return size > self._longest // 2 and self._tokenizer is not None
+
+    def counts(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, where it follows another one."""
+        return [len(one.ids) for one in self._encoded([f" {text}" for text in texts])]
+
+    def pieces(self, text: str, room: int) -> Iterator[str]:
+        """Yield a text in pieces of so many tokens at most, cut at a blank where there is one."""
+        (encoding,) = self._encoded([text])
+        begins = [begin for begin, _ in encoding.offsets]
+        start, token = 0, 0
+        while len(begins) - token > room:
+            end = begins[token + room]
+            blank = text.rfind(" ", start + (end - start) // 2, end)
+            end = blank + 1 if blank >= 0 else max(end, start + 1)
+            yield text[start:end]
+            start = end
+            while token < len(begins) and begins[token] < start:
+                token += 1
+        yield text[start:]
+
+    def _encoded(self, texts: list[str]) -> list[Encoding]:
+        return self._tokenizer.encode_batch([without_surrogates(text) for text in texts], add_special_tokens=False)
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """The rules by which files become passages.
+
+    Attributes:
+        words: the most words in a passage.
+        options: how the files are read.
+        metadata: the fields of rows that are kept with their passages, each with the kind of its values.
+        limit: the most tokens in a passage; None for no limit.
+        strict: a value of another kind than its field is an error, and not told to the report.
+    """
+
+    words: int
+    options: CorpusOptions
+    metadata: Mapping[str, Kind] = field(default_factory=dict)
+    limit: TokenLimit | None = None
+    strict: bool = False
+
+    def read(self, path: Path, report: CorpusReport | None = None) -> Iterator[IndexedPassage]:
+        """Yield the passages of a file, in order; a row without text gives one that is empty.
+
+        Args:
+            report: is told what cannot be read, and is left out.
+
+        Raises:
+            CorpusError: nothing of it can be read; the message names the line and the cure.
+        """
+        report = report if report is not None else CorpusReport()
+        source = open_source(path, self.options, report=report)
+        decimal = decimal_of(source) if self.metadata else None
+        for paragraph in read_paragraphs(source, blocks=True, join_rows=True):
+            title, name = self._title(paragraph), _name(paragraph)
+            line = paragraph.sentences[0][0] if paragraph.sentences else 0
+            fields = paragraph.fields if paragraph.row is None else paragraph.row
+            metadata, misfits = kept_values(fields, self.metadata, decimal)
+            for misfit in misfits:
+                if self.strict:
+                    raise CorpusError(f"row {line}: {misfit}")
+                report.left_out(path, line, f"left out: {misfit}")
+            packed = self._passages if paragraph.kind in ("prose", "heading") else self._lines
+            prose, some = paragraph.kind == "prose", False
+            above = self.limit.shortened(title) if self.limit else title
+            for line, text in packed(paragraph.sentences, above):
+                if has_text(text):
+                    some = True
+                    yield IndexedPassage(text, line, title, metadata, prose, name, above)
+            if not some and title and paragraph.row is not None:
+                some = True
+                yield IndexedPassage(title, line, "", metadata, False, name)
+            if not some and paragraph.row is not None:
+                report.tell(path, line, "this row has no text")
+                yield IndexedPassage("", line, "", metadata, False, name)
+
+    def _title(self, paragraph: Paragraph) -> str:
+        row = paragraph.row or {}
+        if self.options.field != "title" and isinstance(row.get("title"), str | int | float):
+            return " ".join(without_invisible(str(row["title"])).split())
+        return " > ".join(paragraph.headings) or paragraph.title
+
+    def _passages(self, placed: Sequence[Placed], title: str) -> Iterator[Placed]:
+        """Join consecutive sentences to passages; a sentence that is longer than a passage is cut.
+
+        An entry of a list begins a line.
+        """
+        held, begin, words, tokens = "", 0, 0, 0
+        room = self._room([text for _, text in placed], title)
+        for line, sentence, size, length in self._sized(placed, room):
+            if held and (words + size > self.words or tokens + length > room):
+                yield begin, held
+                held, words, tokens = "", 0, 0
+            begin = begin if held else line
+            held += ("\n" if ITEM.match(sentence) else gap(held, sentence)) + sentence if held else sentence
+            words, tokens = words + size, tokens + length
+        yield begin, held
+
+    def _room(self, texts: Sequence[str], title: str) -> int:
+        """Return the tokens that a passage may have below a title; 0 if none of these texts can be too long."""
+        if self.limit is None or not self.limit.may_be_long([title, *texts]):
+            return 0
+        return self.limit.room - (self.limit.counts([f"{title}:"])[0] if title else 0)
+
+    def _sized(self, sentences: Sequence[Placed], room: int) -> Iterator[tuple[int, str, int, int]]:
+        """Yield the line, the text, the words and the tokens of sentences, in pieces where they are too long."""
+        parts = list(sentences)
+        if any(len(text) > _SLICE for _, text in parts):
+            parts = [(line, part) for line, text in parts for part in _slices(text)]
+        counts = self._counts([text for _, text in parts], room)
+        for (line, text), tokens in zip(parts, counts, strict=True):
+            words = _size(text)
+            if words <= self.words and tokens <= room:
+                yield line, text, words, tokens
+                continue
+            for piece in self._cut(text):
+                (count,) = self._counts([piece], room)
+                if not self.limit or count <= room:
+                    yield line, piece, _size(piece), count
+                    continue
+                for short in self.limit.pieces(piece, room - _SPARE):
+                    yield line, short.strip(), _size(short), self.limit.counts([short])[0]
+
+    def _counts(self, texts: Sequence[str], room: int) -> list[int]:
+        """Return the number of tokens of each text; 0 if there is room for any."""
+        return self.limit.counts(texts) if self.limit and room else [0] * len(texts)
+
+    def _cut(self, text: str) -> Iterator[str]:
+        """Yield a text in pieces that are no longer than a passage in words."""
+        words = text.split()
+        for begin in range(0, len(words), self.words):
+            piece = " ".join(words[begin : begin + self.words])
+            step = max(1, len(piece) * self.words // max(1, _size(piece)))
+            if _size(piece) <= self.words:
+                yield piece
+            else:  # of a script without blanks, or of no words
+                yield from (piece[start : start + step] for start in range(0, len(piece), step))
+
+    def _lines(self, placed: Sequence[Placed], title: str) -> Iterator[Placed]:
+        """Join the lines of code or of a table, as they stand, to passages.
+
+        Each passage of a divided table begins with its header.
+        """
+        texts = [text for _, text in placed]
+        room = self._room(texts, title)
+        sizes = [(_size(text), count) for text, count in zip(texts, self._counts(texts, room), strict=True)]
+        first = 2 if len(placed) > 2 and is_delimiter(texts[1]) else 0
+        above = (sum(words for words, _ in sizes[:first]), sum(count for _, count in sizes[:first]))
+        if above[0] > self.words // 2 or (room and above[1] > room // 2):  # a header that leaves no room is given once
+            first, above = 0, (0, 0)
+        header = texts[:first]
+        held: list[str] = []
+        begin = words = count = 0
+        for (line, text), (own_words, own_count) in zip(placed, sizes, strict=True):
+            is_full = words + own_words > self.words or bool(room and count + own_count > room)
+            if is_full and len(held) > len(header):
+                yield begin, "\n".join(held)
+                held, (words, count), begin = list(header), above, line
+            begin = begin or line
+            if own_words > self.words or (room and own_count > room):  # one that is no code or table
+                yield from self._passages([(line, text)], title)
+                continue
+            held.append(text)
+            words, count = words + own_words, count + own_count
+        if len(held) > len(header) or (held and not header):
+            yield begin, "\n".join(held)
+
+
+def _slices(text: str) -> Iterator[str]:
+    """Yield a text in pieces, cut at blanks, that a tokenizer reads quickly."""
+    start = 0
+    while len(text) - start > _SLICE:
+        end = text.rfind(" ", start, start + _SLICE) + 1 or start + _SLICE
+        end = end if end > start else start + _SLICE
+        yield text[start:end].strip()
+        start = end
+    yield text[start:].strip()
+
+
+def _name(paragraph: Paragraph) -> str | int | None:
+    """Return the id of a row, None if it has none."""
+    row = paragraph.row or {}
+    own = next((row[key] for key in (ID, "id") if row.get(key) not in (None, "")), None)
+    return own if own is None or isinstance(own, int) else without_invisible(str(own))

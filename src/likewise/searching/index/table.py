@@ -1,0 +1,556 @@
+"""The table of passages in LanceDB: its columns, what is written to it, and its two kinds of search.
+
+A reader sees the version that the record names, and so never half of an update. Row ids are those of one version. The
+column `searched` holds the words of a passage as they are looked for, and other spellings of them; that of a field has
+a name of its own: its kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q
+queries.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import sys
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cached_property
+from importlib.util import find_spec, module_from_spec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+import numpy as np
+
+from likewise.errors import LikewiseError, first_line, require_extra
+from likewise.evaluation.bm25 import folded, spellings
+from likewise.inference.text_encoder import matrix_of, vector_column
+from likewise.runs.whole_files import Record
+from likewise.searching.index.conditions import SearchError, condition_of, quoted
+from likewise.searching.index.fields import CALLED, FieldColumn, Kind, shown_value
+from likewise.searching.index.passages import IndexedPassage, passage_text
+from likewise.searching.query.hit import document_of
+from likewise.searching.query.typed_query import has_blanks, standing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lancedb import AsyncTable
+    from lancedb.query import AsyncFTSQuery, AsyncStandardQuery, AsyncVectorQuery
+
+SHOWN = ("file", "line", "title", "text")
+_OWN = ("source", "key", "last", "id", "searched", *SHOWN)
+GRACE = 15 * 60.0
+"""Seconds for which the versions before an update are kept, for readers that still use them."""
+OWN_FOLDER = re.compile(r"passages-[0-9a-f]{8}\.lance|geometry-[0-9a-f]{8}")
+"""The names of the folders that `index` makes."""
+_LISTED_AT_ONCE = 1000
+_HELD_AT_MOST = 20_000
+"""Passages with a phrase up to which they are listed in a condition; more are found by its pattern anew."""
+_PROBES = 20
+"""Cells of the approximate index that are searched."""
+_REFINED, _TIMES = 500, 5
+"""Vectors that are compared after it: so many, or so many times those that are wanted if these are more."""
+_CLIENT = "lance_namespace_urllib3_client"
+"""Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
+_ADDRESSES = 3 << 30
+"""Bytes of address space without which LanceDB ends the whole process, or waits for ever; it uses a tenth of them."""
+_Made = TypeVar("_Made")
+
+Entry = tuple[str, str, bool, IndexedPassage]
+"""Source, file, whether it is the last of its source, and the passage."""
+Encoded = tuple[np.ndarray, bytes]
+"""The vector (D,) of a text, and its tokens as they are stored; b"" if they are not."""
+
+
+class DamageError(SearchError):
+    """Raised if files of an index are gone or changed."""
+
+
+_LOST = re.compile(r"Not found|Not a directory|LanceError\(IO\)|[Cc]orrupt")
+_LIMIT = re.compile(r"os error (12|24|27|28)\b|Too many open files|No space left")
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether files of a table are gone or changed, and it is no limit of the system that an error is about."""
+    return bool(_LOST.search(str(error))) and not _LIMIT.search(str(error))
+
+
+@contextmanager
+def damage(folder: Path) -> Iterator[None]:
+    """Raise a SearchError with the cure where files of an index are gone or changed while it is read."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not _is_lost(error):
+            raise
+        raise damaged(folder, first_line(error)) from None
+
+
+def damaged(folder: Path, reason: object) -> DamageError:
+    """Return the error that an index is damaged, with its cure."""
+    return DamageError(f"{folder} is damaged ({reason}): make it again with `likewise index ... --overwrite`")
+
+
+class Table:
+    """The passages of an index.
+
+    Args:
+        folder: of the index.
+        name: of the table.
+        version: open it as it was then, to read; otherwise to write to it.
+    """
+
+    def __init__(self, folder: Path, name: str, version: int | None = None) -> None:
+        self.folder, self.name = folder, name
+        lancedb = lancedb_module()
+        try:
+            self._table = finished(_opened(lancedb, folder, name, version))
+            self.is_approximate = "vector_idx" in self._indexes()
+        except (ValueError, RuntimeError, OSError, TypeError, OverflowError) as error:
+            raise damaged(folder, first_line(error)) from None
+
+    @classmethod
+    def create(cls, folder: Path, name: str, dimension: int, tokens: bool = False) -> Table:
+        """Make an empty table in a folder, with tokens or without; an older one of that name is removed."""
+        import pyarrow as pa
+
+        kinds = dict.fromkeys(_OWN, pa.string()) | {"last": pa.bool_(), "line": pa.int32()}
+        kinds |= {"tokens": pa.binary()} if tokens else {}
+        schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), dimension)})
+        lancedb_module().connect(folder.resolve()).create_table(name, schema=schema, mode="overwrite")
+        return cls(folder, name)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        """The columns, which LanceDB takes milliseconds to tell."""
+        return finished(self._table.schema())
+
+    @property
+    def rows(self) -> int:
+        """The number of passages."""
+        return int(finished(self._table.count_rows()))
+
+    @property
+    def version(self) -> int:
+        """The number of the present version."""
+        return int(finished(self._table.version()))
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of the vectors."""
+        return int(self._schema.field("vector").type.list_size)
+
+    @property
+    def metadata(self) -> dict[str, Kind]:
+        """The names of the metadata fields, each with the kind of its values."""
+        return {name: column.kind for name, column in self._columns.items()}
+
+    @cached_property
+    def _columns(self) -> dict[str, FieldColumn]:
+        """The columns of the metadata fields by the names of the fields."""
+        columns: dict[str, FieldColumn] = {}
+        for column in self._schema.names:
+            kind, _, name = column.partition("_")
+            if kind in CALLED and name:
+                field = unquote(name.replace("$", "%"))
+                columns[field] = FieldColumn(column, kind, field)
+        return columns
+
+    def extend(self, metadata: Mapping[str, Kind]) -> None:
+        """Add columns for metadata fields that are not there yet."""
+        types = {"int": "bigint", "float": "double", "bool": "boolean"}
+        new = {column_of(name, kind): kind for name, kind in metadata.items() if name not in self._columns}
+        if new:
+            empty = {column: f"cast(NULL as {types.get(kind, 'string')})" for column, kind in new.items()}
+            finished(self._table.add_columns(empty))
+            del self._schema, self._columns
+
+    @property
+    def has_tokens(self) -> bool:
+        """True if the tokens of passages are stored."""
+        return "tokens" in self._schema.names
+
+    def condition(self, given: str, whole_ids: bool = False) -> str:
+        """Return a condition on the fields as LanceDB reads it; see `condition_of`.
+
+        Args:
+            whole_ids: the ids are whole numbers, which are kept as texts.
+
+        Raises:
+            SearchError: it is not valid.
+        """
+        own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in SHOWN}
+        ids = {"id": FieldColumn("id", "text", exact=True, whole=whole_ids)}
+        return condition_of(given, ids | own | self._columns)
+
+    def holding(self, phrase: str) -> str:
+        """Return the condition on passages in which the words of a phrase stand beside each other."""
+        condition = f"regexp_like(searched, '{standing(phrase)}')"
+        if not has_blanks(phrase):
+            return condition
+        query = self._words(folded(phrase), every=True).select([]).with_row_id().limit(_HELD_AT_MOST + 1)
+        rows = _ids(finished(query.where(condition).postfilter().to_arrow()))
+        if len(rows) > _HELD_AT_MOST:
+            return condition
+        return f"_rowid IN ({_listed(rows)})" if len(rows) else "FALSE"
+
+    def has_word(self, word: str) -> bool:
+        """Return whether a passage has a word, or a form of it."""
+        query = self._words(word, every=True).limit(1).select([]).with_row_id()
+        return bool(finished(query.to_arrow()).num_rows)
+
+    def sources(self) -> dict[str, tuple[str, int, bool]]:
+        """Return, for each source that is a file, its path, how many passages it has, and whether they are all."""
+        rows = self._select(["source", "file", "last"], "file != ''").group_by(["source", "file"])
+        files = rows.aggregate([("last", "count"), ("last", "max")]).to_pylist()
+        return {row["source"]: (row["file"], row["last_count"], row["last_max"]) for row in files}
+
+    def known(self, keys: Sequence[str]) -> dict[str, Encoded]:
+        """Return the vectors, (D,) each, and the tokens of those texts that are in the table, by key."""
+        kept = ["tokens"] if self.has_tokens else []
+        rows = self._select(["key", "vector", *kept], _among("key", keys))
+        tokens = rows["tokens"].to_pylist() if kept else [b""] * len(rows)
+        encoded = zip(matrix_of(rows["vector"]), tokens, strict=True)
+        return dict(zip(rows["key"].to_pylist(), encoded, strict=True))
+
+    def add(self, placed: Sequence[Entry], keys: Sequence[str], encoded: Sequence[Encoded]) -> None:
+        """Add passages with their vectors and tokens."""
+        import pyarrow as pa
+
+        names = (*_OWN, *(column.name for column in self._columns.values()))
+        ids = [None if one.id is None else str(one.id) for *_, one in placed]
+        texts = [one.encoded for *_, one in placed]
+        searched = [" ".join([folded(text), *spellings(text)]) for text in texts]
+        rows = [
+            (source, key, last, id, words, file, one.line, one.title, one.text, *one.metadata)
+            for (source, file, last, one), key, id, words in zip(placed, keys, ids, searched, strict=True)
+        ]
+        columns: Record = dict(zip(names, zip(*rows, strict=True), strict=True))
+        columns |= {"tokens": [tokens for _, tokens in encoded]} if self.has_tokens else {}
+        vectors = vector_column(np.stack([vector for vector, _ in encoded]))
+        finished(self._table.add(pa.table(columns | {"vector": vectors}, schema=self._schema)))
+
+    def remove(self, sources: Sequence[str]) -> None:
+        """Remove the passages of sources."""
+        for some in _pieces(sources):
+            finished(self._table.delete(_among("source", some)))
+
+    def rename(self, source: str, name: str) -> None:
+        """Give the passages of a source to one of another name."""
+        finished(self._table.update({"source": name}, where=_among("source", [source])))
+
+    def remove_ids(self, ids: Sequence[str]) -> int:
+        """Remove the rows of ids, and return how many there were. A file that loses one will be read anew."""
+        removed: set[str] = set()
+        for some in _pieces(ids):
+            rows = self._select(["id", "source", "file"], _among("id", some))
+            removed |= set(rows["id"].to_pylist())
+            finished(self._table.delete(_among("id", some)))
+            of_files = {row["source"] for row in rows.to_pylist() if row["file"]}
+            for source in sorted(of_files):
+                self.rename(source, uuid4().hex)  # is that of no file, and so the file is read again
+        return len(removed)
+
+    def complete(self, sources: Sequence[str]) -> set[str]:
+        """Return those of some sources that are in the table."""
+        return set(self._select(["source"], _among("source", sources))["source"].to_pylist())
+
+    def others(self, ids: Sequence[str], sources: Sequence[str]) -> list[str]:
+        """Return the sources of ids, without some sources: what was known by these ids before."""
+        rows = self._select(["source"], f"{_among('id', ids)} AND NOT {_among('source', sources)}")
+        return list(dict.fromkeys(rows["source"].to_pylist()))
+
+    def all_but(self, wanted: Collection[str], where: str | None = None) -> list[str]:
+        """Return the sources that are not wanted, of those that meet a condition."""
+        sources = dict.fromkeys(self._select(["source"], where)["source"].to_pylist())
+        return [source for source in sources if source not in wanted]
+
+    def next_id(self) -> int:
+        """Return the whole number after the largest id that is one."""
+        return max((int(id) for id in self.ids() if id.isdecimal() and len(id) < 19), default=-1) + 1
+
+    def ids(self) -> list[str]:
+        """Return all ids, each once, in the order of the table."""
+        return [id for id in dict.fromkeys(self._select(["id"])["id"].to_pylist()) if id is not None]
+
+    def index_words(self, language: str) -> None:
+        """Index the words of passages with their titles, if there is no such index.
+
+        All words are indexed, also those that say nothing by themselves and long ones: a query of such words finds what
+        holds them. ICU divides text without blanks.
+        """
+        from lancedb.index import FTS
+
+        if "searched_idx" not in self._indexes():
+            words: Record = {"remove_stop_words": False, "max_token_length": None, "base_tokenizer": "icu/split"}
+            finished(self._table.create_index("searched", config=FTS(language=language, **words)))
+
+    def index_vectors(self) -> None:
+        """Make the approximate index of the vectors, if there is none."""
+        from lancedb.index import IvfPq
+
+        if not self.is_approximate:
+            finished(self._table.create_index("vector", config=IvfPq(distance_type="cosine")))
+            self.is_approximate = True
+
+    def optimize(self) -> None:
+        """Join small pieces, and take new passages up into the indexes. Older versions are kept."""
+        finished(self._table.optimize(cleanup_older_than=timedelta(days=36500)))
+
+    def clean(self, left: Mapping[str, float]) -> None:
+        """Remove older versions, half-written files of this table, and what earlier ones have left.
+
+        Args:
+            left: names of folders that the record of the index names as its own, of the form that `index` gives.
+                Nothing else in the folder is touched.
+        """
+        finished(self._table.optimize(cleanup_older_than=timedelta(seconds=GRACE)))
+        own = self.folder / f"{self.name}.lance"
+        for path in own.rglob(".tmp*"):  # of a killed process: only one writes at a time
+            if path.is_file():
+                path.unlink()
+        for name in left:
+            path = self.folder / name
+            if OWN_FOLDER.fullmatch(name) and path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _indexes(self) -> set[str]:
+        return {index.name for index in finished(self._table.list_indices())}
+
+    def sample(self, count: int) -> np.ndarray:
+        """Return the vectors (S, D) of up to `count` passages, evenly spaced."""
+        return matrix_of(self._spaced(count, ["vector"])["vector"])
+
+    def texts(self, count: int) -> list[str]:
+        """Return the texts, as the model reads them, of up to `count` passages, evenly spaced."""
+        return [passage_text(row["title"], row["text"]) for row in self._spaced(count, ["title", "text"]).to_pylist()]
+
+    def _spaced(self, count: int, columns: list[str]) -> pa.Table:
+        """Return columns of up to `count` passages, evenly spaced."""
+        places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
+        return finished(self._table.take_offsets(places).select(columns).to_arrow())
+
+    def keys(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row ids (S,) of all passages, ascending, and the hashes (S,) of their texts, as whole numbers."""
+        rows = self._select(["key"], with_ids=True)
+        ids, keys = _ids(rows), rows["key"].to_pylist()
+        order = np.argsort(ids)
+        return ids[order], np.array(list(map(number_of, keys)), dtype=np.uint64)[order]
+
+    def documents(self) -> np.ndarray:
+        """Return the number of the document of each passage (S,), in the order of the row ids."""
+        query = self._table.query().select(["file", "line", "title", "id", "source"]).with_row_id()
+        ids, numbers = [np.zeros(0, dtype=np.uint64)], list[int]()
+        known: dict[object, int] = {}
+        for batch in _batches(query, 1 << 14):
+            ids.append(_ids(batch))
+            keys = (document_of(row) if row["file"] else row["source"] for row in batch.to_pylist())
+            numbers += [known.setdefault(key, len(known)) for key in keys]
+        return np.array(numbers, dtype=np.int32)[np.argsort(np.concatenate(ids))]
+
+    def blocks(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the row ids (S,) and vectors (S, D) of all passages, about `size` at a time."""
+        for batch in _batches(self._table.query().select(["vector"]).with_row_id(), size):
+            yield _ids(batch), matrix_of(batch["vector"])
+
+    def nearest(
+        self, vector: np.ndarray, count: int, where: str | None = None, exact: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row ids (S,) of the nearest passages, the nearest first, and their cosines (S,)."""
+        return _with_cosines(self._filtered(self._nearest(vector, count, exact), where))
+
+    def about(self, vector: np.ndarray, count: int, where: str | None = None) -> np.ndarray:
+        """Return the row ids (S,) of some passages, among which the `count` nearest are likely to be."""
+        many = max(_TIMES * count, _REFINED) if self.is_approximate else count
+        return _ids(self._filtered(self._nearest(vector, many, refined=False), where))
+
+    def _nearest(
+        self, vector: np.ndarray | list[np.ndarray], count: int, exact: bool = False, refined: bool = True
+    ) -> AsyncVectorQuery:
+        query = self._table.query().nearest_to(vector).distance_type("cosine").limit(count)
+        query = query.select(["_distance"]).with_row_id()
+        if exact:
+            return query.bypass_vector_index()
+        if not self.is_approximate:
+            return query
+        query = query.nprobes(_PROBES)
+        return query.refine_factor(max(_TIMES, _REFINED // count)) if refined else query
+
+    def by_words(self, text: str, count: int, where: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row ids (S,) of the passages with the highest BM25 scores, the best first, and these (S,)."""
+        if not text:
+            return np.zeros(0, dtype=np.uint64), np.zeros(0)
+        rows = self._filtered(self._words(text).limit(count).select(["_score"]).with_row_id(), where)
+        ids, scores = _ids(rows), rows["_score"].to_numpy()
+        order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
+        return ids[order], scores[order]
+
+    def _words(self, text: str, every: bool = False) -> AsyncFTSQuery:
+        """Return the query for passages that have a word of a text, or every word."""
+        from lancedb import query as queries
+
+        kind: Any = queries.MatchQuery
+        operator = queries.FullTextOperator.AND if every else queries.FullTextOperator.OR
+        return self._table.query().nearest_to_text(kind(text, "searched", operator=operator))
+
+    def tokens_of(self, ids: np.ndarray) -> list[bytes]:
+        """Return the tokens of row ids (S,), as they are stored."""
+        tokens: list[bytes] = self._taken(ids, ["tokens"])["tokens"].to_pylist()
+        return tokens
+
+    def passages(self, ids: np.ndarray) -> list[Record]:
+        """Return the columns that are shown of the passages of row ids (S,), in their order."""
+        if not len(ids):
+            return []
+        names = {column.name: (field, column.kind) for field, column in self._columns.items()}
+        return [
+            {name: row[name] for name in (*SHOWN, "id")}
+            | {"metadata": {field: shown_value(row[name], kind) for name, (field, kind) in names.items()}}
+            for row in self._taken(ids, [*SHOWN, "id", *names]).to_pylist()
+        ]
+
+    def vectors(self, ids: np.ndarray) -> np.ndarray:
+        """Return the vectors (S, D) of row ids (S,)."""
+        return matrix_of(self._taken(ids, ["vector"])["vector"])
+
+    def _taken(self, ids: np.ndarray, columns: list[str]) -> pa.Table:
+        """Return columns of the passages of row ids (S,), in their order."""
+        rows = finished(self._table.take_row_ids(ids.tolist()).select(columns).with_row_id().to_arrow())
+        order = np.argsort(own := _ids(rows))
+        return rows.take(order[np.searchsorted(own, ids, sorter=order)])
+
+    def allowed(self, ids: np.ndarray, where: str) -> np.ndarray:
+        """Return those of some row ids (S,) whose passages meet a condition."""
+        if not len(ids):
+            return ids
+        query = self._table.query().select([]).with_row_id()
+        return _ids(self._filtered(query, f"({where}) AND _rowid IN ({_listed(ids)})", where))
+
+    def _filtered(self, query: AsyncStandardQuery, condition: str | None, where: str | None = None) -> pa.Table:
+        """Return the rows of a query that meet a condition, which holds `where`, that of the user."""
+        try:
+            return finished((query.where(condition) if condition else query).to_arrow())
+        except (ValueError, RuntimeError) as error:
+            told = where or condition
+            if told is None or _is_lost(error):
+                raise
+            raise SearchError(f"the filter {told!r} is not valid: {first_line(error)}") from None
+
+    def _select(self, columns: list[str], where: str | None = None, with_ids: bool = False) -> pa.Table:
+        query = self._table.query().select(columns)
+        query = query.with_row_id() if with_ids else query
+        return finished((query.where(where) if where else query).to_arrow())
+
+
+async def _opened(lancedb: ModuleType, folder: Path, name: str, version: int | None) -> AsyncTable:
+    table = await (await lancedb.connect_async(folder.resolve())).open_table(name)  # 'notes:1' would be an address
+    if version is not None:
+        await table.checkout(version)
+    return table
+
+
+def _batches(query: AsyncStandardQuery, size: int) -> Iterator[pa.Table]:
+    """Yield the rows of a query, about `size` at a time."""
+    import pyarrow as pa
+
+    batches = finished(query.to_batches(max_batch_length=size))
+    with suppress(StopAsyncIteration):
+        while True:
+            yield pa.Table.from_batches([finished(anext(batches))])
+
+
+def check_fields(names: Sequence[str]) -> None:
+    """Raise SearchError if fields cannot be kept by their names."""
+    if wrong := [name for name in names if name in (*SHOWN, "id") or not name.strip()]:
+        raise SearchError(
+            f"a metadata field cannot be called {wrong[0]!r}: give a name that is none of id, {', '.join(SHOWN)}"
+        )
+
+
+def column_of(field: str, kind: Kind) -> str:
+    """Return the column of a metadata field, whose name may be any.
+
+    >>> column_of("year", "int"), column_of("Created At", "date"), column_of("_rowid", "text")
+    ('int_year', 'date_Created$20At', 'text__rowid')
+    """
+    return f"{kind}_{quote(field, safe='').replace('.', '%2E').replace('-', '%2D').replace('~', '%7E')}".replace(
+        "%", "$"
+    )
+
+
+def number_of(key: str) -> int:
+    """Return the first 16 hex digits of a key as a whole number."""
+    return int(key[:16], 16)
+
+
+def _ids(rows: pa.Table) -> np.ndarray:
+    ids: np.ndarray = rows["_rowid"].to_numpy()
+    return ids
+
+
+def _with_cosines(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    return _ids(rows), 1.0 - rows["_distance"].to_numpy()
+
+
+def _listed(ids: np.ndarray) -> str:
+    return ", ".join(map(str, ids.tolist()))
+
+
+def _among(column: str, values: Sequence[str]) -> str:
+    """Return the condition that a column has one of some texts."""
+    return f"{column} IN ({', '.join(map(quoted, values))})"
+
+
+def _pieces(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield values, as many at a time as a condition may list."""
+    for start in range(0, len(values), _LISTED_AT_ONCE):
+        yield values[start : start + _LISTED_AT_ONCE]
+
+
+def lancedb_module() -> ModuleType:
+    """Return the module `lancedb`.
+
+    Raises:
+        MissingExtraError: it is not installed.
+        LikewiseError: the process may not have as much address space as it needs.
+    """
+    require_extra("search", "An index", "lancedb")
+    if (allowed := _allowed()) < _ADDRESSES:
+        raise LikewiseError(
+            f"this shell allows a process {allowed / 2**30:.1f} GiB of addresses (`ulimit -v`), and an index needs "
+            f"{_ADDRESSES >> 30}: raise the limit, for example by `ulimit -v unlimited`, and run the command again"
+        )
+    os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it would warn of each table that it makes
+    client = find_spec(_CLIENT) if _CLIENT not in sys.modules else None
+    if client is not None:
+        sys.modules[_CLIENT] = module_from_spec(client)
+    import lancedb
+
+    if client is not None:
+        del sys.modules[_CLIENT]  # imported by somebody else, it is whole
+    return lancedb
+
+
+def finished(work: Coroutine[object, object, _Made]) -> _Made:
+    """Wait for work of LanceDB in the loop in which it runs all of it, and return what comes of it.
+
+    Its functions that are not asynchronous wait many times in a query, each time for the other thread.
+    """
+    from lancedb.background_loop import LOOP
+
+    made: _Made = LOOP.run(work)
+    return made
+
+
+def _allowed() -> float:
+    """Return the bytes of address space that this process may have."""
+    try:
+        import resource
+    except ImportError:  # another system
+        return math.inf
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return math.inf if allowed == resource.RLIM_INFINITY else allowed

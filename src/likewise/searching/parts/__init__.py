@@ -1,0 +1,1 @@
+"""The parts of a search, each of which scores candidates."""

@@ -1,0 +1,352 @@
+"""The parts of a hybrid search, each of which adds to the scores of passages, in one list.
+
+What is compared is a passage's score in a query of all passages: z = (score - mean) / deviation over the whole index.
+Both kinds of hits are scored by both kinds of scores, so that the ranking is that of an exhaustive search wherever the
+hits of vectors and of words hold the answer.
+
+A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`retrieval/pipeline.py`), or, with a
+weight of its own, given to an `Index`.
+
+Letters of the shapes: N all passages, S some of them, M documents, K nearest passages, D embedding, Q tokens of the
+query, P a token's vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from likewise.errors import counted
+from likewise.evaluation.fusion import spread, standardised, token_gains
+from likewise.runs.whole_files import Record
+from likewise.searching.index.geometry import Geometry
+from likewise.searching.index.maxsim import TokenCodec
+from likewise.searching.index.table import SearchError, Table
+from likewise.searching.parts.pipeline import Pipeline
+
+_READ = 100_000
+"""BM25 scores that are read, the highest: a passage below them, in a larger index, counts as one without the words."""
+_SLOPE = 0.2
+"""How much of a document's length its sum is divided by: the slope of Singhal, Buckley and Mitra (1996)."""
+_AS_LONG = 1.0
+"""The length of a query, in mean lengths of the passages, from which tokens are not compared."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Passages, the best first.
+
+    Attributes:
+        ids: (S,) their row ids.
+        scores: (S,) what they are sorted by.
+        similarity, words: (S,) cosines and BM25 scores.
+        parts: what each part of the pipeline gave, (S,) each; their sum is the score.
+    """
+
+    ids: np.ndarray
+    scores: np.ndarray
+    similarity: np.ndarray
+    words: np.ndarray
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+class Asked(NamedTuple):
+    """A query: its words, its vector (D,), of length 1, and its tokens (Q, P) with weights (Q,), to be compared."""
+
+    text: str
+    vector: np.ndarray
+    tokens: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+
+class Candidates(NamedTuple):
+    """Passages that are scored.
+
+    Attributes:
+        positions: (S,) their places in the geometry.
+        before: gives the sum of the parts before this one, (S,), for any positions (S,).
+    """
+
+    positions: np.ndarray
+    before: Callable[[np.ndarray], np.ndarray]
+
+
+class Stored(NamedTuple):
+    """What an index holds of its passages.
+
+    Attributes:
+        codec: the form of the tokens that are stored; None if there are none.
+    """
+
+    table: Table
+    geometry: Geometry
+    codec: TokenCodec | None = None
+
+
+class Lookup:
+    """The cosines and BM25 scores of one query with passages, and their moments over the index.
+
+    Args:
+        by_words: False takes every BM25 score as 0.
+
+    Attributes:
+        of_vectors: mean and deviation of the cosines of all passages.
+        bm25: (N,) the BM25 scores of all passages.
+        words: (N,) the same scores, standardised.
+    """
+
+    def __init__(self, stored: Stored, asked: Asked, by_words: bool = True) -> None:
+        self.table, self.geometry, self.codec = stored
+        self.asked = asked
+        self.of_vectors = self.geometry.moments(asked.vector)
+        self._cosines = np.full(len(self.geometry.rows), np.nan)  # NaN until they are needed
+        self._best_words, scores = self.table.by_words(asked.text if by_words else "", _READ)
+        self.bm25 = np.zeros(len(self.geometry.rows))
+        self.bm25[self.geometry.positions(self._best_words)] = scores
+        self.words = standardised(self.bm25)
+
+    def nearest(self, depth: int, where: str | None) -> np.ndarray:
+        """Return the positions (S,) of the nearest passages."""
+        positions = np.sort(self.geometry.positions(self.table.about(self.asked.vector, depth, where)))
+        cosines = self.geometry.cosines(self.asked.vector, positions)
+        return positions[np.argsort(-cosines, kind="stable")[:depth]]
+
+    def best_words(self, depth: int, where: str | None) -> np.ndarray:
+        """Return the positions (S,) of the passages with the highest BM25 scores."""
+        ids = self.table.by_words(self.asked.text, depth, where)[0] if where else self._best_words[:depth]
+        return self.geometry.positions(ids)
+
+    def raw(self, positions: np.ndarray) -> np.ndarray:
+        """Return cosines and BM25 scores, (2, S), of passages."""
+        missing = np.unique(positions[np.isnan(self._cosines[positions])])
+        self._cosines[missing] = self.geometry.cosines(self.asked.vector, missing)
+        return np.stack([self._cosines[positions], self.bm25[positions]])
+
+
+class Part:
+    """A part of the search of one query.
+
+    Attributes:
+        name: of the part, in the pipeline and in the scores of a hit.
+        weight: the option of the pipeline that has its name, or else that of the class.
+        lookup: of the query.
+        geometry: of the index.
+        pipeline: the options of the search.
+    """
+
+    name: ClassVar[str] = ""
+    weight: float = 0.0
+
+    def __init__(self, lookup: Lookup, pipeline: Pipeline) -> None:
+        self.lookup, self.geometry, self.pipeline = lookup, lookup.geometry, pipeline
+        self.weight = getattr(pipeline, self.name, self.weight)
+
+    def passages(self, candidates: Candidates) -> list[Record]:
+        """Return the candidates: `id`, `file`, `line`, `title`, `text`, and in `metadata` the fields of their rows."""
+        return self.lookup.table.passages(self.geometry.rows[candidates.positions])
+
+    @property
+    def is_used(self) -> bool:
+        """True if the part adds anything to the scores."""
+        return bool(self.weight)
+
+    def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Look up what is needed for passages, given by their positions (S,), the best by the parts before first."""
+
+    def score(self, query: Asked, candidates: Candidates) -> ArrayLike:
+        """Return what the part adds to the scores (S,) of candidates."""
+        raise NotImplementedError
+
+
+class Vectors(Part):
+    """The cosine of query and passage."""
+
+    name = "vectors"
+    is_used = True  # it is shown, if only as 0
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return the standardised cosines times the weight."""
+        mean, deviation = self.lookup.of_vectors
+        return self.weight * (self.lookup.raw(candidates.positions)[0] - mean) / deviation
+
+
+class Words(Part):
+    """The BM25 score of query and passage."""
+
+    name = "words"
+    is_used = True
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return the standardised BM25 scores times the weight."""
+        return self.weight * self.lookup.words[candidates.positions]
+
+
+class TokenFit(Part):
+    """The fit of the tokens of the first passages to those of the query (MaxSim).
+
+    A query as long as the passages is no question but a text like them, which one vector describes as well: its tokens
+    find something alike everywhere, and comparing them takes long.
+    """
+
+    name = "tokens"
+    _compared: np.ndarray | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """True if the tokens of passages are stored, and those of the query are there."""
+        return self.lookup.codec is not None and self.lookup.asked.tokens is not None and bool(self.weight)
+
+    def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Compare the tokens of the first passages with those of the query."""
+        query, weights, codec = self.lookup.asked.tokens, self.lookup.asked.weights, self.lookup.codec
+        assert query is not None
+        assert weights is not None
+        assert codec is not None
+        first = np.sort(best_first[: self.pipeline.first])
+        packed = self.lookup.table.tokens_of(self.geometry.rows[first])
+        if len(query) and len(query) < _AS_LONG * codec.lengths(packed).mean():
+            self._gains, self._other_gain = token_gains(before(first), codec.fits(query, weights, packed), self.weight)
+            self._compared = first
+        else:
+            self.weight = 0.0
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return the gains of those that were compared, and that of all others."""
+        if self._compared is None:
+            return np.zeros(len(candidates.positions))
+        place = np.searchsorted(self._compared, candidates.positions).clip(max=len(self._compared) - 1)
+        return np.where(self._compared[place] == candidates.positions, self._gains[place], self._other_gain)
+
+
+class Neighbours(Part):
+    """A share of the mean score of the nearest passages."""
+
+    name = "neighbours"
+
+    def near(self, positions: np.ndarray) -> np.ndarray:
+        """Return the positions (S,) of the nearest passages of others, each once."""
+        near = np.unique(np.asarray(self.geometry.near[positions, : self.pipeline.nearest]))
+        return near[near >= 0]
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return what the nearest passages change."""
+        own = candidates.before(candidates.positions)
+        near = np.asarray(self.geometry.near[candidates.positions, : self.pipeline.nearest])  # (S, K)
+        scores = np.full(near.shape, np.nan)
+        scores[near >= 0] = candidates.before(near[near >= 0])
+        return spread(own, scores, self.weight) - own
+
+
+class Documents(Part):
+    """A share of the score of the whole document that a passage is of, if it has other passages.
+
+    The score is that of the document's mean vector and of the sum of its passages' BM25 scores, each standardised over
+    all documents: long documents are about a query in several passages, none of which may say all of it. The sum is
+    divided by a pivoted length, or a document of many passages would be above all others in every query.
+    """
+
+    name = "documents"
+
+    @property
+    def is_used(self) -> bool:
+        """True if there are several documents, and one of them has more than one passage."""
+        several = len(self.geometry.document_vectors) > 0 and len(self.geometry.document_sizes) > 1
+        return bool(self.weight) and several
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return the weight times the scores of the documents."""
+        numbers = np.asarray(self.geometry.document[candidates.positions])
+        own = self.lookup.raw(candidates.positions)[0]
+        by_vectors = self.geometry.document_cosines(query.vector, numbers, own)
+        return self.weight * (self.pipeline.vectors * by_vectors + self.pipeline.words * self._words[numbers])
+
+    @cached_property
+    def _words(self) -> np.ndarray:
+        """The standardised sums (M,) of BM25 scores, divided by a length that is 1 for a document of the mean size."""
+        sizes = self.geometry.document_sizes
+        sums = np.bincount(self.geometry.document, self.lookup.bm25, len(sizes))
+        return standardised(sums / (1 - _SLOPE + _SLOPE * sizes / sizes.mean()))
+
+
+PARTS: tuple[type[Part], ...] = (Vectors, Words, TokenFit, Neighbours, Documents)
+"""All parts of a search, in the order in which they add to the scores; then what is excluded is taken off."""
+
+
+def _by_part(parts: Sequence[Part], positions: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what each part gives passages, (S,)."""
+    gained: dict[str, np.ndarray] = {}
+    for number, part in enumerate(parts):
+        gained[part.name] = np.asarray(part.score(part.lookup.asked, Candidates(positions, _sum(parts[:number]))))
+        if (shape := gained[part.name].shape) != positions.shape:
+            scores = counted(shape[0], "score") if shape else "one number"
+            raise SearchError(
+                f"the part {part.name!r} of the search gives {scores} for {counted(len(positions), 'passage')}: "
+                "return one for each candidate, in their order"
+            )
+        if not np.isfinite(gained[part.name]).all():
+            raise SearchError(f"the part {part.name!r} of the search gives a score that is no number (NaN or inf)")
+    return gained
+
+
+def _sum(parts: Sequence[Part]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function that gives the sum of parts, (S,) for positions (S,)."""
+    return lambda positions: sum(_by_part(parts, positions).values(), np.zeros(len(positions)))
+
+
+def ranked(
+    stored: Stored,
+    pipeline: Pipeline,
+    asked: Asked,
+    count: int,
+    where: str | None,
+    excluded: Asked | None = None,
+    more: Sequence[type[Part]] = (),
+) -> Ranking:
+    """Rank the best passages of an index by vectors and the best by words, and those that their neighbours bring in.
+
+    Args:
+        asked: what is searched for.
+        count: passages that are wanted; more are ranked.
+        where: as in `likewise.search`.
+        excluded: what is not wanted: `pipeline.excluded` times a passage's score for it is taken off, after the
+            neighbours have contributed, so that they cannot bring the passage back.
+        more: parts of others, which add to the scores after those of `PARTS`.
+    """
+    lookup = Lookup(stored, asked, bool(pipeline.words))
+    parts = [part for part in (one(lookup, pipeline) for one in (*PARTS, *more)) if part.is_used]
+    barred = None
+    if excluded:
+        unwanted = Lookup(stored, excluded, bool(pipeline.words))
+        barred = _sum([Vectors(unwanted, pipeline), Words(unwanted, pipeline)])
+
+    def off(positions: np.ndarray) -> np.ndarray:
+        return pipeline.excluded * barred(positions) if barred else np.zeros(len(positions))
+
+    table, geometry, depth = stored.table, stored.geometry, max(count, pipeline.depth)
+    nearest = lookup.nearest(depth, where) if pipeline.vectors else np.zeros(0, dtype=np.int64)
+    best_words = lookup.best_words(depth, where) if pipeline.words else np.zeros(0, dtype=np.int64)
+    passages = np.union1d(nearest, best_words)  # (S,)
+    if not len(passages):
+        return Ranking(passages, np.zeros(0), np.zeros(0), np.zeros(0))
+    for number, part in enumerate(parts):
+        if type(part).prepare is not Part.prepare:
+            before = _sum(parts[:number])
+            part.prepare(passages[np.argsort(off(passages) - before(passages), kind="stable")], before)
+    parts = [part for part in parts if part.is_used]  # tokens may not be worth comparing
+    for neighbours in (part for part in parts if isinstance(part, Neighbours)):
+        best = passages[np.argsort(off(passages) - _sum(parts)(passages), kind="stable")[:depth]]
+        taken = np.setdiff1d(neighbours.near(best), passages)
+        if where:
+            taken = geometry.positions(table.allowed(geometry.rows[taken], where))
+        passages = np.concatenate([passages, taken])
+    given = _by_part(parts, passages) | ({"excluded": -off(passages)} if barred else {})
+    final = np.sum(list(given.values()), axis=0)
+    order = np.lexsort((geometry.rows[passages], -final))
+    similarity, words = lookup.raw(passages)
+    ordered = {name: values[order] for name, values in given.items()}
+    return Ranking(geometry.rows[passages][order], final[order], similarity[order], words[order], ordered)

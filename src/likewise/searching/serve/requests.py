@@ -1,0 +1,132 @@
+"""The bodies of requests, and what is wrong with one in OpenAI's words."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from likewise.errors import LikewiseError
+from likewise.searching.serve.serve_options import ServeOptions
+
+
+class RequestError(LikewiseError):
+    """Raised if a request cannot be answered.
+
+    Attributes:
+        status: of the response.
+        param, code: as in OpenAI's error object.
+        headers: of the response; they are given with _ for -.
+    """
+
+    def __init__(
+        self, message: str, status: int = 400, *, param: str | None = None, code: str | None = None, **headers: str
+    ) -> None:
+        super().__init__(message)
+        self.status, self.param, self.code = status, param, code
+        self.headers = {name.replace("_", "-"): text for name, text in headers.items()}
+
+    def response(self) -> JSONResponse:
+        """Return the response, with the error object of OpenAI's API."""
+        kind = "server" if self.status >= 500 else "rate_limit" if self.status == 429 else "invalid_request"
+        error = {"message": str(self), "type": f"{kind}_error", "param": self.param, "code": self.code}
+        return JSONResponse({"error": error}, self.status, self.headers)
+
+
+# With a constraint, whichever it is, pydantic refuses half of a surrogate pair.
+Text = Annotated[str, Field(min_length=0)]
+ListedTexts = Annotated[list[Text], Field(fail_fast=True)]
+ListedNumbers = Annotated[list[int], Field(fail_fast=True)]
+ListsOfNumbers = Annotated[list[ListedNumbers], Field(fail_fast=True)]
+
+
+class Body(BaseModel):
+    """The body of a request. A field that is null is one that is left out, and one that is not known is an error.
+
+    Clients such as LiteLLM and Dify send null for what is not set. A field that is passed over in silence, such as
+    `filter` for `where`, gives an answer to another question.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _set_alone(cls, body: object) -> object:
+        return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
+
+
+class EmbeddingsBody(Body):
+    """A request for vectors, as OpenAI's API has it."""
+
+    input: Text | ListedTexts | ListedNumbers | ListsOfNumbers = Field(description="A text, or a list of texts.")
+    model: str
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1)] | None = Field(None, description="Cut the vectors, and scale them again.")
+    user: str | None = None
+
+
+class SimilarityBody(Body):
+    """A request for the cosines of texts with others, or with each other."""
+
+    texts: ListedTexts = Field(min_length=1)
+    others: ListedTexts | None = Field(None, min_length=1)
+    model: str | None = Field(None, description="The first model if it is left out.")
+
+
+class SearchBody(Body):
+    """A request for passages."""
+
+    query: Text
+    k: int = Field(10, ge=1, le=1000, description="How many hits.")
+    offset: int = Field(0, ge=0, le=10_000, description="How many of the best hits are passed over, for further pages.")
+    mode: Literal["hybrid", "vectors", "words"] = "hybrid"
+    where: Text | None = Field(None, max_length=2000, description="A condition as in SQL.")
+    index: str | None = Field(None, description="The first index if it is left out.")
+    pipeline: dict[str, float] | None = Field(None, description="Weights in place of those of the index.")
+
+
+class TextObject(BaseModel):
+    """A text in an object, as Cohere and Jina also take it; that it has other fields is told."""
+
+    model_config = ConfigDict(extra="allow")
+
+    text: Text
+
+
+class RerankBody(Body):
+    """A request for the order of texts by how well they answer a query, as Cohere and Jina have it."""
+
+    query: Text
+    documents: Annotated[list[Text | TextObject], Field(fail_fast=True)]
+    model: str | None = Field(None, description="The reranker, or else the first model, if it is left out.")
+    top_n: Annotated[int, Field(ge=1)] | None = Field(None, description="How many, the best first; all if left out.")
+    return_documents: bool = False
+    # Of Cohere's and Jina's clients.
+    max_tokens_per_doc: int | None = Field(None, description="Changes nothing: a model reads as much as it can.")
+    max_chunks_per_doc: int | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
+    truncation: bool | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
+
+
+def checked_texts(value: Any, param: str, limits: ServeOptions) -> list[str]:
+    """Return the texts of a request as a list.
+
+    Raises:
+        RequestError: there is none, one is empty or too long, there are too many, or they are token ids.
+    """
+    texts, most, longest = [value] if isinstance(value, str) else value, limits.max_texts, limits.max_characters
+    fault = ""
+    if not texts:
+        fault = "the list of texts is empty: give 1 or more"
+    elif not isinstance(texts[0], str):
+        fault = "token ids are not accepted: each model has tokens of its own. Send texts; with LangChain, set "
+        fault += "check_embedding_ctx_length=False"
+    elif len(texts) > most:
+        fault = f"{len(texts):,} texts are more than {most:,}: send several requests"
+    elif "" in texts:
+        fault = f"text {texts.index('')} is empty: leave it out"
+    elif len(text := max(texts, key=len)) > longest:
+        fault = f"text {texts.index(text)} has {len(text):,} characters, more than {longest:,}: split it"
+    if fault:
+        raise RequestError(fault, param=param)
+    return texts

@@ -1,0 +1,340 @@
+"""The models and indexes of a service, and what it does with them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from fastapi.concurrency import run_in_threadpool
+
+from likewise.data.bundled import resolve_model
+from likewise.errors import LikewiseError
+from likewise.inference.engines.engine import ENDLESS, EngineName, EnginePrecision
+from likewise.inference.handle import Facts, ModelHandle
+from likewise.inference.text_encoder import Item, TextEncoder
+from likewise.inference.tokens import SENTENCES, by_budget
+from likewise.runs.job import read_record
+from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Record
+from likewise.searching import Index
+from likewise.searching.index.maxsim import max_sim
+from likewise.searching.parts.reranker import Reranker
+from likewise.searching.query.hit import Hits
+from likewise.searching.serve.guard import ServiceMetrics
+from likewise.searching.serve.requests import RequestError, SearchBody
+from likewise.searching.serve.serve_options import ServeOptions, ServingError
+from likewise.searching.serve.shared_batches import Batcher
+
+logger = logging.getLogger(__name__)
+_Found = TypeVar("_Found")
+_INLINE = 4096
+"""Characters that are split into tokens at once; more is done in a thread, so that other requests go on."""
+
+
+class _Work:
+    """The work of a search, to be given up when its client leaves or its time is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._given_up = seconds, False
+        self._encoding: Future[Any] | None = None
+
+    def result(self, encoding: Future[_Found]) -> _Found:
+        """Wait for what is encoded now.
+
+        Raises:
+            CancelledError: the search was given up.
+        """
+        self._encoding = encoding
+        if self._given_up:
+            encoding.cancel()
+        return encoding.result(self._seconds)
+
+    def check(self) -> None:
+        """Raise CancelledError if the work was given up."""
+        if self._given_up:
+            raise CancelledError
+
+    def give_up(self) -> None:
+        """Give up."""
+        self._given_up = True
+        if self._encoding is not None:
+            self._encoding.cancel()
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A model of a service, which requests call by its name.
+
+    Attributes:
+        source: the folder or the name that it was loaded from; "" for a model in memory.
+    """
+
+    name: str
+    source: str
+    encoder: TextEncoder
+    facts: Facts
+    batcher: Batcher
+
+    @property
+    def gives_tokens(self) -> bool:
+        """True if it has vectors of tokens."""
+        return bool(self.facts.tokens) and self.encoder.gives_tokens
+
+
+class Service:
+    """Models and indexes by name.
+
+    Args:
+        models: what `likewise.load` takes, by the name that requests use.
+        indexes: folders, or folders by name, each made by one of the models; notes.index is called notes.
+        options: the limits.
+        engine, precision: as in `likewise.load`.
+        progress: shows what is loaded.
+        reranker: the folder or hub name of a cross-encoder for the requests to rerank.
+
+    Raises:
+        ServingError: an index was made by another model, or two have the same name.
+    """
+
+    def __init__(
+        self,
+        models: Record,
+        indexes: Sequence[Path] | Mapping[str, Path] = (),
+        options: ServeOptions | None = None,
+        engine: EngineName = "auto",
+        precision: EnginePrecision = "fp32",
+        progress: Progress | None = None,
+        reranker: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.options, self.metrics = options or ServeOptions(), ServiceMetrics()
+        told = progress or Progress(quiet=True)
+        self.reranker = Reranker(reranker) if reranker is not None else None
+        self.reranker_name = Path(os.fspath(reranker)).name if reranker is not None else ""
+        named = indexes if isinstance(indexes, Mapping) else {index_name(path): path for path in indexes}
+        if len(named) < len(indexes):
+            raise ServingError("two indexes have the same name: give names, such as first=FOLDER")
+        self.indexes = {name: Index(path) for name, path in named.items()}  # broken ones first
+        # Of their own: a search waits for its query to be encoded, which may take a thread of the common pool.
+        self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "search")
+        self._free, self._work = threading.Semaphore(self.options.searches), threading.local()
+        self.models = {name: self._opened(name, model, engine, precision, told) for name, model in models.items()}
+        for index in self.indexes.values():
+            self._model_of(index)
+        if self.reranker is not None:
+            told.tell(f"{self.reranker_name}: a cross-encoder, for requests to rerank")
+            self.reranker.scores(SENTENCES[0], SENTENCES[1:2])  # loaded, and known to run
+
+    def _opened(
+        self, name: str, model: Any, engine: EngineName, precision: EnginePrecision, progress: Progress
+    ) -> ServedModel:
+        """Open a model, by its export if it has one from an earlier start: torch takes seconds to import."""
+        handle = ModelHandle(model, engine, precision)
+        progress.tell(f"{name}: {handle.facts.dimension} dimensions")
+        encoder = handle.opened(None, SENTENCES, ENDLESS, progress=progress)
+        encoder.vectors(encoder.items(SENTENCES[:1]))  # the first request is as fast as the others
+        observe = self.metrics.batches.labels(name).observe
+        batcher = Batcher(encoder, self.options.queue, self.options.wait / 1000, observe)
+        self.metrics.waiting.labels(name).set_function(lambda: batcher.waiting)
+        source = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
+        return ServedModel(name, source, encoder, handle.facts, batcher)
+
+    def _model_of(self, index: Index) -> str:
+        for name, model in self.models.items():
+            if model.facts.fingerprint == index.made_with:
+                index.vectors = partial(self._vectors_for_search, model)
+                index.tokens = partial(self._tokens_for_search, model) if model.gives_tokens else None
+                return name
+        raise ServingError(
+            f"{index.path} was made by a model that is not served here{f' ({index.model})' if index.model else ''}: "
+            "serve that one too, or index again with one that is"
+        )
+
+    def model_name(self, asked: str | None) -> str:
+        """Return the name of a model, which may be asked for by what it was loaded from; the first one for None.
+
+        Raises:
+            RequestError: there is no such model.
+        """
+        by_source = (name for name, model in self.models.items() if model.source == asked)
+        name = next(iter(self.models)) if asked is None else next(by_source, asked)
+        if name not in self.models:
+            there = f"the model {name!r} is not served here; there are {', '.join(self.models)}"
+            raise RequestError(there, 404, param="model", code="model_not_found")
+        return name
+
+    @property
+    def ready(self) -> bool:
+        """True if a request would be taken."""
+        return all(model.batcher.waiting < model.batcher.limit for model in self.models.values())
+
+    async def vectors(self, name: str, texts: Sequence[str]) -> tuple[np.ndarray, int]:
+        """Return the vectors (S, D) of S texts by a model, and the number of their tokens."""
+        model, short = self.models[name], sum(map(len, texts)) <= _INLINE
+        items = model.encoder.items(texts) if short else await run_in_threadpool(model.encoder.items, texts)
+        return self._checked(model, await model.batcher.vectors(items), items)
+
+    def _checked(self, model: ServedModel, numbers: np.ndarray, items: Sequence[Item]) -> tuple[np.ndarray, int]:
+        """Return what a model gave for texts, if it is finite, with the number of their tokens, and count them."""
+        if not np.isfinite(numbers).all():
+            raise RequestError("the model's vectors are not finite numbers", 500)
+        tokens = sum(map(model.encoder.tokens, items))
+        self.metrics.texts.labels(model.name).inc(len(items))
+        self.metrics.tokens.labels(model.name).inc(tokens)
+        return numbers, tokens
+
+    async def search(self, asked: SearchBody) -> tuple[str, Hits]:
+        """Search an index, and return its name and the hits.
+
+        Raises:
+            RequestError: there is no such index.
+            SearchError: the condition is not valid.
+        """
+        name = asked.index or next(iter(self.indexes), "")
+        if name not in self.indexes:
+            there = ", ".join(self.indexes) or "none: start with --index"
+            raise RequestError(f"there is no index {name!r} here; there are {there}", 404, param="index")
+        return name, await self._in_thread(partial(self._search, self.indexes[name], asked))
+
+    async def _in_thread(self, function: Callable[[_Work], _Found]) -> _Found:
+        """Run a function in a thread of the searches, of which only so many may wait."""
+        if not self._free.acquire(blocking=False):
+            waiting = f"{self.options.searches} searches are waiting: try again in 1 s"
+            raise RequestError(waiting, 429, retry_after="1")
+        work = _Work(self.options.timeout)
+        running = self._threads.submit(function, work)
+        running.add_done_callback(lambda _: self._free.release())
+        try:
+            return await asyncio.wrap_future(running)
+        finally:
+            work.give_up()  # does nothing to one that is done
+
+    async def rerank(self, asked: str | None, query: str, texts: Sequence[str]) -> tuple[str, np.ndarray, int]:
+        """Score texts by how well they answer a query: by the cross-encoder, or by the tokens of a model (MaxSim).
+
+        Returns:
+            The name of what scored, the scores (S,), and the number of tokens that were read.
+
+        Raises:
+            RequestError: there is no such model, or it has no vectors of tokens.
+        """
+        if self.reranker is not None and asked in (None, self.reranker.name, self.reranker_name):
+            work = partial(self._by_cross_encoder, self.reranker, query, texts)
+            return self.reranker_name, *await self._in_thread(work)
+        if asked is not None:
+            name = self.model_name(asked)
+        else:
+            able = [name for name, model in self.models.items() if model.gives_tokens]
+            name = next(iter([*able, *self.models]))
+        if not self.models[name].gives_tokens:
+            none = f"{name} has no vectors of tokens to compare: start with --reranker and a cross-encoder"
+            raise RequestError(none, param="model")
+        return name, *await self._in_thread(partial(self._by_tokens, self.models[name], query, texts))
+
+    def _by_cross_encoder(
+        self, reranker: Reranker, query: str, texts: Sequence[str], work: _Work
+    ) -> tuple[np.ndarray, int]:
+        """Score texts, from 0 to 1; called in a thread of a search."""
+        outputs = reranker.scores(query, texts, work.check)
+        return 1 / (1 + np.exp(-np.clip(outputs, -500, 500))), reranker.tokens(query, texts)
+
+    def _by_tokens(self, served: ServedModel, query: str, texts: Sequence[str], work: _Work) -> tuple[np.ndarray, int]:
+        """Score texts by MaxSim; called in a thread of a search.
+
+        One batch at a time is given to the model's workers, so that other requests take turns with a long one.
+        """
+        model, facts = served.encoder, served.facts
+        items = model.items(texts, facts.side("document"))
+        (asked,) = model.items([query], facts.side("query"))
+
+        def run(some: Sequence[Item], take: Callable[[np.ndarray], Any]) -> list[Any]:
+            return work.result(model.pool.submit(model.with_tokens, some, take, spread=map))[1]
+
+        (tokens,) = run([asked], np.copy)
+        scores = np.zeros(len(items))
+        for batch in by_budget(np.array([model.tokens(item) for item in items]), model.budget):
+            scores[batch] = run([items[i] for i in batch], partial(max_sim, tokens))
+        return self._checked(served, scores, [*items, asked])
+
+    def _search(self, index: Index, asked: SearchBody, work: _Work) -> Hits:
+        """Search; called in a thread of a search."""
+        self._work.present = work
+        try:
+            self._model_of(index)  # it may have been made again by another one
+        except LikewiseError as error:
+            raise self._unreadable(error) from error
+        settings: Record = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
+        return index.search(asked.query, asked.k, offset=asked.offset, **settings)
+
+    def _vectors_for_search(self, model: ServedModel, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of queries; called in a thread of a search."""
+        items = model.encoder.items(texts, model.facts.side("query"))
+        vectors = self._work.present.result(model.encoder.pool.submit(model.encoder.vectors, items))
+        return self._checked(model, vectors, items)[0]
+
+    def _tokens_for_search(self, model: ServedModel, query: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the vector of a query, and its tokens; called in a thread of a search."""
+        reading = model.encoder.pool.submit(model.encoder.read_query, query, model.facts.side("query"))
+        vector, tokens, ids = self._work.present.result(reading)
+        self._checked(model, vector, [ids])
+        return vector, tokens, ids
+
+    def _unreadable(self, error: LikewiseError) -> RequestError:
+        """Log why an index cannot be searched any more, with its place, and return what a client is told."""
+        logger.warning("%s", error)
+        return RequestError("the index cannot be searched at the moment; the log of the service says why", 503)
+
+    def _about_index(self, name: str, index: Index) -> Record | None:
+        """Describe an index for the page; None if it is gone, or another model has made it again."""
+        try:
+            return {"name": name, "model": self._model_of(index), "passages": index.table.rows}
+        except LikewiseError as error:
+            self._unreadable(error)
+            return None
+
+    def about(self) -> Record:
+        """Describe the models and the indexes for the page."""
+        models = [
+            {"name": name, "dimension": model.facts.dimension, "engine": model.encoder.engine, **self._base_of(model)}
+            for name, model in self.models.items()
+        ]
+        indexes = [self._about_index(name, index) for name, index in self.indexes.items()]
+        there = [about for about in indexes if about]
+        return {"reranker": self.reranker_name or None, "models": models, "indexes": there}
+
+    def _base_of(self, model: ServedModel) -> dict[str, str | None]:
+        """Return the base of a model, and the name by which that is served; None for what is not known."""
+        base: str | None = None
+        with suppress(LikewiseError):
+            base = read_record(model.source).get("base") if model.source else None
+        if not base:
+            return {"base": None, "base_served": None}
+        others = (other.name for other in self.models.values() if other is not model)
+        served = (name for name in others if _place(self.models[name].source) == _place(base))
+        return {"base": base, "base_served": next(served, None)}
+
+
+def index_name(folder: str | os.PathLike[str]) -> str:
+    """Return the name of an index: that of its folder, without the ending .index.
+
+    >>> index_name("notes.index"), index_name("data/notes.2023")
+    ('notes', 'notes.2023')
+    """
+    return Path(os.path.abspath(folder)).name.removesuffix(".index")  # noqa: PTH100  # a link keeps its own name
+
+
+def _place(source: str) -> str:
+    """Return the folder that the name of a model leads to; a hub name stays as it is."""
+    with suppress(LikewiseError):  # a bundled one that is not installed here
+        source = resolve_model(source)
+    path = Path(source).expanduser()
+    return str(path.resolve()) if source and path.exists() else source

@@ -1,0 +1,178 @@
+"""The running of a service: from the port to the last request."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import signal
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from likewise.errors import require_extra
+from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.runs.options import checked
+from likewise.runs.progress import Progress
+from likewise.runs.results import job_of
+from likewise.runs.whole_files import Record
+from likewise.searching.serve.serve_options import ServeOptions, ServingError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+_NAMED = re.compile(r"([\w.-]+)=(.+)")
+
+
+@checked
+def serve(
+    models: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, object],
+    *,
+    index: Sequence[str | os.PathLike[str]] = (),
+    reranker: str | os.PathLike[str] | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    api_key_file: str | os.PathLike[str] | None = None,
+    cors: Sequence[str] = (),
+    allowed_host: Sequence[str] = (),
+    engine: EngineName = "auto",
+    precision: EnginePrecision = "fp32",
+    quiet: bool = False,
+    **options: Any,
+) -> None:
+    """Serve models over HTTP, with OpenAI's API for embeddings, until the process is stopped.
+
+    Ctrl-C and SIGTERM let it finish the requests that it has taken.
+
+    Args:
+        models: folders, hub names or bundled:minilm; `NAME=MODEL` gives a name, otherwise it is that of the folder.
+        index: indexes to search; each was made by one of the models. `NAME=FOLDER` gives a name, otherwise it is that
+            of the folder.
+        reranker: a cross-encoder, by its folder or hub name, for the requests to rerank; without one, they are answered
+            by the tokens of a model.
+        host: the address to listen at; 0.0.0.0 for all.
+        port: the port; 0 for a free one.
+        api_key_file: a file with an API key on each line, of which a request must have one.
+        cors: origins whose pages may call the service, such as https://example.org.
+        allowed_host: names by which requests may call the service, besides `host`, localhost and any address; * for
+            every name. A page of the web can have its own name lead to this machine, but it cannot use another.
+        engine, precision: as in `load`; auto exports the models for the fastest engine at the first start.
+        quiet: show nothing on standard error.
+        options: the limits of `ServeOptions`.
+
+    Raises:
+        ServingError: the port is in use, the key file holds no key, or an index was made by another model.
+        LoadError: a model or the cross-encoder cannot be loaded.
+        MissingExtraError: FastAPI or uvicorn is not installed.
+    """
+    require_extra("serve", "A service", "fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "orjson")
+    limits, progress = ServeOptions(**options), Progress(quiet)
+    keys = _keys(Path(api_key_file)) if api_key_file is not None else []
+    named, hosts = _named(models), [host, *allowed_host]
+    from likewise.searching.serve.guard import check_hosts, checked_origins
+
+    origins = checked_origins(cors)
+    check_hosts(hosts)
+    with _bound(host, port) as listening:  # before the models: a port in use is said at once
+        from likewise.searching.serve.app import create_app
+        from likewise.searching.serve.service import Service, index_name
+
+        indexes = {name: Path(folder) for name, folder in _by_name("indexes", index, index_name).items()}
+        service = Service(named, indexes, limits, engine, precision, progress, reranker)
+        app = create_app(service, keys, origins, hosts)
+        at, taken = listening.getsockname()[:2]
+        progress.tell(f"http://{f'[{at}]' if ':' in at else at}:{taken} serves {', '.join(service.models)}")
+        if not keys and not at.startswith("127.") and at != "::1":
+            progress.tell("Everybody who can reach this address may use it: --api-key-file asks for a key.")
+        server = server_of(app, limits)
+        # Its own context would send the signal again at the end, and so end the process as if it had failed.
+        server.capture_signals = lambda: _signals(server.handle_exit)
+        gc.freeze()  # what is loaded stays: looking through it for garbage held up all requests for half a second
+        server.run(sockets=[listening])
+        progress.tell("Stopped.")
+
+
+def server_of(app: ASGIApp, limits: ServeOptions, log_level: str = "warning") -> Any:
+    """Return the uvicorn server of an application."""
+    import uvicorn
+
+    from likewise.searching.serve.connection import Connection
+
+    seconds = int(limits.timeout) + 5
+    connection = partial(Connection, limits, Counter[str]())
+    settings: Record = {"http": connection, "ws": "none", "timeout_graceful_shutdown": seconds}
+    settings["log_config"] = None  # uvicorn's own would close the log files of the program that calls this
+    return uvicorn.Server(uvicorn.Config(app, log_level=log_level, access_log=False, **settings))
+
+
+@contextmanager
+def _signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Call `stop` on Ctrl-C and SIGTERM in a `with` block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _named(models: Any) -> Record:
+    if isinstance(models, Mapping):
+        return dict(models)
+    listed = [models] if isinstance(models, str | os.PathLike) else models
+    named = _by_name("models", listed, lambda text: Path(os.path.abspath(text)).name.rpartition(":")[2])  # noqa: PTH100
+    for model in named.values():
+        if job_of(model) == "index":
+            raise ServingError(f"{model} is an index, not a model: give it as --index {model}")
+    if not named:
+        raise ServingError("no model was named: give one, such as `likewise serve bundled:minilm`")
+    return named
+
+
+def _by_name(kinds: str, listed: Sequence[Any], usual: Callable[[str], str]) -> dict[str, str]:
+    """Return places by name: NAME=PLACE gives one, otherwise it is the usual one."""
+    named: dict[str, str] = {}
+    for text in map(os.fspath, listed):
+        match = None if Path(text).exists() else _NAMED.fullmatch(text)
+        name, place = match.groups() if match else (usual(text), text)
+        if name in named:
+            raise ServingError(f"two {kinds} are called {name!r}: give names, such as first={text}")
+        named[name] = place
+    return named
+
+
+def _keys(path: Path) -> list[str]:
+    if not path.is_file():
+        raise ServingError(f"there is no file {path}: write an API key on each of its lines")
+    try:
+        keys = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        raise ServingError(f"{path} is not text in UTF-8: write an API key on each of its lines") from None
+    if not keys:
+        raise ServingError(f"{path} holds no API key: write one on each of its lines")
+    return keys
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    """Provide a socket at an address, which does not listen yet."""
+    if not 0 <= port <= 65_535:  # a system may take it modulo 65,536
+        raise ServingError(f"port is {port}: give a number from 1 to 65535, or 0 for a free port")
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except (OSError, OverflowError) as error:
+        raise ServingError(f"cannot listen at {host}:{port} ({error}): give another --port or --host") from None
+    with listening:
+        yield listening
