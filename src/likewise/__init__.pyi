@@ -19,7 +19,6 @@ from .searching import Index as Index
 from .searching import search as search
 from .searching.choose import choose as choose
 from .searching.duplicates import duplicates as duplicates
-from .searching.duplicates import topics as topics
 from .searching.index.index_update import index as index
 from .searching.serve import serve as serve
 from .training.finetune import finetune as finetune

@@ -1,4 +1,4 @@
-"""`likewise duplicates` and `likewise topics` as a user types them."""
+"""`likewise duplicates` as a user types it."""
 
 import json
 
@@ -22,16 +22,3 @@ def test_duplicates_prints_counts_and_pairs_of_ones_own_text(cli, saved_model, s
     result = cli("duplicates", tmp_path / "none.txt", "--model", saved_model)
     assert result.exit_code == 2
     assert "no such file" in result.stderr
-
-
-def test_topics_prints_names_sizes_and_the_map(cli, saved_model, corpus_file, tmp_path):
-    out = tmp_path / "topics"
-    result = cli("topics", corpus_file, "--model", saved_model, "--out", out, "--number", "20")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.startswith(f"20 topics of 400 texts: {out / 'map.html'}\n")
-    assert f"and 5 more in {out / 'topics.jsonl'}" in result.stdout
-    first = json.loads((out / "topics.jsonl").read_text().splitlines()[0])
-    assert first["name"] in result.stdout
-    assert first["examples"][0][:60] in result.stdout
-    assert "<title>20 topics of 400 texts</title>" in (out / "map.html").read_text()
-    assert "Missing option" in cli("topics", corpus_file, "--model", saved_model).stderr

@@ -106,7 +106,6 @@ CALLED = {
     "index": likewise.index,
     "search": likewise.search,
     "serve": likewise.serve,
-    "topics": likewise.topics,
     "train arccse": likewise.train,
 }
 OF_ITS_OWN = {

@@ -28,7 +28,6 @@ from likewise.runs.options import ArgumentError, checked
         (lambda: likewise.index("a"), "missing a required argument: 'out'"),
         (lambda: likewise.search("a", "b", k="5"), "k must be a whole number, not '5'"),
         (lambda: likewise.search("a", ["b"], k=True), r"query must be a text, not \['b'\]"),
-        (lambda: likewise.topics(["a b"], seed=None), "seed must be a whole number, not None"),
         (
             lambda: likewise.duplicates(["a b"], corpus_options={"field": "b"}),
             r"corpus_options must be CorpusOptions\(",

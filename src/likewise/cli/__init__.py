@@ -30,7 +30,6 @@ _SECTIONS: CommandSections = {
         "choose": ("search:choose", "Find out which base and which search are best for your text."),
         "search": ("search:search", "Search an index by meaning and by words."),
         "duplicates": ("clusters:duplicates", "Find texts that say the same, and keep one of each."),
-        "topics": ("clusters:topics", "Find what texts are about: topics with names, examples and a map."),
         "serve": ("search:serve", "Serve models and indexes over HTTP, with OpenAI's API."),
         "export": ("models:export", "Export a model as an ONNX or OpenVINO graph, or for model2vec."),
     },

@@ -1,4 +1,4 @@
-"""`likewise duplicates` and `topics`: which texts say the same, and what texts are about."""
+"""`likewise duplicates`: which texts say the same."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from likewise.searching.duplicates.duplicates import Duplicates, NearPair
-    from likewise.searching.duplicates.topics import Topics
 
 _REASONS = {
     "negation": "a negation",
@@ -33,7 +32,6 @@ _ENOUGH = 30
 """Texts; pairs of fewer tell nothing."""
 _USUAL = 0.1
 """A threshold that is no further above the cosines of any two texts tells nothing."""
-_LARGEST = 15
 
 
 @typed
@@ -93,47 +91,6 @@ def _show_duplicates(result: "Duplicates") -> None:
         what = f"Most texts are {result.language}" if result.language else "The language of the texts is not known"
         console.print(
             f"{what}: without a list of its opposites, only texts of the same words, but for misspellings, count"
-        )
-
-
-@typed
-@with_function(
-    "searching/duplicates/topics.py:topics",
-    arguments=["texts"],
-    kinds={"language": str},
-    defaults={"out": ...},
-    texts={"model": ENCODER},
-)
-def topics(arguments: Record) -> None:
-    """Find what texts are about: topics with names, their most typical texts, and a map."""
-    from likewise.searching.duplicates.topics import topics as find_topics
-
-    result = find_topics(**arguments)
-    if not arguments["quiet"]:
-        _show_topics(result)
-    end_partial(result.is_partial)
-
-
-def _show_topics(result: "Topics") -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    assert result.path is not None  # --out is required
-    console = Console(highlight=False, emoji=False)
-    texts = int((result.of >= 0).sum())
-    console.print(
-        f"{counted(len(result.topics), 'topic')} of {counted(texts, 'text')}: {result.path / 'map.html'}",
-        soft_wrap=True,
-    )
-    if empty := len(result.of) - texts:
-        console.print(f"{counted(empty, 'empty text')} without a topic")
-    for topic in result.topics[:_LARGEST]:
-        head = (f"{topic.size:>8,}  ", "cyan")
-        console.print(Text.assemble(head, (printable(topic.name), "bold")), soft_wrap=True)
-        console.print(Text(f"          {_shortened(topic.examples[0], console)}", "dim"))
-    if len(result.topics) > _LARGEST:
-        console.print(
-            f"          and {len(result.topics) - _LARGEST:,} more in {result.path / 'topics.jsonl'}", soft_wrap=True
         )
 
 

@@ -88,7 +88,7 @@ def list_folder(folder: Path, exclude: Sequence[str] = ()) -> Listing:
     Text, Markdown, reStructuredText, Org, AsciiDoc, JSONL, CSV, TSV, Parquet and MediaWiki dumps are read, compressed
     or not, and text without an ending, such as README; notebooks, and with the extra `files` web pages, mails, office
     files and PDFs. JSON and code must be named to be read. Hidden files and folders are left out, and so are models,
-    indexes and topics that likewise made among the texts.
+    indexes that likewise made among the texts.
 
     Args:
         exclude: patterns as those of a .gitignore, relative to the folder. Those in the files .gitignore and

@@ -40,7 +40,7 @@ KINDS = {
     "results": "which files likewise has written as results, so that it replaces no others",
     "stages": "what recipes prepare of a corpus: negations, vectors to learn from, and models that are trained first",
     "texts": "texts that were given in Python",
-    "vectors": "texts and vectors of `likewise duplicates` and `topics`",
+    "vectors": "texts and vectors of `likewise duplicates`",
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS rows (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID"

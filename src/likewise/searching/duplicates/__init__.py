@@ -1,4 +1,4 @@
-"""Duplicates and topics of one's own text, by the vectors of an encoder and by words.
+"""Duplicates of your own text, by the vectors of an encoder and by words.
 
 The names are loaded on first use: `import likewise.searching.duplicates` imports neither torch nor scikit-learn.
 """
