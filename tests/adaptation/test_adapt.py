@@ -58,7 +58,7 @@ def test_words_are_found_to_help(adapted, passages):
     trained = ["words 0.7", "words 0.7, trained map", "words 0.7, trained map and words"]
     assert [one.name for one in others] == trained
     page = (adapted.path / "report.html").read_text()
-    assert "Searches whose first hit changed" in page
+    assert "Searches whose first match changed" in page
     assert adapted.advice in page
     assert re.search(r"\d+ <small>better,</small> \d+ <small>worse</small></b>of 150 held-out", page)
     assert adapted.chosen in (adapted.path / "README.md").read_text()
