@@ -282,10 +282,10 @@ def in_order(args: argparse.Namespace, rows: int) -> Path:
 
     A sampler sorts rows by their length within pools: here the length is the place, and all rows are one pool.
     """
-    from likewise.training import trainer
+    from likewise.training import batches, trainer
 
     trainer.lengths_of = lambda dataset, model: np.arange(len(dataset))
-    trainer.BATCHES_IN_A_POOL = rows
+    batches.BATCHES_IN_A_POOL = rows
     corpus: Path = args.out / f"in-order-{rows}.txt"
     if not corpus.exists():
         sentences_of(data_folder() / "wikipedia/articles.jsonl.gz", rows, corpus, shuffled=False)

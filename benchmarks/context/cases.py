@@ -30,7 +30,7 @@ from pretrained import features, opened
 from scipy.stats import rankdata
 
 import likewise
-from likewise.context.origin import jaccard, words_of
+from likewise.context.context_sets import jaccard, words_of
 from likewise.context.stage_options import FEATURES
 from likewise.evaluation.pairs import correlations
 from rows import ResultFile

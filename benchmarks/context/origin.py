@@ -23,8 +23,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 import numpy as np
 import torch
 
-from likewise.context.origin import Origin, choose_signed, open_origin
+from likewise.context.origin import Origin, open_origin
 from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions, SelectionOptions
+from likewise.context.weights import choose_signed
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task
 from likewise.runs.cache import data_folder

@@ -21,8 +21,9 @@ import numpy as np
 import torch
 from origin import STRATEGIES, parser_of
 
-from likewise.context.origin import choose_even, open_origin, similarities
+from likewise.context.origin import open_origin
 from likewise.context.stage_options import TERMS, ScoreOptions
+from likewise.context.weights import choose_even, similarities
 from likewise.context.workspace import Stage, Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS

@@ -46,7 +46,7 @@ def untrained(student: str) -> Any:
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         from transformers import set_seed
 
-        from likewise.context.harvests import read_harvest
+        from likewise.context.harvested import read_harvest
         from likewise.context.stage_options import SURROGATE
         from likewise.context.surrogate import student_of
 

@@ -28,8 +28,8 @@ import numpy as np
 
 import likewise
 from arms import Arm, as_shipped, parser_of, run
-from likewise.context.origin import agree
 from likewise.context.stage_options import TERMS, HarvestOptions, ScoreOptions, SelectionOptions
+from likewise.context.weights import agree
 
 STUDENTS = {"[CLS]": "cls", "mean": "mean"}
 PROFILES = {"profile": "profiles", "profile of cosines": "cosine-profiles"}
@@ -48,7 +48,7 @@ def scored(args: argparse.Namespace) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from likewise.context.harvests import PairSource
+    from likewise.context.harvest_pairs import PairSource
 
     path = args.out / f"pairs-{args.pairs}-{'-'.join(args.terms)}.parquet"
     if not path.exists():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context.discriminator import (
+from likewise.context.discriminator import coherence_loss
+from likewise.context.discriminator_data import (
     batch_of_chunks,
-    coherence_loss,
     epoch_batches,
     negatives,
     split_documents,

@@ -18,16 +18,9 @@ from likewise.context import (
     read_states,
     train_discriminator,
 )
-from likewise.context.discriminator import (
-    CachedRanker,
-    ContextBatch,
-    Discriminator,
-    accuracy_of,
-    batch_of_chunks,
-    calibrate,
-    negatives,
-    split_documents,
-)
+from likewise.context.discriminator import Discriminator
+from likewise.context.discriminator_data import ContextBatch, batch_of_chunks, negatives, split_documents
+from likewise.context.discriminator_stage import CachedRanker, accuracy_of, calibrate
 from likewise.context.states import SentenceReading, States
 from likewise.context.training_loop import load_weights
 from likewise.context.workspace import Workspace

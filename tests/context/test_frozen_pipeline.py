@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 import likewise
 from likewise.cli import build_app
-from likewise.context.origin import Weights, match_words, open_origin, own_pairs
+from likewise.context.origin import open_origin, own_pairs
 from likewise.context.stage_options import ScoreOptions, SelectionOptions
+from likewise.context.weights import Weights, match_words
 
 A, B = "The ship stood beside the wave.", "The cow stood beside the barn."
 

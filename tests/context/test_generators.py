@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context.generators import (
-    SOURCES,
-    TASKS,
-    LogBilinear,
-    Transformers,
-    held_out_contexts,
-    padded,
-    perplexities,
-)
+from likewise.context.generators import SOURCES, TASKS, LogBilinear, Transformers, padded
+from likewise.context.generators_stage import held_out_contexts, perplexities
 from likewise.context.index import Chunk, ChunkStore, write_chunks
 from likewise.context.stage_options import GeneratorOptions
 from likewise.context.states import SentenceReading

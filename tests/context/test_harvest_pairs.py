@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from likewise.context.harvests import PairSource, tfidf
+from likewise.context.harvest_pairs import PairSource, tfidf
 from likewise.context.stage_options import HarvestOptions
 from likewise.context.workspace import ContextError
 

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.context.harvests import PairSource, parse_shard, read_harvest, score_shards, shard_name
+from likewise.context.harvest_pairs import PairSource
+from likewise.context.harvested import read_harvest
+from likewise.context.harvests import parse_shard, score_shards, shard_name
 from likewise.context.stage_options import HarvestOptions
 from likewise.context.workspace import ContextError
 from likewise.runs.job import JobError

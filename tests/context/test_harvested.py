@@ -3,7 +3,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.context.harvests import ScoreScale, read_harvest
+from likewise.context.harvested import ScoreScale, read_harvest
 from likewise.context.workspace import ContextError
 
 ROWS = {

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from likewise.context.origin import Origin, Weights, choose_even, similarities
+from likewise.context.origin import Origin
 from likewise.context.stage_options import ScoreOptions
+from likewise.context.weights import Weights, choose_even, similarities
 from likewise.context.workspace import ContextError
 
 

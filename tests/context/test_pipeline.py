@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.context.origin import Weights, open_origin
+from likewise.context.origin import open_origin
 from likewise.context.stage_options import ScoreOptions, read_sections
+from likewise.context.weights import Weights
 
 PAPER = ScoreOptions(form="paper")
 SETTINGS = (

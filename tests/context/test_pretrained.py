@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from likewise.context import GeneratorOptions, ScoreOptions, Workspace, open_origin, pretrained, train_generators
 from likewise.context.causal_model import CausalModel
-from likewise.context.generators import load_generators
+from likewise.context.generators_stage import load_generators
 from likewise.context.pretrained import PretrainedGenerators
 from likewise.context.stage_options import SelectionOptions
 

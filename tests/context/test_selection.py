@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from likewise.context import ContextFinder, SelectionOptions, Workspace
+from likewise.context.context_sets import random_contexts
 from likewise.context.index import Chunk, ChunkStore, write_chunks
-from likewise.context.origin import random_contexts
 from likewise.context.states import States
 
 WORDS = "a b c d e f g h".split()

@@ -5,9 +5,9 @@ import pytest
 from scipy.spatial.distance import cosine
 from scipy.stats import spearmanr
 
-from likewise.context.origin import agree, choose_signed, fit_to, match_words
 from likewise.context.stage_options import FEATURES
 from likewise.context.states import SentenceReading
+from likewise.context.weights import agree, choose_signed, fit_to, match_words
 from likewise.context.workspace import ContextError
 
 

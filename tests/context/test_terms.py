@@ -8,7 +8,8 @@ import torch
 
 from likewise.context import ContextFinder, Workspace, generators, train_generators
 from likewise.context import origin as origin_file
-from likewise.context.generators import SOURCES, TASKS, load_generators
+from likewise.context.generators import SOURCES, TASKS
+from likewise.context.generators_stage import load_generators
 from likewise.context.origin import Origin
 from likewise.context.stage_options import ScoreOptions
 from likewise.runs.progress import Progress

@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from likewise.recipes.recipe import WithPresets
+from likewise.recipes.recipe_options import WithPresets
 from likewise.runs.options import (
     OptionError,
     Options,

@@ -2,7 +2,7 @@ import numpy as np
 from datasets import Dataset
 from transformers import AutoTokenizer
 
-from likewise.training.trainer import LengthBatchSampler, lengths_of
+from likewise.training.batches import LengthBatchSampler, lengths_of
 
 LENGTHS = np.random.default_rng(0).integers(3, 60, 5003)
 

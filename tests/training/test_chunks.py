@@ -6,8 +6,8 @@ from torch import nn
 
 import likewise
 from likewise.recipes import find_recipe
-from likewise.training import trainer
-from likewise.training.trainer import in_chunks
+from likewise.training import memory
+from likewise.training.memory import in_chunks
 
 CASES = {
     "arccse": {"triplet_min_words": 15, "triplet_weight": 1.0, "triplet_margin": 0.2, "pooling": "mean"},
@@ -69,7 +69,7 @@ def test_the_gradient_of_a_batch_of_1024(tiny_base, sentences):
 def test_a_chunk_is_made_again_under_the_same_dropout(recipe, tiny_base, sentences, monkeypatch):
     """The oracle keeps the activations: the same chunks without a checkpoint."""
     loss, cached = gradient(recipe, str(tiny_base), sentences[:24], 7, 0.2)
-    monkeypatch.setattr(trainer, "recomputed", lambda made, *arguments, use_reentrant: made(*arguments))
+    monkeypatch.setattr(memory, "recomputed", lambda made, *arguments, use_reentrant: made(*arguments))
     kept_loss, kept = gradient(recipe, str(tiny_base), sentences[:24], 7, 0.2)
     assert torch.equal(loss, kept_loss)
     assert (cached - kept).abs().max() <= 1e-6 * kept.abs().max()

@@ -8,7 +8,7 @@ PROGRAM = """
 import resource
 import numpy as np
 if {keep}:
-    from likewise.training.trainer import keep_pages
+    from likewise.training.memory import keep_pages
     assert keep_pages()
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

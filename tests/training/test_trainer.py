@@ -7,7 +7,8 @@ from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.build import build_encoder
 from likewise.recipes import RECIPES
 from likewise.recipes.arccse import ArcCSEOptions
-from likewise.training.trainer import LengthBatchSampler, LikewiseTrainer, TwoPassSAM, lengths_of
+from likewise.training.batches import LengthBatchSampler, lengths_of
+from likewise.training.trainer import LikewiseTrainer, TwoPassSAM
 
 ARCCSE = RECIPES["arccse"]
 RHO, RATE = 0.05, 1e-2

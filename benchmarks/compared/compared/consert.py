@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.recipes import ContrastiveOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, option
+from likewise.recipes import ContrastiveOptions, OptionError, Reading, Recipe, TextCollator, option
 
 if TYPE_CHECKING:
     from torch import nn
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 View = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout"]
 
 
-class ConSERTOptions(ContrastiveOptions, SharpOptions):
+class ConSERTOptions(ContrastiveOptions):
     """The options of ConSERT."""
 
     pooling: Literal["last-two", "mean", "cls"] = option(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.errors import LikewiseError
-from likewise.recipes.recipe import WithPresets, check_encoder
+from likewise.recipes.recipe import check_encoder
+from likewise.recipes.recipe_options import WithPresets
 from likewise.runs.options import Options, option
 from likewise.runs.plugins import BASELINES_GROUP, Registry
 from likewise.runs.progress import Progress

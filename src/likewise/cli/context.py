@@ -149,7 +149,7 @@ def score(
 
 def _score_task(rated: RatedPairs, task: str, origin: stages.Origin, chosen_for: Path | None) -> None:
     """Print the agreement with ratings; with a workspace, choose its weights by them and record them there."""
-    from likewise.context.origin import WEIGHTS
+    from likewise.context.weights import WEIGHTS
     from likewise.evaluation.pairs import correlations
 
     pairs, count = list(zip(rated.first, rated.second, strict=True)), counted(len(rated.gold), "pair")

@@ -18,7 +18,7 @@ from typer import Argument, Option
 from likewise.cli.groups import JOBS, METHOD, TRAINING
 from likewise.cli.shared_options import SHARED
 from likewise.corpus.corpus_options import CorpusOptions
-from likewise.recipes.recipe import AdamWOptions, TrainingOptions
+from likewise.recipes.recipe_options import AdamWOptions, TrainingOptions
 from likewise.runs.options import OptionError, Options, read_toml, unknown_option
 from likewise.runs.whole_files import Record
 

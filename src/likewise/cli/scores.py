@@ -13,7 +13,7 @@ from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import ReplaceOption
 from likewise.errors import counted, printable
-from likewise.recipes.recipe import TrainingOptions
+from likewise.recipes.recipe_options import TrainingOptions
 from likewise.runs.results import check_results, written_result
 from likewise.runs.whole_files import Record
 

@@ -13,7 +13,7 @@ from likewise.cli.from_function import with_function
 from likewise.cli.groups import ClickContext, CommandSections, CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import BASE, CORPUS, end_partial, keep_export
-from likewise.recipes.recipe import WithPresets
+from likewise.recipes.recipe_options import WithPresets
 from likewise.runs.options import OptionError, read_toml
 from likewise.runs.plugins import COMPARED, not_installed
 from likewise.runs.whole_files import Record

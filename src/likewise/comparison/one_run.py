@@ -19,7 +19,7 @@ from likewise.corpus import PreparedCorpus
 from likewise.evaluation import evaluate
 from likewise.evaluation.task import Items, TaskResult, plain
 from likewise.inference import load
-from likewise.recipes.recipe import TrainingOptions
+from likewise.recipes.recipe_options import TrainingOptions
 from likewise.runs.job import machine, read_record, versions
 from likewise.runs.whole_files import Record, written_whole
 from likewise.training.selection import choose_selection

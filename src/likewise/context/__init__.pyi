@@ -1,11 +1,11 @@
-from .discriminator import train_discriminator as train_discriminator
-from .generators import train_generators as train_generators
+from .context_sets import ContextFinder as ContextFinder
+from .discriminator_stage import train_discriminator as train_discriminator
+from .generators_stage import train_generators as train_generators
 from .harvests import HarvestResult as HarvestResult
 from .harvests import harvest as harvest
 from .index import Chunk as Chunk
 from .index import ChunkStore as ChunkStore
 from .index import build_index as build_index
-from .origin import ContextFinder as ContextFinder
 from .origin import Origin as Origin
 from .origin import open_origin as open_origin
 from .stage_options import DiscriminatorOptions as DiscriminatorOptions

@@ -1,15 +1,5 @@
 """Origin: the similarity of two sentences by contexts, in the form `pmi` or as in equation 4.
 
-A sentence's context set (section 3.3) is retrieved, ranked, and chosen one at a time:
-
-1. Retrieval brings the chunks nearest to the sentence (20,000).
-2. The discriminator ranks all contexts of these chunks; the best ones are left (`screened`).
-3. Equation 3 ranks what is left, if a scorer is given and `screened` above 0, otherwise the discriminator; and
-   contexts are taken one at a time, the best first, unless their chunk has given one already or the sentence before
-   the place is too like the sentence before a place already taken (Jaccard similarity of their words of 0.5 or more).
-
-A context's score does not depend on what was taken before it, so one pass down the ranking is the same as a search for
-the best allowed context at every step.
 Equation 3 scores sentences in contexts. The form `paper` has log p(y = 1 | s, c) and the log probabilities a word,
 
     S(s, c) = w1 log p(y = 1 | s, left, right) + w2 / |s| log p(s | left, right)
@@ -42,272 +32,43 @@ Letters: P pairs, C contexts, K cells (a sentence in a context), T and U tokens,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from hashlib import blake2b
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
-from scipy.stats import spearmanr
 
-from likewise.context.discriminator import CachedRanker
-from likewise.context.generators import Generators, load_generators
-from likewise.context.harvests import PairSource, SentencePair, tfidf
-from likewise.context.index import RETRIEVAL, ChunkStore, Retrieval
+from likewise.context.context_sets import ContextFinder
+from likewise.context.generators import Generators
+from likewise.context.generators_stage import load_generators
+from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
 from likewise.context.pretrained import PretrainedGenerators
 from likewise.context.stage_options import FEATURES, TERMS, HarvestOptions, ScoreOptions, SelectionOptions
-from likewise.context.states import SentenceReading, States
+from likewise.context.states import States
+from likewise.context.weights import (
+    WEIGHTS,
+    Weights,
+    agree,
+    choose_even,
+    choose_signed,
+    fit_to,
+    match_words,
+    similarities,
+    weighted,
+)
 from likewise.context.workspace import QUIET, ContextError, Workspace
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import Rows
-from likewise.runs.options import OptionError, Options
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import read_json, write_json
-
-_WORD = re.compile(r"\w+")
-MAX_OVERLAP = 0.5
-"""Jaccard similarity of the sentences before two gaps must be below it (section 3.3)."""
-
-
-@dataclass(frozen=True)
-class ContextFinder:
-    """The context sets of sentences, from the chunks of an index, their retrieval and a discriminator."""
-
-    store: ChunkStore
-    retrieval: Retrieval
-    ranker: CachedRanker
-
-    @classmethod
-    def open(cls, work: str | Path, states: States | None = None) -> Self:
-        """Return the finder of a workspace, its files mapped from disk; `states` if they are open already.
-
-        Raises:
-            ContextError: index or discriminator was not made, or is stale.
-        """
-        workspace = Workspace(work)
-        states = states or States(workspace)
-        ranker = CachedRanker(workspace.require("discriminator"), states)
-        return cls(states.store, Retrieval(workspace.path / "index" / RETRIEVAL), ranker)
-
-    def find(
-        self,
-        sentence: str,
-        options: SelectionOptions | None = None,
-        scorer: Callable[[str, np.ndarray], np.ndarray] | None = None,
-    ) -> np.ndarray:
-        """Return the context set of a sentence: int64 [C], numbers in the store, in the order of choice.
-
-        It is smaller than asked for where retrieval finds too few chunks or the rules leave too few contexts. The
-        scorer, equation 3, is asked where `screened` is above 0.
-        """
-        options, store = options or SelectionOptions(), self.store
-        if options.strategy == "random":
-            numbers = random_contexts(sentence, store.n_contexts, options.size)
-            return numbers[self._of_others(words_of(sentence), numbers, options)]
-        # In the order of the store, so that equal scores do not hang on the order of retrieval.
-        numbers = store.contexts_of(np.sort(self.retrieval.candidates(sentence, options.candidates)))
-        scores = self.ranker.scores(sentence, numbers)
-        if options.screened and scorer is not None:
-            numbers = numbers[np.sort(np.argsort(-scores, kind="stable")[: options.screened])]
-            scores = np.asarray(scorer(sentence, numbers), np.float32)
-        return numbers[self._choose(sentence, numbers, scores, options)]
-
-    def _choose(self, sentence: str, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions) -> np.ndarray:
-        """Return the indices of the chosen contexts, reading the words of no more than needed."""
-        chunks, _ = self.store.positions(numbers)
-        own = words_of(sentence)
-        taken: list[int] = []
-        before: list[frozenset[str]] = []
-        order = np.argsort(-scores, kind="stable")
-        for begin in range(0, len(order), step := 2 * options.size):  # reading one context at a time is slow
-            rows = order[begin : begin + step]
-            of_others, texts = self._of_others(own, numbers[rows], options), self.store.preceding(numbers[rows])
-            for index, allowed, text in zip(rows.tolist(), of_others, texts, strict=True):
-                words = words_of(text)
-                repeats = chunks[index] in chunks[taken] or any(jaccard(words, one) >= MAX_OVERLAP for one in before)
-                if allowed and not (options.diversity and repeats):
-                    taken.append(index)
-                    before.append(words)
-                if len(taken) == options.size:
-                    return np.array(taken, np.int64)
-        return np.array(taken, np.int64)
-
-    def _of_others(self, own: frozenset[str], numbers: np.ndarray, options: SelectionOptions) -> list[bool]:
-        """Return of each context whether the sentence, or one very like it, stands neither in it nor in its gap."""
-        if options.same > 1:
-            return [True] * len(numbers)
-        texts = self.store.around(numbers)
-        return [all(jaccard(own, words_of(text)) < options.same for text in around) for around in texts]
-
-
-@lru_cache(50_000)
-def words_of(text: str) -> frozenset[str]:
-    """Return the lower-cased words of a text."""
-    return frozenset(_WORD.findall(text.lower()))
-
-
-def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
-    """Return the share of the words of two sets that are in both; 1 for two empty sets.
-
-    >>> jaccard(frozenset("abc"), frozenset("bcd"))
-    0.5
-    """
-    return len(first & second) / len(first | second) if first or second else 1.0
-
-
-def random_contexts(sentence: str, n_contexts: int, size: int) -> np.ndarray:
-    """Draw distinct contexts for a sentence, which depend on the sentence alone."""
-    digest = blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return np.random.default_rng(int.from_bytes(digest)).choice(n_contexts, min(size, n_contexts), replace=False)
-
 
 _CELLS = 4_096
 """Cells whose coherence is computed at a time."""
 _SAMPLE = 64
 """Contexts of the corpus over which a sentence's mean is taken."""
-
-
-NEAREST = 10
-COPY = 0.97
-"""A sentence of the corpus of this cosine or more is a copy, and does not count among the nearest."""
-_SENTENCES = 512
-WEIGHTS = "weights.json"
-"""In a workspace: the weights that were chosen for it."""
-
-
-def match_words(first: SentenceReading, second: SentenceReading, idf: np.ndarray) -> float:
-    """Return the mean over both directions of the idf-weighted highest cosine of a word piece; 0 without words."""
-    if not len(first.ids) or not len(second.ids):
-        return 0.0
-    cosines = first.states.astype(np.float32) @ second.states.astype(np.float32).T  # (T, U)
-    total = 0.0
-    for ids, best in ((first.ids, cosines.max(axis=1)), (second.ids, cosines.max(axis=0))):
-        weights = idf[ids] + 1e-6  # a sentence of nothing but the most frequent piece
-        total += float(best @ weights / weights.sum())
-    return total / 2
-
-
-def fit_to(corpus: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Return the mean cosine of vectors (N, D) with their nearest rows of the corpus (S, D), copies left out: (N,)."""
-    fits = np.zeros(len(vectors))
-    for begin in range(0, len(vectors), _SENTENCES):
-        cosines = vectors[begin : begin + _SENTENCES] @ corpus.T
-        cosines[cosines >= COPY] = -1.0
-        k = min(NEAREST, cosines.shape[1])
-        fits[begin : begin + _SENTENCES] = np.partition(cosines, -k, axis=1)[:, -k:].mean(axis=1)
-    return fits
-
-
-def agree(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the cosine over contexts of each term (equation 4): (C, 4), (C, 4) -> (4,); 0 where one side is zero."""
-    norms = np.linalg.norm(first, axis=0) * np.linalg.norm(second, axis=0)
-    return np.where(norms > 1e-12, (first * second).sum(axis=0) / np.maximum(norms, 1e-12), 0.0)
-
-
-def weighted(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the similarities (P,) of features (P, 7), on the scale of a cosine, whatever the size of weights."""
-    return features @ weights / np.maximum(weights, 0).sum()
-
-
-def choose_signed(features: np.ndarray, gold: np.ndarray) -> tuple[tuple[float, ...], float]:
-    """Choose signed weights under which the weighted sum of features agrees best with ratings, by `choose_weights`.
-
-    Features (P, 7) are put on one scale; the first one that differs between the pairs has weight 1, and one that is 0
-    throughout has none. The weights are of the features as they are; with them comes Spearman's correlation times 100.
-    """
-    check_rated(features, gold)
-    spread = features.std(axis=0)
-    usable = np.flatnonzero(spread > 1e-9).tolist()
-    if not usable:
-        raise ContextError("none of the terms differs between the rated pairs")
-    scale = np.where(spread > 1e-9, spread, 1)
-    scaled = (features - features.mean(axis=0)) / scale
-    start = np.eye(len(FEATURES))[usable[0]]
-    weights, spearman = choose_weights(lambda tried: scaled @ tried, gold, start, usable[1:])
-    raw = weights / scale
-    return tuple(float(f"{value:.5g}") for value in raw / np.abs(raw[usable[0]])), spearman
-
-
-def similarities(terms: Sequence[np.ndarray], weights: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Return equation 4 of the terms (2, C, 4) of each pair, the cosine of two vectors of weighted terms: (P,)."""
-    return np.array([float(agree(*(pair @ np.asarray(weights))[..., None])[0]) for pair in terms])
-
-
-def choose_even(
-    terms: Sequence[np.ndarray], gold: np.ndarray, without: Sequence[str] = ()
-) -> tuple[tuple[float, ...], float]:
-    """Choose weights of 0 or more for equation 4, which sum to 1, from even ones; see `choose_signed`."""
-    check_rated(terms, gold)
-    start = np.array([float(name not in without) for name in TERMS])
-    free = np.flatnonzero(start).tolist()
-    weights, spearman = choose_weights(lambda tried: similarities(terms, tried), gold, start, free, 0.0)
-    return tuple((weights / weights.sum()).tolist()), spearman
-
-
-def check_rated(pairs: Sequence[object] | np.ndarray, gold: np.ndarray) -> None:
-    """Raise a ContextError if there are too few rated pairs."""
-    if len(gold) < 2 or len(pairs) != len(gold):
-        raise ContextError(f"weights need two rated pairs or more, not {len(pairs)} with {len(gold)} ratings")
-
-
-class Weights(Options):
-    """Weights of the seven features of the form `pmi` or of the terms of equation 3, and the pairs that chose them.
-
-    `spearman` is the correlation times 100 on these; None without ratings.
-    """
-
-    values: tuple[float, ...]
-    spearman: float | None = None
-    pairs: int
-    source: str
-    form: Literal["pmi", "paper"]
-
-    def save(self, path: Path) -> None:
-        """Write the weights as JSON, atomically."""
-        write_json(path, self.to_dict())
-
-    @classmethod
-    def load(cls, path: Path) -> Weights:
-        """Read saved weights."""
-        try:
-            return cls(**read_json(path))
-        except (ValueError, TypeError, OptionError) as error:
-            raise ContextError(f"'{path}' holds no weights ({error}): choose them again") from None
-
-
-def choose_weights(
-    similarities: Callable[[np.ndarray], np.ndarray],
-    gold: np.ndarray,
-    start: np.ndarray,
-    free: Sequence[int],
-    least: float = -4.0,
-) -> tuple[np.ndarray, float]:
-    """Return the weights under which similarities agree best with ratings, and Spearman's correlation times 100.
-
-    Powell's method moves those that are `free`, from `least` to 4, and they are rounded to hundredths.
-    """
-    weights = start.copy()
-
-    def disagreement(values: Sequence[float] | np.ndarray) -> float:
-        weights[free] = values
-        value = float(spearmanr(similarities(weights), gold).statistic) if weights.any() else -1.0
-        return -value if np.isfinite(value) else 1.0
-
-    best = start[free]
-    if len(free):
-        settings = {"xtol": 0.01, "ftol": 1e-4}
-        best = minimize(disagreement, best, method="Powell", bounds=[(least, 4.0)] * len(free), options=settings).x
-    spearman = -100 * disagreement(best.round(2))
-    return weights, spearman
-
-
 _ANCHORS = 20
 """Sentences whose pairs bring the terms to a scale."""
 NEAR = 100
@@ -329,10 +90,6 @@ def stages_read(wanted: Sequence[float] | np.ndarray) -> list[str]:
     # The discriminator chooses the contexts of every term.
     over_contexts = ["discriminator"] if coherence or centre or left or right else []
     return ["index", "states", *over_contexts, *(["generators"] if centre or left or right else [])]
-
-
-def _texts(pairs: Sequence[SentencePair]) -> list[str]:
-    return list(dict.fromkeys(text for pair in pairs for text in pair))
 
 
 class Deciding(NamedTuple):
@@ -638,6 +395,10 @@ def open_origin(
     elif not options.weights:
         options = options.updated(weights=_even_weights(Origin(work, states, options, selection, progress)))
     return Origin(work, states, options, selection, progress)
+
+
+def _texts(pairs: Sequence[SentencePair]) -> list[str]:
+    return list(dict.fromkeys(text for pair in pairs for text in pair))
 
 
 def _even_weights(origin: Origin) -> tuple[float, ...]:

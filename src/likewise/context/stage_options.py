@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
-from likewise.recipes.recipe import WithPresets
+from likewise.recipes.recipe_options import WithPresets
 from likewise.runs.options import OptionError, Options, option
 from likewise.runs.whole_files import Record
 from likewise.training.objectives import FinetuneOptions

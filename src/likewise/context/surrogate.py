@@ -32,8 +32,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from transformers import set_seed
 
-from likewise.context.harvests import SPLITS, ScoredPairs, ScoreScale, read_harvest
-from likewise.context.origin import ContextFinder
+from likewise.context.context_sets import ContextFinder
+from likewise.context.harvested import SPLITS, ScoredPairs, ScoreScale, read_harvest
 from likewise.context.stage_options import SURROGATE, HarvestOptions, Rule, SelectionOptions, SurrogateOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Workspace
@@ -48,8 +48,8 @@ from likewise.errors import first_line
 from likewise.evaluation.checkpoint import CheckpointEvaluator, PairPredictions, scores_evaluator
 from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import AnchoredLoss, ProfileLoss
+from likewise.recipes.collator import Reading, TextCollator, distillation_readings
 from likewise.recipes.gclsr import build_light_student
-from likewise.recipes.recipe import Reading, TextCollator, distillation_readings
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
@@ -152,7 +152,7 @@ def distill(
     """Train a surrogate on a harvest, or on the contexts of a workspace.
 
     Args:
-        harvest: the folder of its shards, see `likewise.context.harvests.read_harvest`.
+        harvest: the folder of its shards, see `likewise.context.harvested.read_harvest`.
         work: in place of a harvest, the workspace whose profiles are learnt (`preset` "profiles").
         base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling` "own" any saved encoder.
         out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, SharpOptions, TextCollator, option
+from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, TextCollator, option
 from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from likewise.losses import EncoderLoss
 
 
-class ArcCSEOptions(HeadOptions, SharpOptions):
+class ArcCSEOptions(HeadOptions):
     """The options of ArcCSE; the defaults are the paper's for a base model (section 4.1)."""
 
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
+    sam_rho: float = option(
+        0.05, "Radius rho of sharpness-aware minimisation (SAM), in weight norm; 0 uses plain AdamW."
+    )
     margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.", ge=0, le=90)
     positive_dropout: bool = option(
         True, "Use dropout in the second view of ArcCon as well; the first view always has it."

@@ -52,6 +52,10 @@ class LightOptions(AdamWOptions):
         if self.vectors and not self.hidden:
             raise OptionError("vectors=... needs the network: leave out hidden")
 
+    def inputs(self) -> Record:
+        """Return the word vectors to start from."""
+        return {"word vectors": self.vectors} if self.vectors else {}
+
 
 def with_teacher(run: Run) -> Run:
     """Return a run whose rows have the column 'teacher': the base's vector of each sentence, less their mean, as bytes.

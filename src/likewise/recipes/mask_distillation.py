@@ -11,13 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.location import LoadError
 from likewise.encoder.poolings import OwnOrMode
-from likewise.recipes import PairedPromptOptions, Reading, Recipe, TextCollator, distillation_readings
+from likewise.recipes import PromptOptions, Reading, Recipe, TextCollator, distillation_readings
+from likewise.recipes.recipe_options import OtherTemplate, check_templates
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-def _encoder(base: str, options: PairedPromptOptions) -> SentenceTransformer:
+class MaskDistillationOptions(PromptOptions):
+    """The options of mask distillation."""
+
+    other_template: OtherTemplate = ""
+
+    def _check(self) -> None:
+        super()._check()
+        check_templates(self.template, self.other_template)
+
+
+def _encoder(base: str, options: MaskDistillationOptions) -> SentenceTransformer:
     from likewise.encoder import FrozenCopy, build_encoder, build_mask_prompt_encoder, is_sentence_encoder
 
     encoder = build_mask_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
@@ -33,7 +44,7 @@ def _encoder(base: str, options: PairedPromptOptions) -> SentenceTransformer:
     return encoder
 
 
-def _collator(encoder: SentenceTransformer, options: PairedPromptOptions, seed: int) -> TextCollator:
+def _collator(encoder: SentenceTransformer, options: MaskDistillationOptions, seed: int) -> TextCollator:
     from likewise.encoder import FrozenCopy, find_part
 
     copy: Any = find_part(encoder, FrozenCopy)
@@ -46,7 +57,7 @@ def _collator(encoder: SentenceTransformer, options: PairedPromptOptions, seed: 
     )
 
 
-CPU = PairedPromptOptions(
+CPU = MaskDistillationOptions(
     learning_rate=4e-4, warmup_ratio=0.1, weight_decay=0.01, max_length=48, max_steps=100, eval_steps=50, sam_rho=0.0
 )
 MASK_DISTILLATION = Recipe(

@@ -1,4 +1,4 @@
-"""The definition of a recipe: its options, views, encoder, loss, stages and defaults; and the collator of a batch.
+"""The definition of a recipe, and a training that is being made ready, which the stages of its recipe change.
 
 Nothing here imports torch before a run is made ready, and no recipe of this library does: options and their help do not
 wait for it.
@@ -7,19 +7,19 @@ wait for it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.location import check_loadable
-from likewise.encoder.poolings import TEMPLATE, OwnOrMode, split_template
+from likewise.recipes.collator import Collator, Reading, TextCollator, Views
+from likewise.recipes.recipe_options import ContrastiveOptions, HeadOptions, SharpOptions, TrainingOptions, WithPresets
 from likewise.runs.cache import cached
-from likewise.runs.options import OptionError, Options, option
+from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import Record, Values
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,185 +28,15 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
     from torch.optim.lr_scheduler import LRScheduler
-    from transformers import PreTrainedTokenizerBase
 
     from likewise.corpus import PreparedCorpus
     from likewise.evaluation.checkpoint import CheckpointEvaluator
 
     Optimizers = tuple[Optimizer | None, LRScheduler | None]
 
-TrainingPrecision = Literal["auto", "fp32", "bf16"]
-TRACKERS = ("tensorboard", "wandb", "mlflow")
-
-
-class TrainingOptions(Options):
-    """The options of every training; the methods' own are added by subclasses.
-
-    One that trains by AdamW extends `AdamWOptions`, or `SharpOptions` if its updates may also be sharpness-aware.
-    """
-
-    batch_size: int = option(64, "Batch size: sentences in one forward pass.", gt=0)
-    accumulation: int = option(
-        1, "Forward passes that are accumulated for one update; negatives come from the same pass.", gt=0
-    )
-    learning_rate: float = option(3e-5, "Peak learning rate.", gt=0)
-    epochs: int = option(1, "Epochs: passes over the corpus.", gt=0)
-    max_steps: int = option(0, "Stop after this many updates; 0 trains for all epochs.", ge=0)
-    weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.", ge=0)
-    max_grad_norm: float = option(1.0, "Clip gradients to this norm; 0 does not clip.", ge=0)
-    interpolation: float = option(
-        1.0, "Interpolate the saved weights between the base (0) and the trained model (1), as in WiSE-FT.", gt=0, le=1
-    )
-    max_length: int = option(0, "Truncate training sentences to this many tokens; 0 uses the base's limit.", ge=0)
-    length_batches: bool = option(True, "Batch sentences of similar length together.")
-    eval_steps: int = option(125, "Updates between two evaluations; 0 evaluates only at the end.", ge=0)
-    select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
-        "auto", "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one."
-    )
-    held_out: int = option(500, "Sentences that are held out of training if the selection needs them.", gt=0)
-    precision: TrainingPrecision = option(
-        "auto", "auto: bfloat16 if the processor is made for it, otherwise float32. Checkpoints are scored in float32."
-    )
-    report_to: str = option(
-        "", f"Trackers that get losses and scores too, with commas: {', '.join(TRACKERS)}; '' for none.", exclude=True
-    )
-
-    def _check(self) -> None:
-        if unknown := [name for name in self.trackers if name not in TRACKERS]:
-            raise OptionError(f"report_to knows no {unknown[0]}: there are {', '.join(TRACKERS)}")
-        if self.max_length and self.max_length < 3:
-            raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
-
-    @property
-    def trackers(self) -> list[str]:
-        """The names in `report_to`."""
-        return [name.strip() for name in self.report_to.split(",") if name.strip()]
-
-
-class AdamWOptions(TrainingOptions):
-    """Options of the recipes whose learning rate has a warm-up and a schedule."""
-
-    warmup_ratio: float = option(
-        0.0, "Fraction of the updates over which the learning rate warms up from 0.", ge=0, lt=1
-    )
-    schedule: Literal["linear", "cosine", "constant"] = option("linear", "Learning rate schedule after the warm-up.")
-
-
-class SharpOptions(AdamWOptions):
-    """Options of the recipes that can be trained by sharpness-aware minimisation (SAM)."""
-
-    sam_rho: float = option(
-        0.05, "Radius rho of sharpness-aware minimisation (SAM), in weight norm; 0 uses plain AdamW.", ge=0
-    )
-    lora: int = option(
-        0, "Rank of an adapter (LoRA) that is trained, and saved, in place of the transformer; 0 trains it all.", ge=0
-    )
-
-
-class PromptOptions(SharpOptions):
-    """Options of the recipes that read the hidden state at the mask of a prompt."""
-
-    template: str = option(
-        TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK], however the base writes it."
-    )
-    final_stop: bool = option(False, "End a text that has no final stop with ' .'; the saved model goes on to do so.")
-
-    def _check(self) -> None:
-        super()._check()
-        split_template(self.template)
-
-
-class PairedPromptOptions(PromptOptions):
-    """Options of the recipes that read a sentence and its positive in two prompts."""
-
-    other_template: str = option(
-        "", "Prompt of the positive and of the negation in training; empty: that of the sentence."
-    )
-
-    def _check(self) -> None:
-        super()._check()
-        if self.other_template:
-            split_template(self.other_template)
-        if self.other_template == self.template:
-            raise OptionError("other_template is the template itself: leave it empty")
-
-
-class ContrastiveOptions(AdamWOptions):
-    """Options of the recipes that compare a sentence with the others of its batch."""
-
-    batch_size: int = option(
-        64, "Batch size: sentences in one forward pass; the other sentences of the batch are the negatives.", ge=2
-    )
-    dropout: float = option(0.1, "Dropout rate of the encoder in training.", ge=0, lt=1)
-    temperature: float = option(0.05, "Temperature tau of the contrastive loss.", gt=0)
-    chunk: int = option(
-        0,
-        "Sentences that are encoded at a time, to save memory with a large batch (GradCache); 0 encodes all at once.",
-        ge=0,
-    )
-
-
-class HeadOptions(ContrastiveOptions):
-    """Options of the recipes that train, as SimCSE, through a head on one token's vector."""
-
-    pooling: OwnOrMode = option(
-        "cls",
-        "Which token vectors make the sentence vector; own is the base's own pooling, and for a raw language model "
-        "cls, or mean if it reads from left to right.",
-    )
-    head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")
-
-
-Views = Callable[[list[Record]], Values]
-Collator = Callable[[list[Record]], Record]
-
 _AT_A_TIME = 10_000  # rows in memory
 _MEASURED = 500
-"""Sentences on which the need of a first stage is measured if there is nothing else to measure by."""
-
-
-@dataclass(frozen=True)
-class WithPresets:
-    """The base class of recipes, objectives and baselines: a way to make an encoder.
-
-    Args:
-        presets: named option sets; the first is the default.
-        preset_notes: a line about each preset for the help text: where it comes from, and what is different in it.
-    """
-
-    name: str
-    summary: str
-    source: str
-    presets: Values
-    preset_notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-
-    @property
-    def options_type(self) -> type[TrainingOptions]:
-        """The class of its options."""
-        return type(next(iter(self.presets.values())))
-
-    def options(self, preset: str | Options | None = None, **changes: object) -> Any:
-        """Return the options of a preset (the first one by default), or options of one's own, with changes.
-
-        Raises:
-            OptionError: no such preset or option, options of another method, or values that do not go together.
-        """
-        if isinstance(preset, Options):
-            if not isinstance(preset, self.options_type):
-                wanted, other = self.options_type.__name__, type(preset).__name__
-                raise OptionError(f"preset of {self.name} must be a name or {wanted}(...), not {other}(...)")
-            return preset.updated(**changes)
-        if "epochs" in changes and "max_steps" in self.options_type.model_fields:
-            # Who asks for passes over the corpus means them, and not a preset's number of updates.
-            changes = {"max_steps": 0} | changes
-        preset = preset or next(iter(self.presets))
-        if preset not in self.presets:
-            raise OptionError(f"{self.name} has no preset {preset!r}; there are {', '.join(self.presets)}")
-        return self.presets[preset].updated(**changes)
-
-    def preset_name(self, preset: str | Options | None) -> str:
-        """Return the name of a preset for a record: of the first one for None, and "own" for options of one's own."""
-        return "own" if isinstance(preset, Options) else preset or next(iter(self.presets))
+"""Number of sentences on which the need of a first stage is measured if nothing selects the checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -251,10 +81,10 @@ class Run:
         with processes.in_turn():
             set_seed(self.seed)
             encoder = self.recipe.build_encoder(self.base, self.options, *arguments)
-            if rank := getattr(self.options, "lora", 0):
+            if isinstance(self.options, SharpOptions) and self.options.lora:
                 from likewise.encoder.settings import add_adapter
 
-                add_adapter(encoder, rank)
+                add_adapter(encoder, self.options.lora)
             return self.but(encoder=encoder)
 
     def built_from_sentences(self) -> Run:
@@ -331,8 +161,8 @@ class Recipe(WithPresets):
         loss: the equation of an `EncoderLoss`: called with that loss and the tokens of each column, it returns a
             scalar, or weighted parts by name. A class is made anew for each training, so that it can count.
         distils: the encoder learns without dropout from a `FrozenCopy` among its modules; without `loss`, its vectors.
-        build_encoder: (base, options) to a SentenceTransformer; by default the base's own pooling, or that of the
-            options 'pooling', 'head' and 'dropout'.
+        build_encoder: (base, options) to a SentenceTransformer; by default the base's own pooling, with the dropout of
+            `ContrastiveOptions`, or the pooling and the head of `HeadOptions`.
         build_collator: (encoder, options, seed) to a function from rows to a batch, for what `views` cannot say.
         build_loss: (encoder, options) to a loss of sentence-transformers, for what `loss` cannot say.
         stages: what happens to a run before it is trained, one after the other: another base, other rows, more columns.
@@ -368,25 +198,6 @@ class Recipe(WithPresets):
                 object.__setattr__(self, name, partial(usual, self))
 
 
-def _usual_encoder(base: str, options: TrainingOptions) -> SentenceTransformer:
-    from likewise.encoder.build import build_encoder
-
-    pooling: Any = getattr(options, "pooling", "own")
-    return build_encoder(base, pooling, getattr(options, "head", False), getattr(options, "dropout", None))
-
-
-def _usual_collator(recipe: Recipe, encoder: SentenceTransformer, options: TrainingOptions, seed: int) -> Collator:
-    assert recipe.views is not None
-    return TextCollator(recipe.views, Reading.of(encoder, options.max_length))
-
-
-def _usual_loss(recipe: Recipe, encoder: SentenceTransformer, options: TrainingOptions) -> nn.Module:
-    from likewise.losses.encoder_loss import DistillationLoss, EncoderLoss
-
-    equation = recipe.loss() if isinstance(recipe.loss, type) else recipe.loss
-    return (DistillationLoss if recipe.distils else EncoderLoss)(encoder, options, equation)
-
-
 def check_encoder(base: str, verb: str = "training on sentences", **refused: str) -> None:
     """Check that a base is a model, and that sentences alone can teach it, without loading it.
 
@@ -404,98 +215,6 @@ def check_encoder(base: str, verb: str = "training on sentences", **refused: str
     ModelSettings.named(base).check(base, verb, **refused)
 
 
-class Reading(NamedTuple):
-    """The way in which the texts of a column are tokenised.
-
-    Attributes:
-        prompt: put before each text.
-        unpooled: tokens of the prompt that the pooling leaves out; 0 where it takes them all.
-    """
-
-    tokenizer: PreTrainedTokenizerBase
-    length: int
-    prompt: str = ""
-    unpooled: int = 0
-
-    @classmethod
-    def of(cls, encoder: Any, length: int = 0) -> Reading:
-        """Return an encoder's own, with its default prompt, of at most `length` tokens (0: all that it reads)."""
-        prompt = encoder.prompts.get(encoder.default_prompt_name) or ""
-        left_out = prompt and any(getattr(module, "include_prompt", True) is False for module in encoder)
-        unpooled = encoder.preprocess([""], prompt=prompt)["prompt_length"] if left_out else 0
-        most = encoder.max_seq_length or encoder.tokenizer.model_max_length
-        return cls(encoder.tokenizer, min(length or most, most), prompt, unpooled)
-
-    @classmethod
-    def prompted(cls, encoder: SentenceTransformer, length: int, template: str = "") -> Reading:
-        """Return an encoder's own of at most `length` tokens, its prompt included, which must leave room.
-
-        Args:
-            template: of another prompt than the encoder's own.
-        """
-        own = cls.of(encoder, length)
-        if template:
-            from likewise.encoder.build import prompt_tokenizer
-
-            own = own._replace(tokenizer=prompt_tokenizer(own.tokenizer, template))
-        if own.length <= own.taken:
-            raise OptionError(f"max_length {own.length} leaves no room: the template alone has {own.taken} tokens")
-        return own
-
-    @property
-    def taken(self) -> int:
-        """The tokens of an empty text: those of the prompt, and the special ones."""
-        return len(self.tokenizer(self.prompt)["input_ids"])
-
-    def tokens(self, texts: list[Any]) -> Record:
-        """Tokenise texts, or take lists of token numbers, and pad them to the longest, (B, T)."""
-        if isinstance(texts[0], str):
-            texts = [self.prompt + text for text in texts]
-            tokens = self.tokenizer(texts, padding=True, truncation=True, max_length=self.length, return_tensors="pt")
-        else:
-            tokens = self.tokenizer.pad({"input_ids": texts}, padding=True, return_tensors="pt")
-        return {**tokens, "prompt_length": self.unpooled} if self.unpooled else tokens
-
-
-@dataclass
-class TextCollator:
-    """A collator that makes the views of a batch and tokenises them.
-
-    Args:
-        views: rows to texts by column (or to lists of token numbers), and to tensors, which go into the batch as they
-            are; an empty column is left out. The loss gets one set of features for each column, in this order.
-        reading: how texts are tokenised.
-        others: the columns that are tokenised in another way.
-    """
-
-    views: Views
-    reading: Reading | None = None
-    others: Mapping[str, Reading] = field(default_factory=dict)
-    # Read by sentence-transformers' trainer; the corpus has no labels.
-    valid_label_columns: tuple[str, ...] = ()
-
-    def __call__(self, rows: list[Record]) -> Record:
-        """Return {'<column>_input_ids': (rows, T), ...} for rows, padded to the longest text of each column."""
-        from torch import Tensor
-
-        batch: Record = {}
-        for column, texts in self.views(rows).items():
-            reading = self.others.get(column, self.reading)
-            if isinstance(texts, Tensor) or reading is None:
-                batch[column] = texts
-            elif texts:
-                batch |= {f"{column}_{name}": value for name, value in reading.tokens(texts).items()}
-        return batch
-
-
-def distillation_readings(
-    encoder: SentenceTransformer, teacher: SentenceTransformer, max_length: int
-) -> tuple[Reading, Reading]:
-    """Return the readings of an encoder and of its teacher, which sees the tokens that the encoder's prompt leaves."""
-    own, plain = Reading.prompted(encoder, max_length), Reading.of(teacher)
-    return own, plain._replace(length=min(own.length - own.taken + plain.taken, plain.length))
-
-
 def sample_rows(n_rows: int, wanted: int, *seed: int) -> np.ndarray:
     """Return the sorted numbers of `wanted` random rows, the same ones for the same seed; all rows for 0."""
     import numpy as np
@@ -503,3 +222,28 @@ def sample_rows(n_rows: int, wanted: int, *seed: int) -> np.ndarray:
     if not wanted or wanted >= n_rows:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:wanted])
+
+
+def _usual_encoder(base: str, options: TrainingOptions) -> SentenceTransformer:
+    from likewise.encoder.build import build_encoder
+
+    contrastive = isinstance(options, ContrastiveOptions)
+    headed = isinstance(options, HeadOptions)
+    return build_encoder(
+        base,
+        pooling=options.pooling if headed else "own",
+        head=options.head if headed else False,
+        dropout=options.dropout if contrastive else None,
+    )
+
+
+def _usual_collator(recipe: Recipe, encoder: SentenceTransformer, options: TrainingOptions, seed: int) -> Collator:
+    assert recipe.views is not None
+    return TextCollator(recipe.views, Reading.of(encoder, options.max_length))
+
+
+def _usual_loss(recipe: Recipe, encoder: SentenceTransformer, options: TrainingOptions) -> nn.Module:
+    from likewise.losses.encoder_loss import DistillationLoss, EncoderLoss
+
+    equation = recipe.loss() if isinstance(recipe.loss, type) else recipe.loss
+    return (DistillationLoss if recipe.distils else EncoderLoss)(encoder, options, equation)

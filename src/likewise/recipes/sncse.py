@@ -12,7 +12,6 @@ from likewise.errors import counted
 from likewise.recipes import (
     ContrastiveOptions,
     OptionError,
-    PairedPromptOptions,
     Reading,
     Recipe,
     Run,
@@ -20,6 +19,7 @@ from likewise.recipes import (
     option,
 )
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
+from likewise.recipes.recipe_options import TEMPLATE, FinalStop, OtherTemplate, Template, check_templates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from likewise.losses import EncoderLoss
 
 
-class SNCSEOptions(ContrastiveOptions, PairedPromptOptions):
+class SNCSEOptions(ContrastiveOptions):
     """The options of SNCSE; the defaults are the paper's for BERT-base (section 3.2)."""
 
+    template: Template = TEMPLATE
+    other_template: OtherTemplate = ""
+    final_stop: FinalStop = False
     head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")
     dropout: float = option(
         0.1, "Dropout rate of the encoder in training; the two views differ by it alone.", gt=0, lt=1
@@ -67,6 +70,7 @@ class SNCSEOptions(ContrastiveOptions, PairedPromptOptions):
 
     def _check(self) -> None:
         super()._check()
+        check_templates(self.template, self.other_template)
         if self.opposite_weight and self.negation == "none":
             raise OptionError("opposite_weight needs the negations: take another value for negation than none")
         if self.keep_weight and self.head:

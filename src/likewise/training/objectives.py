@@ -22,7 +22,7 @@ from likewise.corpus.encodings import AUTO
 from likewise.corpus.files import COMPRESSED, strict_lines
 from likewise.corpus.tables import LabelledDataError, TableRow, read_table
 from likewise.encoder.location import Role
-from likewise.recipes.recipe import SharpOptions, WithPresets
+from likewise.recipes.recipe_options import SharpOptions, WithPresets
 from likewise.runs.options import OptionError, option
 from likewise.runs.whole_files import Record
 

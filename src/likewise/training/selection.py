@@ -12,7 +12,7 @@ from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evalua
 from likewise.evaluation.data_folder import find_data, find_file
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, Items
-from likewise.recipes.recipe import TrainingOptions
+from likewise.recipes.recipe_options import TrainingOptions
 from likewise.runs.options import choices_of
 from likewise.runs.whole_files import Record, checksum
 

@@ -14,7 +14,8 @@ from likewise.corpus.inputs import GivenTexts, given_texts
 from likewise.encoder.saved_models import is_sentence_encoder
 from likewise.inference.load_model import base_name
 from likewise.recipes import Recipe, find_recipe
-from likewise.recipes.recipe import Run, TrainingOptions
+from likewise.recipes.recipe import Run
+from likewise.recipes.recipe_options import HeadOptions, TrainingOptions
 from likewise.runs import processes
 from likewise.runs.cache import being_made, found_in_cache
 from likewise.runs.job import Resume
@@ -110,7 +111,8 @@ def _ready(run: Run, preset: str, selection: Selection, config: Values) -> Train
     for module in encoder:
         if report := getattr(module, "report", None):
             run.progress.tell(report)
-    continued = isinstance(encoder[0], Transformer) and getattr(options, "pooling", "") != "own"
+    other_pooling = not isinstance(options, HeadOptions) or options.pooling != "own"
+    continued = isinstance(encoder[0], Transformer) and other_pooling
     return Training(
         job=f"train {recipe.name}",
         name=recipe.name,

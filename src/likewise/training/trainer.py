@@ -1,190 +1,44 @@
 """The trainers: sentence-transformers' own, with batches by length, sharpness-aware steps, and a short last layer.
 
 The only file that calls or replaces what transformers and sentence-transformers keep private in their trainers.
-A large batch can be encoded in chunks, so that its memory is that of one chunk (Gao et al. 2021, "Scaling Deep
-Contrastive Learning Batch Size under Memory Limited Setup"): the loss needs the vectors of the whole batch and the
-activations of none. Each chunk is a checkpoint of torch: its activations are dropped after the forward pass and made
-again, under the same dropout masks, when the gradient reaches it. The gradient is that of the whole batch; the price is
-a second forward pass.
 """
 
-import ctypes
 import math
-import shutil
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from functools import cache, partial
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any, Self
 
 import numpy as np
 import torch
-from datasets import Dataset
 from pytorch_optimizer import SAM
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.cross_encoder import CrossEncoderTrainer
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint as recomputed
-from torch.utils.data import BatchSampler, RandomSampler
-from transformers import PreTrainedTokenizerBase, TrainerState
+from transformers import TrainerState
 
 from likewise import processor
 from likewise.encoder.attention import only_pooled_token
-from likewise.encoder.modules import Features, forward_replaced, modes_restored
+from likewise.encoder.modules import Features
 from likewise.encoder.training_modules import fast_dropout
 from likewise.errors import LikewiseError
-from likewise.recipes.recipe import TrainingOptions, TrainingPrecision
+from likewise.recipes.recipe_options import (
+    AdamWOptions,
+    ContrastiveOptions,
+    SharpOptions,
+    TrainingOptions,
+    TrainingPrecision,
+)
 from likewise.runs import processes
-from likewise.runs.job import JobError
 from likewise.runs.options import OptionError
-from likewise.runs.whole_files import Record, chance, is_sealed, read_json, seal, set_chance, write_json
+from likewise.runs.whole_files import Record, chance, set_chance
+from likewise.training.batches import LengthBatchSampler, lengths_of
+from likewise.training.checkpoints import reading_checkpoint
+from likewise.training.memory import in_chunks, keep_pages
 from likewise.training.selection import Selection
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
-_LARGEST = (1 << 30, 1 << 25)  # bytes; some releases of glibc refuse more than the second
-
-
-@cache
-def keep_pages() -> bool:
-    """Let this process keep the memory that it frees; return whether that was set.
-
-    glibc gives a large tensor pages of its own, and gives them back to the system when the tensor is freed. A step of
-    training makes and frees hundreds of them, and the system clears each page again before the next step writes to it:
-    a seventh of the time of a step. It is set once in a process, under Linux with glibc alone.
-    """
-    if not sys.platform.startswith("linux"):
-        return False
-    with suppress(OSError, AttributeError):  # another C library, such as musl, has no mallopt
-        mallopt = ctypes.CDLL(None).mallopt
-        kept = any(mallopt(_MMAP_THRESHOLD, size) for size in _LARGEST)
-        return kept and bool(mallopt(_TRIM_THRESHOLD, (1 << 31) - 1))
-    return False
-
-
-@contextmanager
-def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
-    """Let an encoder take its batches in chunks of some rows in a `with` block; 0 leaves it as it is."""
-    if not rows:
-        yield
-        return
-    whole = model.forward
-
-    def forward(features: Features, **settings: object) -> Features:
-        size = len(features["input_ids"])
-        if size <= rows or not torch.is_grad_enabled():
-            return whole(features, **settings)
-
-        modes = {module: module.training for module in model.modules()}
-
-        def vectors(chunk: Features) -> Tensor:
-            with modes_restored(model):
-                for module, mode in modes.items():
-                    module.training = mode  # dropout may be off for this pass alone, and on when the gradient comes
-                embedding: Tensor = whole(dict(chunk), **settings)["sentence_embedding"]
-            return embedding
-
-        pieces: list[Tensor] = [
-            recomputed(vectors, _part(features, size, start, start + rows), use_reentrant=False)
-            for start in range(0, size, rows)
-        ]
-        return features | {"sentence_embedding": torch.cat(pieces)}
-
-    with forward_replaced(model, forward):
-        yield
-
-
-def _part(features: Features, size: int, start: int, end: int) -> Features:
-    """Return some rows of features (B, T), without the padding that the longer ones needed."""
-    length = features["input_ids"].shape[1]
-    columns = features["attention_mask"][start:end].any(dim=0).nonzero()
-    longest = int(columns.max()) + 1 if len(columns) else length
-    part = dict(features)
-    for name, value in features.items():
-        if isinstance(value, Tensor) and value.ndim and len(value) == size:
-            rows = value[start:end]
-            part[name] = rows[:, :longest] if rows.ndim > 1 and rows.shape[1] == length else rows
-    return part
-
-
-BATCHES_IN_A_POOL = 50
-"""How many batches are cut from one length-sorted pool. More: less padding; fewer: more chance in who meets whom."""
-
-
-class TokenLengths:
-    """The number of tokens in each row of a dataset, counted on demand: a short run tokenizes few rows.
-
-    Numbers of words are not enough: batches of 64 Wikipedia sentences that are sorted by them are 37% padding.
-
-    Args:
-        dataset: a Hugging Face dataset.
-        columns: the columns of texts, whose lengths are added up.
-        tokenizer: a tokenizer of transformers.
-    """
-
-    def __init__(self, dataset: Dataset, columns: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:
-        self.dataset, self.columns, self.tokenizer = dataset.select_columns(list(columns)), columns, tokenizer
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """Return the number of tokens (R,) of rows (R,)."""
-        texts = self.dataset[rows]
-        ids = [self.tokenizer(list(texts[name]), verbose=False)["input_ids"] for name in self.columns]
-        return np.array([list(map(len, column)) for column in ids]).sum(axis=0)
-
-
-class LengthBatchSampler(BatchSampler):
-    """A sampler of batches by length: rows are shuffled, sorted inside pools, cut, and the batches shuffled.
-
-    A batch then wastes little on padding, and a sentence meets other negatives in every epoch. A last, smaller batch is
-    dropped, since it would have fewer negatives.
-
-    Args:
-        lengths: a length for each row, in any unit; equal ones give plain shuffled batches.
-    """
-
-    def __init__(self, lengths: np.ndarray | TokenLengths, batch_size: int, seed: int) -> None:
-        super().__init__(RandomSampler(range(max(1, len(lengths)))), batch_size, drop_last=True)
-        # accelerate, which gives each process its part of a batch, tells the epoch to the sampler below this one.
-        self.sampler.set_epoch = self.set_epoch  # type: ignore[union-attr]
-        self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch; called by the trainer."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return len(self.lengths) // self.batch_size
-
-    def __iter__(self) -> Iterator[list[int]]:
-        rng = np.random.default_rng([self.seed, self.epoch])
-        order = rng.permutation(len(self.lengths))
-        pool = self.batch_size * BATCHES_IN_A_POOL
-        for start in range(0, len(order), pool):
-            rows = order[start : start + pool]
-            n_batches = len(rows) // self.batch_size
-            # The rows that fill no batch are left out before sorting, or they would always be the longest.
-            rows = rows[: n_batches * self.batch_size]
-            rows = rows[np.argsort(self.lengths[rows], kind="stable")]
-            for batch in rng.permutation(n_batches):
-                yield rows[batch * self.batch_size : (batch + 1) * self.batch_size].tolist()
-
-
-def lengths_of(dataset: Dataset, model: nn.Module) -> np.ndarray | TokenLengths:
-    """Return the lengths of the rows of a dataset: in tokens for a transformer, in words for other encoders."""
-    columns, tokenizer = dataset.column_names, getattr(model, "tokenizer", None)
-    strings = [name for name, feature in dataset.features.items() if feature.dtype == "string"]
-    texts = ["sentence"] if "sentence" in columns else strings
-    if isinstance(tokenizer, PreTrainedTokenizerBase):
-        return TokenLengths(dataset, texts, tokenizer)
-    if "words" in columns:
-        return np.asarray(dataset.with_format("numpy")["words"][:])
-    return np.array([[len(text.split()) for text in dataset[name]] for name in texts]).sum(axis=0)
 
 
 class TrainingError(LikewiseError):
@@ -210,46 +64,6 @@ def use_bf16(precision: TrainingPrecision) -> bool:
     return precision == "bf16"
 
 
-def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
-    """Return the newest intact checkpoint with its step; (None, 0) if there is none.
-
-    One that was cut by a kill or has changed since is removed, and so is one whose best checkpoint is gone.
-    """
-    steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*")}
-    for step, path in sorted(steps.items(), reverse=True):
-        if is_sealed(path) and _best_is_whole(path):
-            return path, step
-        shutil.rmtree(path)
-    return None, 0
-
-
-@contextmanager
-def reading_checkpoint(checkpoint: str | None) -> Iterator[None]:
-    """Raise a JobError for whatever goes wrong in a `with` block that loads a checkpoint's state.
-
-    The checksums were right, so that a kill or a damaged disk is not the cause.
-    """
-    try:
-        yield
-    except (UnpicklingError, RuntimeError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
-        raise JobError(
-            f"{checkpoint} does not hold the state of this training ({type(error).__name__}): it was made elsewhere "
-            "or changed. Start again with --overwrite"
-        ) from error
-
-
-def _best_is_whole(checkpoint: Path) -> bool:
-    """Return whether the best checkpoint, according to a checkpoint's state, is there and intact."""
-    state = read_json(checkpoint / "trainer_state.json")
-    if not state.get("best_model_checkpoint"):
-        return True
-    best = checkpoint.with_name(Path(state["best_model_checkpoint"]).name)
-    if str(best) != state["best_model_checkpoint"]:  # the folder was moved
-        write_json(checkpoint / "trainer_state.json", state | {"best_model_checkpoint": str(best)})
-        seal(checkpoint)
-    return best == checkpoint or is_sealed(best)
-
-
 class TwoPassSAM(SAM):
     """SAM (Foret et al. 2021): `first_step` moves to the worst point within `rho`, `step` returns and updates.
 
@@ -261,7 +75,7 @@ class TwoPassSAM(SAM):
         self.second_step()
 
 
-class _Steps(BaseTrainer):
+class TrainingSteps(BaseTrainer):
     """The training steps of both trainers.
 
     Args:
@@ -271,7 +85,8 @@ class _Steps(BaseTrainer):
 
     def __init__(self, options: TrainingOptions, **settings: Any) -> None:
         self.options = options
-        self._rho = getattr(options, "sam_rho", 0.0)
+        self._rho = options.sam_rho if isinstance(options, SharpOptions) else 0.0
+        self._chunk = options.chunk if isinstance(options, ContrastiveOptions) else 0
         self._passes: list[tuple[Features, list[Tensor]]] = []
         self._begun = time.monotonic()
         keep_pages()
@@ -396,7 +211,7 @@ class _Steps(BaseTrainer):
     def _passes_of(self, model: nn.Module, inputs: Features, num_items_in_batch: Tensor | int | None) -> Tensor:
         # torch's DataParallel would copy a layer with the replaced method of the first device's.
         pooled = nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model)
-        with fast_dropout(self.model), pooled, in_chunks(self.model, getattr(self.options, "chunk", 0)):
+        with fast_dropout(self.model), pooled, in_chunks(self.model, self._chunk):
             if self._rho:
                 self._passes.append((dict(inputs), chance()))
             loss = super().training_step(model, inputs, num_items_in_batch)
@@ -429,11 +244,11 @@ class _Steps(BaseTrainer):
         self._passes.clear()
 
 
-class LikewiseTrainer(_Steps, SentenceTransformerTrainer):
+class LikewiseTrainer(TrainingSteps, SentenceTransformerTrainer):
     """The trainer of an encoder, with one vector per sentence."""
 
 
-class PairTrainer(_Steps, CrossEncoderTrainer):
+class PairTrainer(TrainingSteps, CrossEncoderTrainer):
     """The trainer of a cross-encoder, with one score per pair of sentences."""
 
 
@@ -449,6 +264,9 @@ def trainer_arguments(
     steps_an_epoch = n_rows // (options.batch_size * processes.count()) // options.accumulation
     steps = options.max_steps or steps_an_epoch * options.epochs
     every = min(options.eval_steps or steps, steps)
+    warmup, schedule = (
+        (options.warmup_ratio, options.schedule) if isinstance(options, AdamWOptions) else (0.0, "linear")
+    )
     return kind.training_args_class(
         output_dir=str(checkpoints),
         per_device_train_batch_size=options.batch_size,
@@ -457,8 +275,8 @@ def trainer_arguments(
         # Epochs only bound the order of the data; the steps end the run.
         num_train_epochs=math.ceil(steps / steps_an_epoch),
         max_steps=steps,
-        warmup_steps=int(getattr(options, "warmup_ratio", 0.0) * steps),
-        lr_scheduler_type=getattr(options, "schedule", "linear"),
+        warmup_steps=int(warmup * steps),
+        lr_scheduler_type=schedule,
         weight_decay=options.weight_decay,
         max_grad_norm=options.max_grad_norm,
         bf16=use_bf16(options.precision),

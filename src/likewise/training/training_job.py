@@ -31,21 +31,15 @@ from likewise.errors import counted, require_extra, weights_for_all
 from likewise.evaluation.task import Items
 from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import CollapseError
-from likewise.recipes.recipe import TrainingOptions
+from likewise.recipes.recipe_options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.job import Job, Plan, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed, write_toml
 from likewise.runs.progress import WORTH_TELLING, Bar, Progress, StopRequest, orderly_stop, spoken
 from likewise.runs.whole_files import Record, Values, seal, write_text
+from likewise.training.checkpoints import newest_checkpoint
 from likewise.training.selection import Selection
-from likewise.training.trainer import (
-    LikewiseTrainer,
-    PairTrainer,
-    TrainingError,
-    newest_checkpoint,
-    trainer_arguments,
-    use_bf16,
-)
+from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments, use_bf16
 from likewise.training.training_result import TrainingResult, base_fingerprint, made_by, trained_card
 from likewise.transformers_output import no_bar, no_warning_of_times
 
@@ -293,8 +287,9 @@ class Training:
         options = self.options.to_dict() | {"precision": self.precision}
         options |= {"base": self.base, "seed": self.seed, "selection": self.selection.description}
         inputs = {"base": base_fingerprint(self.base, out), "corpus": self.corpus["sha256"]}
-        if (vectors := getattr(self.options, "vectors", "")) and (content := model_fingerprint(vectors)) != vectors:
-            inputs["word vectors"] = content
+        for what, name in self.options.inputs().items():
+            if (content := model_fingerprint(name)) != name:
+                inputs[what] = content
         inputs["selection's data"] = self.selection.fingerprint
         if processes.count() > 1:
             inputs["number of processes"] = processes.count()

@@ -1,0 +1,114 @@
+"""The collator of a batch: the views of its sentences, and how the texts of a column are tokenised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from likewise.runs.options import OptionError
+from likewise.runs.whole_files import Record, Values
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LRScheduler
+    from transformers import PreTrainedTokenizerBase
+
+    Optimizers = tuple[Optimizer | None, LRScheduler | None]
+
+
+Views = Callable[[list[Record]], Values]
+Collator = Callable[[list[Record]], Record]
+
+
+class Reading(NamedTuple):
+    """The way in which the texts of a column are tokenised.
+
+    Attributes:
+        prompt: put before each text.
+        unpooled: tokens of the prompt that the pooling leaves out; 0 where it takes them all.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    length: int
+    prompt: str = ""
+    unpooled: int = 0
+
+    @classmethod
+    def of(cls, encoder: Any, length: int = 0) -> Reading:
+        """Return an encoder's own, with its default prompt, of at most `length` tokens (0: all that it reads)."""
+        prompt = encoder.prompts.get(encoder.default_prompt_name) or ""
+        left_out = prompt and any(getattr(module, "include_prompt", True) is False for module in encoder)
+        unpooled = encoder.preprocess([""], prompt=prompt)["prompt_length"] if left_out else 0
+        most = encoder.max_seq_length or encoder.tokenizer.model_max_length
+        return cls(encoder.tokenizer, min(length or most, most), prompt, unpooled)
+
+    @classmethod
+    def prompted(cls, encoder: SentenceTransformer, length: int, template: str = "") -> Reading:
+        """Return an encoder's own of at most `length` tokens, its prompt included, which must leave room.
+
+        Args:
+            template: of another prompt than the encoder's own.
+        """
+        own = cls.of(encoder, length)
+        if template:
+            from likewise.encoder.build import prompt_tokenizer
+
+            own = own._replace(tokenizer=prompt_tokenizer(own.tokenizer, template))
+        if own.length <= own.taken:
+            raise OptionError(f"max_length {own.length} leaves no room: the template alone has {own.taken} tokens")
+        return own
+
+    @property
+    def taken(self) -> int:
+        """The tokens of an empty text: those of the prompt, and the special ones."""
+        return len(self.tokenizer(self.prompt)["input_ids"])
+
+    def tokens(self, texts: list[Any]) -> Record:
+        """Tokenise texts, or take lists of token numbers, and pad them to the longest, (B, T)."""
+        if isinstance(texts[0], str):
+            texts = [self.prompt + text for text in texts]
+            tokens = self.tokenizer(texts, padding=True, truncation=True, max_length=self.length, return_tensors="pt")
+        else:
+            tokens = self.tokenizer.pad({"input_ids": texts}, padding=True, return_tensors="pt")
+        return {**tokens, "prompt_length": self.unpooled} if self.unpooled else tokens
+
+
+@dataclass
+class TextCollator:
+    """A collator that makes the views of a batch and tokenises them.
+
+    Args:
+        views: rows to texts by column (or to lists of token numbers), and to tensors, which go into the batch as they
+            are; an empty column is left out. The loss gets one set of features for each column, in this order.
+        reading: how texts are tokenised.
+        others: the columns that are tokenised in another way.
+    """
+
+    views: Views
+    reading: Reading | None = None
+    others: Mapping[str, Reading] = field(default_factory=dict)
+    # Read by sentence-transformers' trainer; the corpus has no labels.
+    valid_label_columns: tuple[str, ...] = ()
+
+    def __call__(self, rows: list[Record]) -> Record:
+        """Return {'<column>_input_ids': (rows, T), ...} for rows, padded to the longest text of each column."""
+        from torch import Tensor
+
+        batch: Record = {}
+        for column, texts in self.views(rows).items():
+            reading = self.others.get(column, self.reading)
+            if isinstance(texts, Tensor) or reading is None:
+                batch[column] = texts
+            elif texts:
+                batch |= {f"{column}_{name}": value for name, value in reading.tokens(texts).items()}
+        return batch
+
+
+def distillation_readings(
+    encoder: SentenceTransformer, teacher: SentenceTransformer, max_length: int
+) -> tuple[Reading, Reading]:
+    """Return the readings of an encoder and of its teacher, which sees the tokens that the encoder's prompt leaves."""
+    own, plain = Reading.prompted(encoder, max_length), Reading.of(teacher)
+    return own, plain._replace(length=min(own.length - own.taken + plain.taken, plain.length))

@@ -1,0 +1,190 @@
+"""The options that recipes share, and the presets of a method.
+
+An options class has one parent, and an option is declared where every class below it has a use for it. Whoever reads an
+option that only some methods have asks by `isinstance` for the class that declares it. Nothing here imports torch: help
+texts need these options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from likewise.encoder.poolings import TEMPLATE, OwnOrMode, split_template
+from likewise.runs.options import OptionError, Options, option
+from likewise.runs.whole_files import Record, Values
+
+TrainingPrecision = Literal["auto", "fp32", "bf16"]
+TRACKERS = ("tensorboard", "wandb", "mlflow")
+
+# The options of prompts, for classes whose parents differ.
+Template = Annotated[
+    str, Field(description="Prompt with one X, where the sentence goes, and one [MASK], however the base writes it.")
+]
+OtherTemplate = Annotated[
+    str, Field(description="Prompt of the positive and of the negation in training; empty: that of the sentence.")
+]
+FinalStop = Annotated[
+    bool, Field(description="End a text that has no final stop with ' .'; the saved model goes on to do so.")
+]
+
+
+@dataclass(frozen=True)
+class WithPresets:
+    """The base class of recipes, objectives and baselines: a way to make an encoder.
+
+    Args:
+        presets: named option sets; the first is the default.
+        preset_notes: a line about each preset for the help text: where it comes from, and what is different in it.
+    """
+
+    name: str
+    summary: str
+    source: str
+    presets: Values
+    preset_notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def options_type(self) -> type[TrainingOptions]:
+        """The class of its options."""
+        return type(next(iter(self.presets.values())))
+
+    def options(self, preset: str | Options | None = None, **changes: object) -> Any:
+        """Return the options of a preset (the first one by default), or options of one's own, with changes.
+
+        Raises:
+            OptionError: no such preset or option, options of another method, or values that do not go together.
+        """
+        if isinstance(preset, Options):
+            if not isinstance(preset, self.options_type):
+                wanted, other = self.options_type.__name__, type(preset).__name__
+                raise OptionError(f"preset of {self.name} must be a name or {wanted}(...), not {other}(...)")
+            return preset.updated(**changes)
+        if "epochs" in changes and "max_steps" in self.options_type.model_fields:
+            # Who asks for passes over the corpus means them, and not a preset's number of updates.
+            changes = {"max_steps": 0} | changes
+        preset = preset or next(iter(self.presets))
+        if preset not in self.presets:
+            raise OptionError(f"{self.name} has no preset {preset!r}; there are {', '.join(self.presets)}")
+        return self.presets[preset].updated(**changes)
+
+    def preset_name(self, preset: str | Options | None) -> str:
+        """Return the name of a preset for a record: of the first one for None, and "own" for options of one's own."""
+        return "own" if isinstance(preset, Options) else preset or next(iter(self.presets))
+
+
+class TrainingOptions(Options):
+    """The options of every training; the methods' own are added by subclasses.
+
+    One that trains by AdamW extends `AdamWOptions`, or `SharpOptions` if its updates may also be sharpness-aware.
+    """
+
+    batch_size: int = option(64, "Batch size: sentences in one forward pass.", gt=0)
+    accumulation: int = option(
+        1, "Forward passes that are accumulated for one update; negatives come from the same pass.", gt=0
+    )
+    learning_rate: float = option(3e-5, "Peak learning rate.", gt=0)
+    epochs: int = option(1, "Epochs: passes over the corpus.", gt=0)
+    max_steps: int = option(0, "Stop after this many updates; 0 trains for all epochs.", ge=0)
+    weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.", ge=0)
+    max_grad_norm: float = option(1.0, "Clip gradients to this norm; 0 does not clip.", ge=0)
+    interpolation: float = option(
+        1.0, "Interpolate the saved weights between the base (0) and the trained model (1), as in WiSE-FT.", gt=0, le=1
+    )
+    max_length: int = option(0, "Truncate training sentences to this many tokens; 0 uses the base's limit.", ge=0)
+    length_batches: bool = option(True, "Batch sentences of similar length together.")
+    eval_steps: int = option(125, "Updates between two evaluations; 0 evaluates only at the end.", ge=0)
+    select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
+        "auto", "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one."
+    )
+    held_out: int = option(500, "Sentences that are held out of training if the selection needs them.", gt=0)
+    precision: TrainingPrecision = option(
+        "auto", "auto: bfloat16 if the processor is made for it, otherwise float32. Checkpoints are scored in float32."
+    )
+    report_to: str = option(
+        "", f"Trackers that get losses and scores too, with commas: {', '.join(TRACKERS)}; '' for none.", exclude=True
+    )
+
+    def _check(self) -> None:
+        if unknown := [name for name in self.trackers if name not in TRACKERS]:
+            raise OptionError(f"report_to knows no {unknown[0]}: there are {', '.join(TRACKERS)}")
+        if self.max_length and self.max_length < 3:
+            raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
+
+    def inputs(self) -> Record:
+        """Return the models and files that the options name and that decide the result, by what they are."""
+        return {}
+
+    @property
+    def trackers(self) -> list[str]:
+        """The names in `report_to`."""
+        return [name.strip() for name in self.report_to.split(",") if name.strip()]
+
+
+class AdamWOptions(TrainingOptions):
+    """Options of the recipes whose learning rate has a warm-up and a schedule."""
+
+    warmup_ratio: float = option(
+        0.0, "Fraction of the updates over which the learning rate warms up from 0.", ge=0, lt=1
+    )
+    schedule: Literal["linear", "cosine", "constant"] = option("linear", "Learning rate schedule after the warm-up.")
+
+
+class SharpOptions(AdamWOptions):
+    """Options of the recipes that can be trained by sharpness-aware minimisation (SAM), or through an adapter."""
+
+    sam_rho: float = option(
+        0.0, "Radius rho of sharpness-aware minimisation (SAM), in weight norm; 0 uses plain AdamW.", ge=0
+    )
+    lora: int = option(
+        0, "Rank of an adapter (LoRA) that is trained, and saved, instead of the transformer; 0 trains it all.", ge=0
+    )
+
+
+class PromptOptions(SharpOptions):
+    """Options of the recipes that read the hidden state at the mask of a prompt."""
+
+    template: Template = TEMPLATE
+    final_stop: FinalStop = False
+
+    def _check(self) -> None:
+        super()._check()
+        check_templates(self.template)
+
+
+class ContrastiveOptions(SharpOptions):
+    """Options of the recipes that compare a sentence with the others of its batch."""
+
+    batch_size: int = option(
+        64, "Batch size: sentences in one forward pass; the other sentences of the batch are the negatives.", ge=2
+    )
+    dropout: float = option(0.1, "Dropout rate of the encoder in training.", ge=0, lt=1)
+    temperature: float = option(0.05, "Temperature tau of the contrastive loss.", gt=0)
+    chunk: int = option(
+        0,
+        "Sentences that are encoded at a time, to save memory with a large batch (GradCache); 0 encodes all at once.",
+        ge=0,
+    )
+
+
+class HeadOptions(ContrastiveOptions):
+    """Options of the recipes that train, as SimCSE, through a head on one token's vector."""
+
+    pooling: OwnOrMode = option(
+        "cls",
+        "Which token vectors make the sentence vector; own is the base's own pooling, and for a raw language model "
+        "cls, or mean if it reads from left to right.",
+    )
+    head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")
+
+
+def check_templates(template: str, other: str = "") -> None:
+    """Raise a LikewiseError if a template, or the other one of a pair, does not have one X and one [MASK]."""
+    split_template(template)
+    if other:
+        split_template(other)
+    if other == template:
+        raise OptionError("other_template is the template itself: leave it empty")
