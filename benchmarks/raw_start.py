@@ -93,10 +93,10 @@ def as_it_is(pooling: str) -> Any:
     """The start, untrained, read by a pooling or at the mask of the paper's prompt."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+        from likewise.encoder.build import build_encoder, build_prompt_encoder
 
         if pooling == "mask":
-            model = build_mask_prompt_encoder(args.base, head=False).eval()
+            model = build_prompt_encoder(args.base, head=False).eval()
         else:
             model = build_encoder(args.base, pooling=pooling, head=False).eval()  # type: ignore[arg-type]
         return {"model": model, "dev": dev_score(model, args.data, args.precision), "step": 0}

@@ -46,8 +46,9 @@ from compared.embedding_views import shuffle_positions
 from likewise.adaptation import adaptation_flow
 from likewise.adaptation.head import HeadTrainingOptions
 from likewise.context import distill
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, open_base, reads_left_to_right
+from likewise.encoder.build import build_encoder, build_prompt_encoder, open_base, reads_left_to_right
 from likewise.encoder.location import LoadError
+from likewise.encoder.poolings import LAST_TEMPLATE
 from likewise.errors import LikewiseError
 from likewise.inference import encode
 from likewise.inference.engines.graph import fingerprint
@@ -120,7 +121,7 @@ def test_a_recipe_that_needs_a_decoder_refuses_it_in_a_sentence(mpnet, corpus_fi
 
 
 def test_the_mask_of_a_prompt_is_the_base_s_own_and_a_text_brings_no_second(mpnet):
-    found = build_mask_prompt_encoder(mpnet, 'The "X" is [MASK].', head=False).eval()
+    found = build_prompt_encoder(mpnet, 'The "X" is [MASK].', head=False).eval()
     plain = build_encoder(mpnet, pooling="cls", head=False).eval()
     states, ids = hidden_states(plain, 'The "old cat" is <mask>.')
     (place,) = (ids == plain.tokenizer.mask_token_id).nonzero().flatten().tolist()
@@ -238,8 +239,9 @@ def test_a_language_model_learns_in_float32_from_its_mean_and_not_from_its_first
         ("ct", {}, ""),
         ("tsdae", {"pooling": "mean"}, ""),
         ("exclusion", {}, ""),
-        ("sncse", {}, "a base that learnt to fill masks, such as bundled:minilm"),
-        ("mask-distillation", {}, "a base that learnt to fill masks, such as bundled:minilm"),
+        ("sncse", {"negation": "none"}, ""),
+        ("sncse", {"template": "X means [MASK].", "negation": "none"}, "a base that learnt to fill masks"),
+        ("mask-distillation", {}, ""),
         ("consert", {}, "take a BERT- or RoBERTa-like base"),
     ],
 )
@@ -250,6 +252,21 @@ def test_a_recipe_takes_a_language_model_or_says_why_not(recipe, options, reason
             train(**SMALL | options)
     else:
         assert train(**SMALL | options).steps == 2
+
+
+@pytest.mark.parametrize("recipe", ["arccse", "simcse", "sncse"])
+def test_the_preset_of_a_language_model_reads_the_last_token_of_a_prompt(recipe, llama, corpus_file, tmp_path):
+    options = (
+        {"preset": "language-model", "select_by": "last"} | SMALL | ({"negation": "none"} if recipe == "sncse" else {})
+    )
+    result = likewise.train(recipe, corpus_file, base=llama, out=tmp_path / "out", **options)
+    saved = SentenceTransformer(str(result.path))
+    assert [type(module).__name__ for module in saved] == ["Transformer", "Pooling"]
+    assert saved[1].pooling_mode == "lasttoken"
+    text = saved.tokenizer.decode(saved.tokenizer("a cat")["input_ids"])
+    assert text == LAST_TEMPLATE.replace("X", "a cat")
+    again = likewise.train("simcse", corpus_file, base=result.path, out=tmp_path / "again", select_by="last", **SMALL)
+    assert SentenceTransformer(str(again.path))[1].pooling_mode == "lasttoken"
 
 
 @pytest.fixture

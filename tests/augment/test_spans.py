@@ -82,3 +82,13 @@ def test_whole_words_are_masked():
 def test_rounding_is_half_up_despite_binary_fractions():
     assert words_to_mask(35, 0.3) == 11  # 10.5, which floats make 10.499999999999998
     assert words_to_mask(5, 0.1) == 1
+
+
+@pytest.mark.parametrize("ratios", [(0.2, 0.4), (0.2, 0.25)])
+def test_independent_masks_have_the_same_sizes_and_need_not_contain_each_other(ratios):
+    drawn = [nested_spans(40, ratios, np.random.default_rng(seed), independent=True) for seed in range(200)]
+    assert {(len(closer), len(farther)) for closer, farther in drawn} == {(8, round(40 * ratios[1]))}
+    contained = np.mean([set(closer) <= set(farther) for closer, farther in drawn])
+    overlap = np.mean([len(set(closer) & set(farther)) / 8 for closer, farther in drawn])
+    assert contained < 0.05
+    assert overlap == pytest.approx(ratios[1], abs=0.05)  # as of two draws that know nothing of each other

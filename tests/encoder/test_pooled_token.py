@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from likewise.encoder.attention import only_pooled_token
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, set_dropout
+from likewise.encoder.build import build_encoder, build_prompt_encoder, set_dropout
 from likewise.encoder.modules import without_training_head
 
 TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden and the teacher", "the"]
@@ -22,7 +22,7 @@ def encoder(request, base):
     torch.manual_seed(0)  # of the head: large gradients round by more
     if request.param == "cls":
         return build_encoder(base, pooling="cls", head=True)
-    return build_mask_prompt_encoder(base, 'This "X" means [MASK], you see.', head=True)
+    return build_prompt_encoder(base, 'This "X" means [MASK], you see.', head=True)
 
 
 def embed(model, key="sentence_embedding"):

@@ -8,7 +8,7 @@ def encoders(tiny_model, tiny_base):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
 
-    from likewise.encoder.build import build_mask_prompt_encoder
+    from likewise.encoder.build import build_prompt_encoder
     from likewise.encoder.text_cnn import TextCNN
     from likewise.encoder.word_vectors import WordVectors, word_tokenizer
 
@@ -23,7 +23,7 @@ def encoders(tiny_model, tiny_base):
         "mean": SentenceTransformer(modules=[tiny_model[0], Pooling(32, "mean"), Normalize()], device="cpu"),
         "last token": SentenceTransformer(modules=[tiny_model[0], Pooling(32, "lasttoken")], device="cpu"),
         "whitening": SentenceTransformer(modules=[tiny_model[0], Pooling(32, "mean"), whitening], device="cpu"),
-        "mask prompt": build_mask_prompt_encoder(str(tiny_base), head=False).eval(),
+        "mask prompt": build_prompt_encoder(str(tiny_base), head=False).eval(),
         "text cnn": SentenceTransformer(
             modules=[word_vectors, TextCNN(6, (1, 4, 9), 5)],
             device="cpu",

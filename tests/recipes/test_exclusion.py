@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import likewise
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+from likewise.encoder.build import build_encoder, build_prompt_encoder
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.recipes import RECIPES
 from likewise.recipes.exclusion import excluding, some_words, with_exclusions
@@ -107,7 +107,7 @@ def test_a_run_brings_exclusions_near_what_they_mean(tiny_base, sentences, corpu
 
 
 def test_a_base_that_reads_a_mask_keeps_doing_so(tiny_base, tmp_path):
-    base = build_mask_prompt_encoder(str(tiny_base), head=False)
+    base = build_prompt_encoder(str(tiny_base), head=False)
     base.save(str(tmp_path / "mask"))
     options = RECIPE.options()
     encoder = RECIPE.build_encoder(str(tmp_path / "mask"), options).eval()

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import likewise
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+from likewise.encoder.build import build_encoder, build_prompt_encoder
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.recipes import OptionError, find_recipe
 
@@ -22,7 +22,7 @@ def test_the_loss_is_the_cosine_distance_to_the_mean_of_the_base_s_token_vectors
     short = [" ".join(s.split()[:4]) for s in sentences[:6]]  # nothing is cut: the oracle encodes them whole
     batch = RECIPE.build_collator(encoder, options, 1)([{"sentence": s} for s in short])
     with torch.no_grad():
-        mine = build_mask_prompt_encoder(str(tiny_base), head=False).eval()
+        mine = build_prompt_encoder(str(tiny_base), head=False).eval()
         vectors = mine.encode(short, convert_to_tensor=True).double()
         teacher = build_encoder(str(tiny_base), pooling="mean", head=False).eval()
         targets = teacher.encode(short, convert_to_tensor=True).double()
@@ -63,7 +63,7 @@ def test_the_teacher_is_not_trained_and_nothing_is_dropped_though_the_base_keeps
 
 def test_a_run_brings_the_mask_near_the_teacher_and_leaves_the_teacher_out(tiny_base, corpus_file, tmp_path, sentences):
     base = build_encoder(str(tiny_base), pooling="mean", head=False).eval()
-    before = build_mask_prompt_encoder(str(tiny_base), head=False).eval()
+    before = build_prompt_encoder(str(tiny_base), head=False).eval()
     likewise.train(
         "mask-distillation",
         corpus_file,

@@ -8,7 +8,7 @@ import torch
 import likewise
 from likewise.errors import LikewiseError
 from likewise.losses import functional
-from likewise.recipes import ArcCSEOptions, OptionError, Recipe, TrainingOptions, find_recipe
+from likewise.recipes import ArcCSEOptions, OptionError, Recipe, TrainingOptions, find_recipe, option
 
 
 def views(rows):
@@ -108,3 +108,59 @@ def test_a_loss_that_takes_or_returns_something_else_is_named(corpus_file, tiny_
         likewise.train(
             recipe, corpus_file, base=str(tiny_base), out=tmp_path / "run", quiet=True, max_steps=1, select_by="last"
         )
+
+
+class TwiceOptions(TrainingOptions):
+    twice: int = option(2, "How often a sentence is said.")
+
+
+def test_views_may_take_the_options_and_the_seed(tiny_base):
+    def said(rows, options, seed):
+        return {"only": [f"{row['sentence']} {seed}" * options.twice for row in rows]}
+
+    recipe = Recipe("said", "", "", {"cpu": TwiceOptions(twice=3)}, said, nearness)
+    encoder = recipe.build_encoder(str(tiny_base), recipe.options())
+    made = recipe.build_collator(encoder, recipe.options(), 7)([{"sentence": "the cat"}])
+    own = encoder.tokenizer(["the cat 7the cat 7the cat 7"], return_tensors="pt")
+    assert torch.equal(made["only_input_ids"], own["input_ids"])
+    other = dataclasses.replace(recipe, views=lambda rows, options: {})
+    with pytest.raises(OptionError, match=r"recipe said: views must take \(rows\) or \(rows, options, seed\)"):
+        other.build_collator(encoder, recipe.options(), 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda rows: {"first": [row["title"] for row in rows]},
+            r"recipe turned: there is no field 'title' in row 1 .*a row has sentence, words",
+        ),
+        (
+            lambda rows: {"first": [row["sentence"] for row in rows], "second": ["one"]},
+            r"recipe turned: the columns have unlike numbers of texts, 4 in 'first', 1 in 'second', for 4 rows",
+        ),
+    ],
+)
+def test_views_that_fail_name_the_recipe_and_the_column_before_anything_is_written(
+    corpus_file, tiny_base, tmp_path, wrong, said
+):
+    recipe = dataclasses.replace(RECIPE, views=wrong)
+    with pytest.raises(OptionError, match=said):
+        likewise.train(
+            recipe, corpus_file, base=str(tiny_base), out=tmp_path / "run", quiet=True, batch_size=4, select_by="last"
+        )
+    assert not list(tmp_path.glob("*run*"))
+
+
+def test_a_key_error_of_something_else_than_a_row_stays_what_it_is(tiny_base):
+    recipe = dataclasses.replace(RECIPE, views=lambda rows: {}["sentence"])
+    encoder = recipe.build_encoder(str(tiny_base), recipe.options())
+    with pytest.raises(KeyError, match="sentence"):
+        recipe.build_collator(encoder, recipe.options(), 1)([{"sentence": "the cat"}])
+
+
+def test_a_noted_figure_may_be_a_tensor(tiny_model):
+    loss = RECIPE.build_loss(tiny_model, RECIPE.options())
+    loss.note(share=torch.tensor([True, False]), norm=torch.tensor(2.0, requires_grad=True))
+    loss.note(share=1.0, norm=4)
+    assert loss.measures() == {"share": 0.75, "norm": 3.0}

@@ -6,7 +6,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, has_own_vector
+from likewise.encoder.build import build_encoder, build_prompt_encoder, has_own_vector
 from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.recipes import RECIPES, OptionError
 from likewise.recipes.recipe import Run, sample_rows
@@ -80,7 +80,7 @@ def test_in_two_prompts_a_sentence_and_its_positive_have_other_tokens(tiny_base)
         (["a dog", "the old river"], ["a dog", "the old river", "not the old river"]),
         strict=True,
     ):
-        alone = build_mask_prompt_encoder(str(tiny_base), template).tokenizer
+        alone = build_prompt_encoder(str(tiny_base), template).tokenizer
         assert column.tolist() == alone(texts, padding=True)["input_ids"]
     with pytest.raises(OptionError, match="template alone"):
         SNCSE.build_collator(encoder, options.updated(max_length=8), 1)
@@ -198,7 +198,7 @@ def test_a_mask_behind_the_base_s_own_vector_is_distilled_first_and_once(
 
 def test_what_is_not_distilled(corpus_file, tiny_base, shipped, tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
-    masked = build_mask_prompt_encoder(str(tiny_base), head=False)
+    masked = build_prompt_encoder(str(tiny_base), head=False)
     masked.save(str(tmp_path / "masked"))
     assert [has_own_vector(base) for base in (shipped, str(tiny_base), str(tmp_path / "masked"))] == [
         True,

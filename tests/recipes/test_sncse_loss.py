@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from likewise.encoder.build import build_mask_prompt_encoder
+from likewise.encoder.build import build_prompt_encoder
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses import functional
 from likewise.recipes.sncse import SNCSE, SNCSEOptions
@@ -51,7 +51,7 @@ def test_each_role_is_its_equation_from_one_forward(role):
 
 @pytest.mark.parametrize("role", ["soft-negative", "positive", "hard-negative"])
 def test_a_batch_without_negations_can_be_differentiated(tiny_base, role):
-    encoder = build_mask_prompt_encoder(str(tiny_base), dropout=0.1).train()
+    encoder = build_prompt_encoder(str(tiny_base), dropout=0.1).train()
     features = dict(encoder.tokenizer(["the cat", "a dog"], padding=True, return_tensors="pt"))
     parts = SNCSE.build_loss(encoder, SNCSEOptions(negation=role))(
         [features | {"rows": torch.tensor([], dtype=torch.long)}]
@@ -78,7 +78,7 @@ def test_opposites_share_the_forward_and_add_their_loss():
 
 
 def test_what_is_kept_is_the_vector_before_training_of_both_views_and_not_of_the_negation(tiny_base):
-    encoder = build_mask_prompt_encoder(str(tiny_base), head=False, dropout=0.1).eval()
+    encoder = build_prompt_encoder(str(tiny_base), head=False, dropout=0.1).eval()
     encoder.append(FrozenCopy.of(encoder))
     with torch.no_grad():
         for parameter in encoder[0].parameters():
@@ -88,7 +88,7 @@ def test_what_is_kept_is_the_vector_before_training_of_both_views_and_not_of_the
     tokens = dict(encoder.tokenizer(texts, padding=True, return_tensors="pt"))
     parts = loss([tokens | {"rows": torch.tensor([0])}])
     now = encoder.encode(texts[:2], convert_to_tensor=True).double()
-    before = build_mask_prompt_encoder(str(tiny_base), head=False).eval()
+    before = build_prompt_encoder(str(tiny_base), head=False).eval()
     then = before.encode(texts[:2], convert_to_tensor=True).double()
     cosines = (now * then).sum(1) / (now.norm(dim=1) * then.norm(dim=1))
     # No dropout in evaluation, so that both views are the same.

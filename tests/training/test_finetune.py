@@ -9,7 +9,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 
 import likewise
 from likewise import finetune
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+from likewise.encoder.build import build_encoder, build_prompt_encoder
 from likewise.encoder.location import LoadError
 from likewise.recipes import OptionError
 from likewise.runs.job import JobError
@@ -38,7 +38,7 @@ def bases(tiny_base, sentences, tmp_path_factory):
     plain.save_pretrained(str(root / "arccse"), create_model_card=False)
     scaled = SentenceTransformer(modules=[*plain, Normalize()], prompts={"q": "a "}, default_prompt_name="q")
     scaled.save_pretrained(str(root / "scaled"), create_model_card=False)
-    prompted = build_mask_prompt_encoder(str(tiny_base), 'the " X " is [MASK].', head=False)
+    prompted = build_prompt_encoder(str(tiny_base), 'the " X " is [MASK].', head=False)
     prompted.save_pretrained(str(root / "sncse"), create_model_card=False)
     found = {name: root / name for name in ("arccse", "scaled", "sncse")} | {"plain": tiny_base}
     try:

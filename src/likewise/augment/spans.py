@@ -5,7 +5,8 @@ neither the number of segments nor the rounding; what is done here:
 
 - a share is rounded to the nearest whole word, half up, and met exactly at every length;
 - the words masked first lie in segments of about `SEGMENT_WORDS` words, never touching one another;
-- the second version grows these same segments at their edges, so that it contains the first.
+- the second version grows these same segments at their edges, so that it contains the first; drawn by itself, which is
+  not the paper's, it has segments of its own.
 """
 
 import hashlib
@@ -33,11 +34,16 @@ def nested_spans(
     n_words: int,
     ratios: tuple[float, float] = (0.2, 0.4),
     rng: np.random.Generator | None = None,
+    independent: bool = False,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the word positions to mask for the closer and for the farther version of a sentence.
 
     Args:
-        ratios: share of words masked in the closer and in the farther version, 0 <= first <= second <= 1.
+        n_words: Number of words of the sentence.
+        ratios: Fraction of words masked in the closer and in the farther version, 0 <= first <= second <= 1.
+        rng: Source of chance.
+        independent: Whether the farther version is drawn by itself, so that it need not contain the closer one. In the
+            paper it always does.
 
     >>> closer, farther = nested_spans(10, (0.2, 0.4), np.random.default_rng(1))
     >>> len(closer), len(farther), set(closer) <= set(farther)
@@ -52,8 +58,29 @@ def nested_spans(
     n_closer, n_farther = words_to_mask(n_words, first), words_to_mask(n_words, second)
     masked = _separate_segments(n_words, n_closer, rng)
     closer = tuple(np.flatnonzero(masked).tolist())
-    _grow(masked, n_farther - n_closer, rng)
+    if independent:
+        masked = _separate_segments(n_words, n_farther, rng)
+    else:
+        _grow(masked, n_farther - n_closer, rng)
     return closer, tuple(np.flatnonzero(masked).tolist())
+
+
+def sentence_rng(sentence: str, seed: int) -> np.random.Generator:
+    """Return a random generator that depends on the sentence and the seed alone.
+
+    Masks are thereby the same in every order of batches, in every worker and after a resume.
+    """
+    digest = hashlib.blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest, "little")])
+
+
+def mask_words(words: Sequence[str], positions: Sequence[int], mask_token: str) -> str:
+    """Replace each word at `positions` by one mask token, and join the words with spaces.
+
+    >>> mask_words("It was of 800km .".split(), (2, 3), "[MASK]")
+    'It was [MASK] [MASK] .'
+    """
+    return " ".join(mask_token if i in positions else word for i, word in enumerate(words))
 
 
 def _separate_segments(n_words: int, n_masked: int, rng: np.random.Generator) -> np.ndarray:
@@ -84,21 +111,3 @@ def _grow(masked: np.ndarray, n_more: int, rng: np.random.Generator) -> None:
         if not len(candidates):
             candidates = np.flatnonzero(~masked)
         masked[rng.choice(candidates)] = True
-
-
-def sentence_rng(sentence: str, seed: int) -> np.random.Generator:
-    """Return a random generator that depends on the sentence and the seed alone.
-
-    Masks are thereby the same in every order of batches, in every worker and after a resume.
-    """
-    digest = hashlib.blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return np.random.default_rng([seed, int.from_bytes(digest, "little")])
-
-
-def mask_words(words: Sequence[str], positions: Sequence[int], mask_token: str) -> str:
-    """Replace each word at `positions` by one mask token, and join the words with spaces.
-
-    >>> mask_words("It was of 800km .".split(), (2, 3), "[MASK]")
-    'It was [MASK] [MASK] .'
-    """
-    return " ".join(mask_token if i in positions else word for i, word in enumerate(words))

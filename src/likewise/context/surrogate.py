@@ -39,7 +39,7 @@ from likewise.context.states import States
 from likewise.context.workspace import ContextError, Workspace
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.data.bundled import resolve_model
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+from likewise.encoder.build import build_encoder, build_prompt_encoder
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import find_part, without_training_head
 from likewise.encoder.training_modules import FrozenCopy
@@ -275,7 +275,7 @@ def student_of(base: str, options: SurrogateOptions, texts: Sequence[str] = ()) 
     if options.pooling == "light":
         student = build_light_student(base, texts)
     elif options.pooling == "mask":
-        student = build_mask_prompt_encoder(base, head=False)
+        student = build_prompt_encoder(base, head=False)
     else:
         student = build_encoder(base, pooling=options.pooling, head=False)
     return student, without_training_head

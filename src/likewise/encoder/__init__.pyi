@@ -1,6 +1,6 @@
 from .build import build_encoder as build_encoder
 from .build import build_layer_average as build_layer_average
-from .build import build_mask_prompt_encoder as build_mask_prompt_encoder
+from .build import build_prompt_encoder as build_prompt_encoder
 from .build import has_own_vector as has_own_vector
 from .build import reads_a_mask as reads_a_mask
 from .modules import SavedModule as SavedModule
@@ -9,3 +9,4 @@ from .saved_models import is_sentence_encoder as is_sentence_encoder
 from .training_modules import EncoderCopy as EncoderCopy
 from .training_modules import FrozenCopy as FrozenCopy
 from .training_modules import TrainingHead as TrainingHead
+from .training_modules import TripletWatch as TripletWatch

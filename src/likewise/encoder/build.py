@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerFast
 
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import modes_restored, with_modules
-from likewise.encoder.poolings import MASK, TEMPLATE, OwnOrMode, split_template
+from likewise.encoder.poolings import LAST_TEMPLATE, MASK, TEMPLATE, OwnOrMode, split_template
 from likewise.encoder.saved_models import is_sentence_encoder, open_model, transformer_of
 from likewise.encoder.settings import ModelSettings, train_adapters
 from likewise.encoder.training_modules import TrainingHead, Truncation
@@ -169,10 +169,13 @@ def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) ->
         final_stop: end a text that has no final stop with ' .'; a tokenizer that does so already goes on to do it.
     """
     before, after = split_template(template)
-    if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token is None:
+    if not getattr(tokenizer, "is_fast", False):
+        raise LoadError("a prompt needs a fast tokenizer, which this base does not have: take another base")
+    if MASK in template and tokenizer.mask_token is None:
         raise LoadError(
-            "a mask prompt needs a fast tokenizer with a mask token: take a base that learnt to fill masks, such as "
-            "bundled:minilm or bundled:mpnet"
+            f"the base has no mask token for the template {template!r}: take a base that learnt to fill masks, such as "
+            "bundled:minilm or bundled:mpnet, or a template without [MASK] for a base that reads from left to right, "
+            f"such as {LAST_TEMPLATE!r}"
         )
 
     # A copy: the base's own tokenizer must not change.
@@ -189,7 +192,8 @@ def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) ->
 
     def pieces(text: str) -> list[int]:
         # Of the copy: where the base has a prompt already, its own tokenizer reads a mask token as plain characters.
-        ids: list[int] = backend.encode(text.replace(MASK, tokenizer.mask_token), add_special_tokens=False).ids
+        text = text.replace(MASK, tokenizer.mask_token or MASK)
+        ids: list[int] = backend.encode(text, add_special_tokens=False).ids
         return ids
 
     whole = tokenizer("a", return_special_tokens_mask=True)
@@ -203,6 +207,8 @@ def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) ->
         "<after>": pieces(after),
         "<trail>": [token for token in ids[len(ids) - special[::-1].index(0) :] if token in marks],
     }
+    if MASK not in template:  # the prompt's own last token is read
+        parts["<trail>"] = []
     if before.endswith(" ") and isinstance(backend.pre_tokenizer, ByteLevel):
         backend.pre_tokenizer = ByteLevel(add_prefix_space=True)
     order = [name for name in ("<lead>", "<before>", "$A", "<after>", "<trail>") if name == "$A" or parts[name]]
@@ -238,32 +244,51 @@ def has_own_vector(base: str) -> bool:
     return is_sentence_encoder(base) and not reads_a_mask(base)
 
 
-def build_mask_prompt_encoder(
+def build_prompt_encoder(
     base: str,
     template: str = TEMPLATE,
     head: bool = True,
     dropout: float | None = None,
     final_stop: bool = False,
 ) -> SentenceTransformer:
-    """Return a trainable encoder whose sentence vector is the hidden state at the template's mask, in stock modules.
+    """Return a trainable encoder whose sentence vector is a hidden state of a prompt, in stock modules.
 
-    SNCSE, equation 1, and PromptBERT before it. The prompt lives in the tokenizer's template, so that truncation counts
-    it and can never cut the mask; word weights of 1 for the mask token and 0 for all others make mean pooling give
-    exactly the mask's vector. A folder saved from this loads in plain sentence-transformers, and `encode` wants no
-    prompt. It carries what the base carries, as in `build_encoder`.
+    That is the state at the template's mask (SNCSE, equation 1, and PromptBERT before it), or, of a template without
+    one, the state at its last token, for a base that reads from left to right (PromptEOL). The prompt lives in the
+    tokenizer's template, so that truncation counts it and can never cut the mask or the end; word weights of 1 for the
+    mask token and 0 for all others make mean pooling give exactly the mask's vector. A folder saved from this loads in
+    plain sentence-transformers, and `encode` wants no prompt. It carries what the base carries, as in `build_encoder`.
 
     Args:
-        template: text with one X, where the sentence goes, and one [MASK], whatever the base's own mask is called.
-        final_stop: end a text that has no final stop with ' .', in training and ever after.
+        base: Folder, name of the model hub, or `bundled:NAME`.
+        template: Text with one X, where the sentence goes, and one [MASK], whatever the base's own mask is called, or
+            none. Instead of the default, a base without a mask token gets `LAST_TEMPLATE`.
+        head: Whether to add the MLP head of contrastive training.
+        dropout: Probability for hidden states and attention; None keeps the base's own.
+        final_stop: Whether to end a text that has no final stop with ' .', in training and ever after.
+
+    Raises:
+        LoadError: The base has no such token to read, or reads fewer tokens than the template has.
     """
     transformer, settings = open_base(base, dropout)
+    if template == TEMPLATE and transformer.tokenizer.mask_token is None:
+        template = LAST_TEMPLATE
+    at_mask = MASK in template
+    if not at_mask and not reads_left_to_right(transformer):
+        raise LoadError(
+            f"--base {base} does not read from left to right, so that the last token of a prompt does not stand for "
+            f"all others: give a template with {MASK}"
+        )
     tokenizer = prompt_tokenizer(transformer.tokenizer, template, final_stop)
     longest, taken = tokenizer.model_max_length, len(tokenizer("")["input_ids"])
     if taken >= longest:
         raise LoadError(f"--base {base}: it reads {longest} tokens, and the template alone has {taken}")
     transformer.processor = tokenizer
+    width = transformer.get_embedding_dimension()
+    if not at_mask:
+        return _carrying(settings, [transformer, Pooling(width, pooling_mode="lasttoken")], head)
     vocabulary = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
     weights = WordWeights(vocabulary, {str(tokenizer.mask_token): 1.0}, unknown_word_weight=0.0)
     weights.requires_grad_(False)  # a choice of tokens, nothing to be learnt
-    pooled = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")  # of the mask, and never of a prompt
+    pooled = Pooling(width, pooling_mode="mean")  # of the mask, and never of a prompt
     return _carrying(settings, [transformer, weights, pooled], head)

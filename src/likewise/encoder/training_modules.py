@@ -24,6 +24,11 @@ from likewise.encoder.word_vectors import UNKNOWN_ID
 from likewise.runs import processes
 from likewise.runs.whole_files import Record
 
+_ENCODER, _BUFFERS = "copy", "buffers.safetensors"
+_LEVELS = 1 << 16
+_WATCHED = 2
+"""For how many times the interval each batch is looked at, at the beginning and after a triplet in the wrong order."""
+
 
 class TrainingHead(TrainingOnly):
     """A linear layer and Tanh on the sentence embedding in training; the identity in evaluation.
@@ -63,6 +68,32 @@ class PairClassifier(TrainingOnly):
     def logits(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the logits (P, C) of pairs of vectors (P, D), (P, D)."""
         return self.linear(torch.cat([first, second, (first - second).abs()], dim=1))
+
+
+class TripletWatch(TrainingOnly):
+    """The batches in which ArcCSE looks for triplets in the wrong order: all for a while, and then one of several.
+
+    It is a module of the encoder so that a checkpoint holds `until`: a training that was stopped looks in the batches
+    in which it would have looked.
+
+    Args:
+        every: Number of updates of which one is looked at, if the last ones brought no such triplet.
+    """
+
+    until: Tensor
+
+    def __init__(self, every: int) -> None:
+        super().__init__()
+        self.every = every
+        self.register_buffer("until", torch.tensor(_WATCHED * every))
+
+    def is_due(self, step: int) -> bool:
+        """Return whether the batches of an update, counted from 0, are looked at."""
+        return step < int(self.until) or step % self.every == 0
+
+    def found(self, step: int) -> None:
+        """Look at all batches for a while, since one of this update had a triplet in the wrong order."""
+        self.until.fill_(step + 1 + _WATCHED * self.every)
 
 
 class NoisyWords(TrainingOnly):
@@ -153,9 +184,6 @@ class BatchNorm(nn.BatchNorm1d):
         return (rows - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
 
 
-_ENCODER, _BUFFERS = "copy", "buffers.safetensors"
-
-
 class EncoderCopy(TrainingOnly):
     """A copy of an encoder as a module of that encoder: saved in checkpoints, never exported. A loss calls `encode`."""
 
@@ -206,9 +234,6 @@ class FrozenCopy(EncoderCopy):
         super().train(mode)
         self.encoder.eval()
         return self
-
-
-_LEVELS = 1 << 16
 
 
 def dropped(values: Tensor, probability: float) -> Tensor:

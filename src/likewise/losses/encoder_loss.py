@@ -35,7 +35,7 @@ class EncoderLoss(nn.Module, Generic[_Options]):
 
     Args:
         equation: called with the loss and the features of each column of a batch; returns a scalar, or weighted parts
-            by name, which are summed. A subclass may define `_loss` in its place.
+            by name, which are summed. A subclass may define `_loss` instead.
     """
 
     gathered, share = staticmethod(processes.gather_rows), staticmethod(processes.share)
@@ -64,10 +64,15 @@ class EncoderLoss(nn.Module, Generic[_Options]):
         embeddings: Tensor = self.model(dict(features))["sentence_embedding"]
         return embeddings
 
-    def note(self, **figures: float) -> None:
-        """Note figures of a batch for the log of the training, which shows the mean since its last line."""
+    def note(self, **figures: float | Tensor) -> None:
+        """Note figures of a batch for the log of the training, which shows the mean since its last line.
+
+        Args:
+            figures: Numbers by name, or tensors, whose mean is noted and which get no gradient from it.
+        """
         for name, figure in figures.items():
-            self._seen.setdefault(name, []).append(figure)
+            number = figure.detach().float().mean() if isinstance(figure, Tensor) else figure
+            self._seen.setdefault(name, []).append(float(number))
 
     def measures(self) -> dict[str, float]:
         """Return the mean of each noted figure since the last call."""

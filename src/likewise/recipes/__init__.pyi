@@ -12,12 +12,17 @@ from .light import LightOptions as LightOptions
 from .recipe import Recipe as Recipe
 from .recipe import Run as Run
 from .recipe import check_encoder as check_encoder
+from .recipe_options import TEMPLATE as TEMPLATE
 from .recipe_options import AdamWOptions as AdamWOptions
 from .recipe_options import ContrastiveOptions as ContrastiveOptions
+from .recipe_options import FinalStop as FinalStop
 from .recipe_options import HeadOptions as HeadOptions
 from .recipe_options import OptionError as OptionError
+from .recipe_options import OtherTemplate as OtherTemplate
 from .recipe_options import PromptOptions as PromptOptions
 from .recipe_options import SharpOptions as SharpOptions
+from .recipe_options import Template as Template
 from .recipe_options import TrainingOptions as TrainingOptions
+from .recipe_options import check_templates as check_templates
 from .recipe_options import option as option
 from .sncse import SNCSEOptions as SNCSEOptions

@@ -12,7 +12,17 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from likewise.recipes import HeadOptions, OptionError, Reading, Recipe, TextCollator, option
+from likewise.recipes import (
+    TEMPLATE,
+    HeadOptions,
+    OptionError,
+    Reading,
+    Recipe,
+    Template,
+    TextCollator,
+    check_templates,
+    option,
+)
 from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
@@ -27,6 +37,12 @@ class ArcCSEOptions(HeadOptions):
     """The options of ArcCSE; the defaults are the paper's for a base model (section 4.1)."""
 
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
+    pooling: Literal["own", "cls", "mean", "max", "prompt"] = option(
+        "cls",
+        "Which token vectors make the sentence vector. own: the base's own pooling, and for a raw language model cls, "
+        "or mean if it reads from left to right. prompt: the mask of the template, or its last token.",
+    )
+    template: Template = TEMPLATE
     sam_rho: float = option(
         0.05, "Radius rho of sharpness-aware minimisation (SAM), in weight norm; 0 uses plain AdamW."
     )
@@ -46,11 +62,22 @@ class ArcCSEOptions(HeadOptions):
         "Maximum number of triplets in the batch of a process; 0 makes one from every sentence that is long enough.",
         ge=0,
     )
+    triplet_every: int = option(
+        1,
+        "Look for triplets in the wrong order, which alone have a gradient, in one of this many updates; at the "
+        "beginning and after such a triplet, in all updates for a while. 1 always looks.",
+        ge=1,
+    )
+    masks: Literal["nested", "independent"] = option(
+        "nested",
+        "nested: the farther version contains the closer one, as in the paper. independent: each is drawn by itself.",
+    )
     mask_closer: float = option(0.2, "Fraction of words masked in the closer version.", ge=0, le=1)
     mask_farther: float = option(0.4, "Fraction of words masked in the farther version.", ge=0, le=1)
 
     def _check(self) -> None:
         super()._check()
+        check_templates(self.template)
         if self.mask_closer > self.mask_farther:
             raise OptionError(f"mask_closer {self.mask_closer} must be at most mask_farther {self.mask_farther}")
         if self.contrastive == "none" and self.triplet_weight == 0:
@@ -70,7 +97,11 @@ def triplet_views(rows: list[Record], options: ArcCSEOptions, mask_token: str, s
     long = [row["sentence"] for row in rows if row["words"] >= at_least][: options.triplet_limit or None]
     texts = [sentence.split() for sentence in long]
     ratios = (options.mask_closer, options.mask_farther)
-    spans = [nested_spans(len(words), ratios, sentence_rng(s, seed)) for s, words in zip(long, texts, strict=True)]
+    independent = options.masks == "independent"
+    spans = [
+        nested_spans(len(words), ratios, sentence_rng(sentence, seed), independent)
+        for sentence, words in zip(long, texts, strict=True)
+    ]
     masked = [
         mask_words(words, both[i], mask_token) for i in range(2) for words, both in zip(texts, spans, strict=True)
     ]
@@ -86,8 +117,27 @@ def arccse_loss(
     triplets (equation 4) a sentence is nearer to its less masked version than to the more masked one.
 
     Args:
-        loss: the encoder and the options.
-        sentences, triplets: the columns of `triplet_views`, as tokens.
+        loss: The encoder and the options.
+        sentences: B sentences, as tokens (B, T).
+        triplets: The column 'triplet' of `triplet_views`, as tokens (3K, T); None if no sentence is long enough.
+
+    Returns:
+        The weighted parts of the loss by name, scalars: 'contrastive' and 'triplet'.
+
+    See also:
+        `likewise.recipes.sncse.sncse_loss`: a sentence's own negation is a soft negative.
+        `likewise.recipes.gclsr.GroupedCosine`: two views without negatives.
+        `likewise.losses.functional.arccon`, `entailment_triplet`: the two equations.
+
+    >>> import torch
+    >>> from likewise.losses import EncoderLoss
+    >>> class Given(torch.nn.Module):
+    ...     def forward(self, tokens):
+    ...         return {"sentence_embedding": tokens["vectors"]}
+    >>> options = ArcCSEOptions(margin=90, temperature=1.0, triplet_weight=0)
+    >>> parts = arccse_loss(EncoderLoss(Given(), options), {"vectors": torch.eye(2)})
+    >>> {name: round(float(part), 2) for name, part in parts.items()}  # log 2: a margin of 90 degrees leaves nothing
+    {'contrastive': 0.69}
     """
     from likewise.losses import functional
 
@@ -98,19 +148,39 @@ def arccse_loss(
         margin = options.margin if options.contrastive == "arccon" else 0.0
         parts["contrastive"] = functional.arccon(anchors, everywhere, margin, options.temperature, offset)
     if options.triplet_weight:
-        count = len(triplets["input_ids"]) if triplets else 0
-        if triplets and parts and not options.triplet_dropout:
-            triplets = _with_slope(loss, triplets)
-        if triplets and len(triplets["input_ids"]):
-            with nullcontext() if options.triplet_dropout else _no_dropout(loss):
-                anchors, closer, farther = loss.vectors(triplets).chunk(3)  # (K, D) each
-            hinge = functional.entailment_triplet(anchors, closer, farther, options.triplet_margin)
-            hinge = hinge * (len(triplets["input_ids"]) / count)
-        else:  # zero, with a graph: no sentence of this batch is long enough, or all are in order
+        hinge = triplet_hinge(loss, triplets)
+        if hinge is None:  # zero, with a graph
             hinge = 0.0 * (parts["contrastive"] if parts else loss.vectors(sentences).sum())
         # Other processes may have more triplets, or none.
-        parts["triplet"] = options.triplet_weight * hinge * loss.share(count)
+        parts["triplet"] = options.triplet_weight * hinge * loss.share(_count(triplets))
     return parts
+
+
+def triplet_hinge(loss: EncoderLoss[ArcCSEOptions], triplets: Features | None) -> Tensor | None:
+    """Return L_triplet (ArcCSE, equation 4), the mean over K triplets; None where it is flat, or not looked at.
+
+    The hinge is flat for a triplet in the right order: a backward pass through it, two thirds of its cost, would add
+    zeros. So the encoder first reads all triplets without a gradient, in the updates that `TripletWatch` says, and then
+    those in the wrong order with one.
+    """
+    from likewise.encoder import TripletWatch, find_part
+    from likewise.losses import functional
+    from likewise.runs import processes
+
+    options, chosen = loss.options, triplets
+    watch = find_part(loss.encoder, TripletWatch)
+    if watch and not watch.is_due(loss.step):
+        return None
+    if triplets and _can_skip(options):
+        chosen = _out_of_order(loss, triplets)
+    if watch and processes.any_of(_count(chosen) > 0):
+        watch.found(loss.step)
+    if not chosen or not _count(chosen):
+        return None
+    with nullcontext() if options.triplet_dropout else _no_dropout(loss):
+        anchors, closer, farther = loss.vectors(chosen).chunk(3)  # (K, D) each, or fewer
+    hinge = functional.entailment_triplet(anchors, closer, farther, options.triplet_margin)
+    return hinge * (_count(chosen) / _count(triplets))
 
 
 def two_views(loss: EncoderLoss[ArcCSEOptions], sentences: Features) -> Tensor:
@@ -128,11 +198,17 @@ def two_views(loss: EncoderLoss[ArcCSEOptions], sentences: Features) -> Tensor:
         return torch.cat([first, loss.vectors(sentences)])
 
 
-def _with_slope(loss: EncoderLoss[ArcCSEOptions], triplets: Features) -> Features:
-    """Return those of the K triplets, (3K, T) tokens, that are not in order by the margin.
+def _can_skip(options: ArcCSEOptions) -> bool:
+    """Return whether triplets in the right order can be left out: not if dropout, or nothing else, makes the loss."""
+    return options.contrastive != "none" and not options.triplet_dropout
 
-    The hinge of the others is flat: a backward pass through them, two thirds of their cost, would add zeros.
-    """
+
+def _count(triplets: Features | None) -> int:
+    return len(triplets["input_ids"]) // 3 if triplets else 0
+
+
+def _out_of_order(loss: EncoderLoss[ArcCSEOptions], triplets: Features) -> Features:
+    """Return those of the K triplets, tokens (3K, T), that are not in the right order by the margin."""
     import torch
     from torch.nn import functional as F
 
@@ -152,6 +228,18 @@ def _no_dropout(loss: EncoderLoss[ArcCSEOptions]) -> AbstractContextManager[None
     return dropout_off(loss.model)
 
 
+def _encoder(base: str, options: ArcCSEOptions) -> SentenceTransformer:
+    from likewise.encoder import TripletWatch, build_encoder, build_prompt_encoder
+
+    if options.pooling == "prompt":
+        encoder = build_prompt_encoder(base, options.template, options.head, options.dropout)
+    else:
+        encoder = build_encoder(base, options.pooling, options.head, options.dropout)
+    if options.triplet_weight and options.triplet_every > 1 and _can_skip(options):
+        encoder.append(TripletWatch(options.triplet_every))
+    return encoder
+
+
 def _collator(encoder: SentenceTransformer, options: ArcCSEOptions, seed: int) -> TextCollator:
     from sentence_transformers.sentence_transformer.modules import WordWeights
 
@@ -160,15 +248,19 @@ def _collator(encoder: SentenceTransformer, options: ArcCSEOptions, seed: int) -
     mask = encoder.tokenizer.mask_token
     if options.triplet_weight:
         if mask is None:
-            raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0")
+            raise OptionError(
+                "the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0, or take the "
+                "preset language-model"
+            )
         if find_part(encoder, WordWeights):
             raise OptionError(
-                "the base reads the mask of a prompt, so that a masked word cannot be told from it: set triplet_weight "
-                "to 0"
+                "the base reads the mask of a prompt, so that a masked word cannot be distinguished from it: set "
+                "triplet_weight to 0"
             )
     views = partial(triplet_views, options=options, mask_token=mask, seed=seed)
     long = Reading.of(encoder, options.triplet_max_length)
-    return TextCollator(views, Reading.of(encoder, options.max_length), {"triplet": long})
+    reading = Reading.prompted if options.pooling == "prompt" else Reading.of
+    return TextCollator(views, reading(encoder, options.max_length), {"triplet": long})
 
 
 PAPER_BASE = ArcCSEOptions(batch_size=16, accumulation=4, learning_rate=3e-5)
@@ -183,20 +275,35 @@ CPU = ArcCSEOptions(
     sam_rho=0.0,
     triplet_max_length=64,
     triplet_limit=16,
+    triplet_every=8,
+)
+# At the prompt's last token, a causal language model scores above the mean of its tokens before any training.
+LANGUAGE_MODEL = ArcCSEOptions(
+    pooling="prompt",
+    batch_size=64,
+    learning_rate=1e-4,
+    max_steps=200,
+    max_length=48,
+    eval_steps=50,
+    sam_rho=0.0,
+    triplet_weight=0.0,
 )
 
 ARCCSE: Recipe = Recipe(
     name="arccse",
     summary="Angular margin contrastive learning on dropout twins, with entailment triplets of masked spans.",
     source="Zhang et al. 2022, ArcCSE",
-    presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
+    presets={"cpu": CPU, "language-model": LANGUAGE_MODEL, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
     preset_notes={
         "cpu": "For two cores, from a finished encoder: its own pooling, 120 updates of 64 sentences, no SAM; "
         "about two minutes with bf16.",
+        "language-model": "This library's, for a causal language model: at the last token of a prompt, without "
+        "triplets, which need a mask token; 200 updates of 64 sentences at rate 1e-4.",
         "paper-base": "Section 4.1, BERT-base: 16 x 4 sentences an update, rate 3e-5, [CLS], SAM, the whole corpus.",
         "paper-large": "Section 4.1, BERT-large: the same at rate 1e-5, and at most 32 tokens.",
     },
     loss=arccse_loss,
+    build_encoder=_encoder,
     build_collator=_collator,
 )
 
@@ -209,12 +316,14 @@ SIMCSE: Recipe = dataclasses.replace(
     source="Gao et al. 2021, SimCSE, unsupervised",
     presets={
         "cpu": CPU.updated(**_AS_SIMCSE),
+        "language-model": LANGUAGE_MODEL.updated(**_AS_SIMCSE),
         # Batch size, rate and length of SimCSE's own table for BERT-base, unsupervised.
         "paper-base": PAPER_BASE.updated(**_AS_SIMCSE, batch_size=64, accumulation=1, max_length=32),
         "paper-large": PAPER_LARGE.updated(**_AS_SIMCSE, batch_size=64, accumulation=1),
     },
     preset_notes={
         "cpu": "That of arccse, without margin, triplets and SAM.",
+        "language-model": "That of arccse, without the margin.",
         "paper-base": "SimCSE's table for BERT-base, unsupervised: 64 sentences, rate 3e-5, at most 32 tokens.",
         "paper-large": "SimCSE's table for BERT-large, unsupervised: the same at rate 1e-5.",
     },

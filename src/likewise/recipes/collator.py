@@ -11,12 +11,7 @@ from likewise.runs.whole_files import Record, Values
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from torch.optim import Optimizer
-    from torch.optim.lr_scheduler import LRScheduler
     from transformers import PreTrainedTokenizerBase
-
-    Optimizers = tuple[Optimizer | None, LRScheduler | None]
-
 
 Views = Callable[[list[Record]], Values]
 Collator = Callable[[list[Record]], Record]
@@ -80,10 +75,13 @@ class TextCollator:
     """A collator that makes the views of a batch and tokenises them.
 
     Args:
-        views: rows to texts by column (or to lists of token numbers), and to tensors, which go into the batch as they
-            are; an empty column is left out. The loss gets one set of features for each column, in this order.
-        reading: how texts are tokenised.
-        others: the columns that are tokenised in another way.
+        views: Function from rows to texts by column (or to lists of token numbers), and to tensors, which go into the
+            batch as they are; an empty column is left out. The loss gets one set of features for each column, in this
+            order.
+        reading: How texts are tokenised.
+        others: The columns that are tokenised in another way.
+        recipe: Name of the recipe for an error.
+        alike: Whether all columns of texts must have equally many texts.
     """
 
     views: Views
@@ -91,19 +89,48 @@ class TextCollator:
     others: Mapping[str, Reading] = field(default_factory=dict)
     # Read by sentence-transformers' trainer; the corpus has no labels.
     valid_label_columns: tuple[str, ...] = ()
+    recipe: str = ""
+    alike: bool = False
 
     def __call__(self, rows: list[Record]) -> Record:
-        """Return {'<column>_input_ids': (rows, T), ...} for rows, padded to the longest text of each column."""
+        """Return {'<column>_input_ids': (rows, T), ...} for rows, padded to the longest text of each column.
+
+        Raises:
+            OptionError: `views` reads a field that a row does not have, or its columns have unlike lengths.
+        """
         from torch import Tensor
 
         batch: Record = {}
-        for column, texts in self.views(rows).items():
+        for column, texts in self._columns(rows).items():
             reading = self.others.get(column, self.reading)
             if isinstance(texts, Tensor) or reading is None:
                 batch[column] = texts
             elif texts:
                 batch |= {f"{column}_{name}": value for name, value in reading.tokens(texts).items()}
         return batch
+
+    def _columns(self, rows: list[Record]) -> Values:
+        named = f"views of the recipe {self.recipe}" if self.recipe else "views"
+        try:
+            columns = self.views(rows)
+        except KeyError as error:
+            name = error.args[0] if error.args else ""
+            place = next((place for place, row in enumerate(rows) if name not in row), None)
+            if place is None:  # of something else than a row
+                raise
+            row = rows[place]
+            raise OptionError(
+                f"{named}: there is no field {name!r} in row {place + 1} of the batch, {row.get('sentence', '')!r}: a "
+                f"row has {', '.join(row)}; a stage of the recipe can add more"
+            ) from error
+        lengths = {name: len(texts) for name, texts in columns.items() if isinstance(texts, list) and texts}
+        if self.alike and len(set(lengths.values())) > 1:
+            said = ", ".join(f"{number} in {name!r}" for name, number in lengths.items())
+            raise OptionError(
+                f"{named}: the columns have unlike numbers of texts, {said}, for {len(rows)} rows: give each column "
+                "one text a row, or give a build_collator instead of views"
+            )
+        return columns
 
 
 def distillation_readings(

@@ -119,10 +119,10 @@ def in_english(run: Run) -> Run:
 
 
 def _encoder(base: str, options: ExclusionOptions) -> SentenceTransformer:
-    from likewise.encoder import FrozenCopy, build_encoder, build_mask_prompt_encoder, reads_a_mask
+    from likewise.encoder import FrozenCopy, build_encoder, build_prompt_encoder, reads_a_mask
 
     if reads_a_mask(base):
-        encoder = build_mask_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
+        encoder = build_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
     else:
         encoder = build_encoder(base, pooling="own", head=False)
     encoder.append(FrozenCopy.of(encoder))

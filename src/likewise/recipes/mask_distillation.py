@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.location import LoadError
 from likewise.encoder.poolings import OwnOrMode
-from likewise.recipes import PromptOptions, Reading, Recipe, TextCollator, distillation_readings
-from likewise.recipes.recipe_options import OtherTemplate, check_templates
+from likewise.recipes import (
+    OtherTemplate,
+    PromptOptions,
+    Reading,
+    Recipe,
+    TextCollator,
+    check_templates,
+    distillation_readings,
+)
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -29,9 +36,9 @@ class MaskDistillationOptions(PromptOptions):
 
 
 def _encoder(base: str, options: MaskDistillationOptions) -> SentenceTransformer:
-    from likewise.encoder import FrozenCopy, build_encoder, build_mask_prompt_encoder, is_sentence_encoder
+    from likewise.encoder import FrozenCopy, build_encoder, build_prompt_encoder, is_sentence_encoder
 
-    encoder = build_mask_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
+    encoder = build_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
     pooling: OwnOrMode = "own" if is_sentence_encoder(base) else "mean"
     own = build_encoder(base, pooling=pooling, head=False)
     of_mask, wanted = encoder.get_embedding_dimension(), own.get_embedding_dimension()

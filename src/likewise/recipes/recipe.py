@@ -7,6 +7,7 @@ wait for it.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from likewise.recipes.recipe_options import ContrastiveOptions, HeadOptions, Sha
 from likewise.runs.cache import cached
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import Values
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,7 +159,8 @@ class Recipe(WithPresets):
     A package of your own registers one by an entry point of the group `likewise.recipes`.
 
     Args:
-        views: corpus rows ({'sentence', 'words'}) to texts by column, as in `TextCollator`.
+        views: Function from corpus rows ({'sentence', 'words'}) to texts by column, as in `TextCollator`; it is called
+            with (rows), or with (rows, options, seed) if it takes them.
         loss: the equation of an `EncoderLoss`: called with that loss and the tokens of each column, it returns a
             scalar, or weighted parts by name. A class is made anew for each training, so that it can count.
         distils: the encoder learns without dropout from a `FrozenCopy` among its modules; without `loss`, its vectors.
@@ -175,7 +178,7 @@ class Recipe(WithPresets):
             with dots, so that they are imported only if they are needed.
     """
 
-    views: Views | None = None
+    views: Callable[..., Values] | None = None
     loss: Callable[..., Any] | None = None
     distils: bool = False
     build_encoder: Callable[..., SentenceTransformer] = lambda base, options: _usual_encoder(base, options)
@@ -227,19 +230,27 @@ def sample_rows(n_rows: int, wanted: int, *seed: int) -> np.ndarray:
 def _usual_encoder(base: str, options: TrainingOptions) -> SentenceTransformer:
     from likewise.encoder.build import build_encoder
 
-    contrastive = isinstance(options, ContrastiveOptions)
-    headed = isinstance(options, HeadOptions)
-    return build_encoder(
-        base,
-        pooling=options.pooling if headed else "own",
-        head=options.head if headed else False,
-        dropout=options.dropout if contrastive else None,
-    )
+    if isinstance(options, HeadOptions):
+        return build_encoder(base, options.pooling, options.head, options.dropout)
+    return build_encoder(base, "own", False, options.dropout if isinstance(options, ContrastiveOptions) else None)
 
 
 def _usual_collator(recipe: Recipe, encoder: SentenceTransformer, options: TrainingOptions, seed: int) -> Collator:
-    assert recipe.views is not None
-    return TextCollator(recipe.views, Reading.of(encoder, options.max_length))
+    reading = Reading.of(encoder, options.max_length)
+    return TextCollator(_views_of_rows(recipe, options, seed), reading, recipe=recipe.name, alike=True)
+
+
+def _views_of_rows(recipe: Recipe, options: TrainingOptions, seed: int) -> Views:
+    """Return the views of a recipe as a function of the rows alone, whether or not they take options and seed too."""
+    views = recipe.views
+    assert views is not None
+    for more in ((options, seed), ()):
+        try:
+            inspect.signature(views).bind([], *more)
+        except TypeError:
+            continue
+        return lambda rows: views(rows, *more)
+    raise OptionError(f"recipe {recipe.name}: views must take (rows) or (rows, options, seed)")
 
 
 def _usual_loss(recipe: Recipe, encoder: SentenceTransformer, options: TrainingOptions) -> nn.Module:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from likewise.encoder.poolings import TEMPLATE, OwnOrMode, split_template
+from likewise.encoder.poolings import MASK, TEMPLATE, OwnOrMode, split_template
 from likewise.runs.options import OptionError, Options, option
 from likewise.runs.whole_files import Record, Values
 
@@ -22,7 +22,11 @@ TRACKERS = ("tensorboard", "wandb", "mlflow")
 
 # The options of prompts, for classes whose parents differ.
 Template = Annotated[
-    str, Field(description="Prompt with one X, where the sentence goes, and one [MASK], however the base writes it.")
+    str,
+    Field(
+        description="Prompt with one X, where the sentence goes, and one [MASK], however the base writes it; without "
+        "[MASK], its last token is read, by a base that reads from left to right. Such a base has its own default."
+    ),
 ]
 OtherTemplate = Annotated[
     str, Field(description="Prompt of the positive and of the negation in training; empty: that of the sentence.")
@@ -182,9 +186,12 @@ class HeadOptions(ContrastiveOptions):
 
 
 def check_templates(template: str, other: str = "") -> None:
-    """Raise a LikewiseError if a template, or the other one of a pair, does not have one X and one [MASK]."""
+    """Raise a LikewiseError if a template is malformed, or does not go together with the other one of a pair."""
     split_template(template)
-    if other:
-        split_template(other)
+    if not other:
+        return
+    split_template(other)
     if other == template:
         raise OptionError("other_template is the template itself: leave it empty")
+    if (MASK in other) != (MASK in template):
+        raise OptionError(f"template and other_template are read at the same place: write {MASK} in both or in neither")

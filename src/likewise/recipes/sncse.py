@@ -6,20 +6,24 @@ Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embeddi
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from likewise.errors import counted
 from likewise.recipes import (
+    TEMPLATE,
     ContrastiveOptions,
+    FinalStop,
     OptionError,
+    OtherTemplate,
     Reading,
     Recipe,
     Run,
+    Template,
     TextCollator,
+    check_templates,
     option,
 )
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
-from likewise.recipes.recipe_options import TEMPLATE, FinalStop, OtherTemplate, Template, check_templates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,18 +143,6 @@ def with_candidates(dataset: Dataset, rows: np.ndarray, share: float, seed: int,
     return np.sort(np.concatenate([chosen, others]))
 
 
-def _is_told_apart(row: dict[str, Any], reading: Reading) -> bool:
-    """Return whether a row has a negation that still differs from the sentence once both are truncated.
-
-    A 'not' behind the cut leaves two equal texts: 3% of the sentences of running text at 32 tokens, 1% at 40.
-    """
-    if not row.get("negation"):
-        return False
-    texts = [row["sentence"], row["negation"]]
-    first, second = reading.tokenizer(texts, truncation=True, max_length=reading.length)["input_ids"]
-    return bool(first != second)
-
-
 def with_negations(run: Run) -> Run:
     """Return a run whose rows have the column 'negation': the sentence's negation, or None if it has none.
 
@@ -175,22 +167,23 @@ def with_negations(run: Run) -> Run:
     return run.but(rows=datasets.concatenate_datasets([run.rows.flatten_indices(), column], axis=1))
 
 
-def _encoder(base: str, options: SNCSEOptions) -> SentenceTransformer:
-    from likewise.encoder import FrozenCopy, build_mask_prompt_encoder
+class SentenceViews(NamedTuple):
+    """The vectors of a batch: both views of B sentences, K negations, and Q pairs of an opposite and its negation.
 
-    encoder = build_mask_prompt_encoder(base, options.template, options.head, options.dropout, options.final_stop)
-    if options.keep_weight:
-        encoder.append(FrozenCopy.of(encoder))
-    return encoder
+    Attributes:
+        anchors, positives: (B, D) the two views of each sentence.
+        negations: (K, D) of the sentences `rows`.
+        opposites, opposite_negations: (Q, D) of the negations `pairs`.
+        rows, pairs: (K,) places of sentences, (Q,) places of negations.
+    """
 
-
-def _collator(encoder: SentenceTransformer, options: SNCSEOptions, seed: int) -> TextCollator:
-    own = Reading.prompted(encoder, options.max_length)
-    other = Reading.prompted(encoder, options.max_length, options.other_template)
-    views = partial(negation_views, reading=other, with_opposites=options.opposite_weight > 0)
-    if not options.other_template:
-        return TextCollator(views, own)
-    return TextCollator(partial(views, in_two_prompts=True), own, {"other": other})
+    anchors: Tensor
+    positives: Tensor
+    negations: Tensor
+    opposites: Tensor
+    opposite_negations: Tensor
+    rows: Tensor
+    pairs: Tensor
 
 
 def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -198,8 +191,7 @@ def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> 
 
     A negation is a soft negative under the bidirectional margin loss (equation 7), a positive (equation 8), a hard
     negative (equation 9), or nothing (InfoNCE alone). Not in the paper are `functional.agreeing_opposites`, and the
-    distance between the two views of a sentence and its vector before training; the negations are free to move. In one
-    prompt all of them are rows of one forward pass; in two, the first views of the sentences are a pass of their own.
+    distance between the two views of a sentence and its vector before training; the negations are free to move.
 
     Args:
         loss: the encoder and the options.
@@ -209,64 +201,50 @@ def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> 
 
     from likewise.losses import functional
 
-    features, options = dict(columns[-1]), loss.options
+    options, views = loss.options, encoded_views(loss, *columns)
+    parts = _contrast(loss, views)
+    if options.opposite_weight:
+        agreeing = functional.agreeing_opposites(
+            views.anchors[views.rows[views.pairs]],
+            views.negations[views.pairs],
+            views.opposites,
+            views.opposite_negations,
+            options.temperature,
+        )
+        parts["opposites"] = options.opposite_weight * agreeing * loss.share(len(views.pairs))
+    if options.keep_weight:
+        prompts = [*columns[:-1], _first(columns[-1], len(views.anchors))]
+        before = [loss.teacher.encode(prompt) for prompt in prompts]  # (B, D) of each
+        targets = torch.cat([before[0], before[-1]])  # (2B, D), for both views
+        both = torch.cat([views.anchors, views.positives])
+        parts["keep"] = options.keep_weight * functional.cosine_distance(both, targets)
+    return parts
+
+
+def encoded_views(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> SentenceViews:
+    """Return the vectors of the columns of `negation_views`.
+
+    In one prompt, all vectors are rows of one forward pass; in two, the first views of the sentences have a pass of
+    their own.
+    """
+    import torch
+
+    features = dict(columns[-1])
     rows = features.pop("rows")
     pairs = features.pop("pairs", rows[:0])
-    n_sentences = len(features["input_ids"]) - len(rows) - 2 * len(pairs)  # B
-
-    def first(value: Any) -> Any:
-        return value[:n_sentences] if isinstance(value, torch.Tensor) else value
-
-    def views(value: Any) -> Any:
-        # B sentences twice, then K negations and 2Q opposites: (2B + K + 2Q, T)
-        return torch.cat([first(value), value]) if isinstance(value, torch.Tensor) else value
-
+    sentences = len(features["input_ids"]) - len(rows) - 2 * len(pairs)  # B
     if len(columns) == 2:
         vectors = torch.cat([loss.vectors(columns[0]), loss.vectors(features)])
     else:
-        vectors = loss.vectors({key: views(value) for key, value in features.items()})
-    sizes = [n_sentences, n_sentences, len(rows), len(pairs), len(pairs)]
-    anchors, positives, negations, opposites, opposite_negations = vectors.split(sizes)
-    parts = _contrast(loss, anchors, positives, negations, rows)
-    if options.opposite_weight:
-        agreeing = functional.agreeing_opposites(
-            anchors[rows[pairs]], negations[pairs], opposites, opposite_negations, options.temperature
+        again = _first(features, sentences)
+        vectors = loss.vectors(
+            {
+                name: torch.cat([again[name], value]) if isinstance(value, torch.Tensor) else value
+                for name, value in features.items()
+            }
         )
-        parts["opposites"] = options.opposite_weight * agreeing * loss.share(len(pairs))
-    if options.keep_weight:
-        prompts = [*columns[:-1], {key: first(value) for key, value in features.items()}]
-        before = [loss.teacher.encode(prompt) for prompt in prompts]  # (B, D) of each
-        targets = torch.cat([before[0], before[-1]])  # (2B, D), for both views
-        parts["keep"] = options.keep_weight * functional.cosine_distance(torch.cat([anchors, positives]), targets)
-    return parts
-
-
-def _contrast(
-    loss: EncoderLoss[SNCSEOptions], anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor
-) -> dict[str, Tensor]:
-    """Return loss parts of anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
-    from likewise.losses import functional
-
-    tau, role = loss.options.temperature, loss.options.negation
-    everywhere, offset = loss.gathered(positives)
-    if role == "hard-negative":
-        contrast = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, tau, offset)
-        return {"contrastive": contrast}
-    parts = {"contrastive": functional.nt_xent(anchors, everywhere, tau, offset)}
-    if role == "soft-negative":
-        bounds = loss.options.alpha, loss.options.beta
-        if len(rows):
-            loss.note(outside_margins=functional.outside_margins(anchors[rows], positives[rows], negations, *bounds))
-        margin = functional.bidirectional_margin(anchors[rows], positives[rows], negations, *bounds)
-        parts["soft_negative"] = loss.options.weight * margin * loss.share(len(rows))
-    elif role == "positive":
-        # Gathered also where there are none here: every process takes part.
-        others, first = loss.gathered(negations, ragged=True)
-        contrast = others.sum() * 0.0
-        if len(rows):
-            contrast = contrast + functional.nt_xent(anchors[rows], others, tau, first)
-        parts["negation"] = contrast * loss.share(len(rows))
-    return parts
+    sizes = [sentences, sentences, len(rows), len(pairs), len(pairs)]
+    return SentenceViews(*vectors.split(sizes), rows, pairs)
 
 
 def distilled_mask(run: Run) -> Run:
@@ -308,6 +286,74 @@ def distilled_mask(run: Run) -> Run:
     )
 
 
+def _is_told_apart(row: dict[str, Any], reading: Reading) -> bool:
+    """Return whether a row has a negation that still differs from the sentence once both are truncated.
+
+    A 'not' behind the cut leaves two equal texts: 3% of the sentences of running text at 32 tokens, 1% at 40.
+    """
+    if not row.get("negation"):
+        return False
+    texts = [row["sentence"], row["negation"]]
+    first, second = reading.tokenizer(texts, truncation=True, max_length=reading.length)["input_ids"]
+    return bool(first != second)
+
+
+def _contrast(loss: EncoderLoss[SNCSEOptions], views: SentenceViews) -> dict[str, Tensor]:
+    """Return the parts of the loss that compare the views of a sentence with other sentences and its negation."""
+    from likewise.losses import functional
+
+    tau, role, rows = loss.options.temperature, loss.options.negation, views.rows
+    everywhere, offset = loss.gathered(views.positives)
+    if role == "hard-negative":
+        contrast = functional.nt_xent_with_hard_negative(views.anchors, everywhere, views.negations, rows, tau, offset)
+        return {"contrastive": contrast}
+    parts = {"contrastive": functional.nt_xent(views.anchors, everywhere, tau, offset)}
+    if role == "soft-negative":
+        three = views.anchors[rows], views.positives[rows], views.negations
+        bounds = loss.options.alpha, loss.options.beta
+        if len(rows):
+            loss.note(outside_margins=functional.outside_margins(*three, *bounds))
+        margin = functional.bidirectional_margin(*three, *bounds)
+        parts["soft_negative"] = loss.options.weight * margin * loss.share(len(rows))
+    elif role == "positive":
+        # Gathered also where there are none here: every process takes part.
+        others, first = loss.gathered(views.negations, ragged=True)
+        contrast = others.sum() * 0.0
+        if len(rows):
+            contrast = contrast + functional.nt_xent(views.anchors[rows], others, tau, first)
+        parts["negation"] = contrast * loss.share(len(rows))
+    return parts
+
+
+def _first(features: dict[str, Any], sentences: int) -> dict[str, Any]:
+    """Return the tokens of the sentences alone, which come before the negations."""
+    import torch
+
+    return {
+        name: value[:sentences] if isinstance(value, torch.Tensor) else value
+        for name, value in features.items()
+        if name not in ("rows", "pairs")
+    }
+
+
+def _encoder(base: str, options: SNCSEOptions) -> SentenceTransformer:
+    from likewise.encoder import FrozenCopy, build_prompt_encoder
+
+    encoder = build_prompt_encoder(base, options.template, options.head, options.dropout, options.final_stop)
+    if options.keep_weight:
+        encoder.append(FrozenCopy.of(encoder))
+    return encoder
+
+
+def _collator(encoder: SentenceTransformer, options: SNCSEOptions, seed: int) -> TextCollator:
+    own = Reading.prompted(encoder, options.max_length)
+    other = Reading.prompted(encoder, options.max_length, options.other_template)
+    views = partial(negation_views, reading=other, with_opposites=options.opposite_weight > 0)
+    if not options.other_template:
+        return TextCollator(views, own)
+    return TextCollator(partial(views, in_two_prompts=True), own, {"other": other})
+
+
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
 PAPER_LARGE = PAPER_BASE.updated(batch_size=128, learning_rate=5e-6)
 # A base whose mask never learnt to speak has much to learn, through a head: a raw language model.
@@ -345,7 +391,8 @@ SNCSE: Recipe = Recipe(
         "updates; about six minutes with bf16.",
         "negation": "This library's, to see 'not': cpu with pairs of antonyms, a heavier margin loss and a tie to the "
         "base; 80 updates at rate 2e-4.",
-        "language-model": "This library's, for a raw language model: the whole corpus at rate 1e-4, through a head.",
+        "language-model": "This library's, for a raw language model, read at the mask of the prompt, or at its last "
+        "token if the model is a causal one: the whole corpus at rate 1e-4, through a head.",
         "paper-base": "Section 3.2, BERT-base: 256 sentences, rate 1e-5, the whole corpus.",
         "paper-large": "Section 3.2, BERT-large: 128 sentences, rate 5e-6.",
         "paper-roberta-base": "Section 3.2, RoBERTa-base: paper-base with weight 5e-4.",

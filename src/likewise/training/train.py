@@ -11,6 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Transformer
 
 from likewise.corpus import CorpusOptions, prepare
 from likewise.corpus.inputs import GivenTexts, given_texts
+from likewise.encoder.modules import undisturbed
 from likewise.encoder.saved_models import is_sentence_encoder
 from likewise.inference.load_model import base_name
 from likewise.recipes import Recipe, find_recipe
@@ -111,6 +112,9 @@ def _ready(run: Run, preset: str, selection: Selection, config: Values) -> Train
     for module in encoder:
         if report := getattr(module, "report", None):
             run.progress.tell(report)
+    collator = recipe.build_collator(encoder, options, run.seed)
+    with undisturbed(encoder):  # an error of the views comes before the training, and takes no chance from it
+        collator(run.rows.select(range(options.batch_size)).to_list())
     other_pooling = not isinstance(options, HeadOptions) or options.pooling != "own"
     continued = isinstance(encoder[0], Transformer) and other_pooling
     return Training(
@@ -125,7 +129,7 @@ def _ready(run: Run, preset: str, selection: Selection, config: Values) -> Train
         selection=selection,
         model=encoder,
         loss=recipe.build_loss(encoder, options),
-        collator=recipe.build_collator(encoder, options, run.seed),
+        collator=collator,
         optimizers=lambda steps: recipe.build_optimizer(encoder, options, steps),
         config=config,
         as_shipped=continued and is_sentence_encoder(base),
