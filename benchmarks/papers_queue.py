@@ -141,6 +141,36 @@ def _figure(recipe: str, name: str, values: Iterable[Any], shared: dict[str, Any
     return {f"{name} {value}": Arm(recipe, shared | {name: value}, "raw", (1, 2), "") for value in values}
 
 
+def _masks(start: str, more: dict[str, Any]) -> dict[str, Arm]:
+    """ArcCSE by each way to mask, with all triplets looked at, and without triplets."""
+    shared = ARCCSE | {"triplet_every": 1} | more
+    where = f"{start}, {more['max_steps']} updates"
+    ways = {
+        f"{masks} 20 and {percent:.0f}%": {"masks": masks, "mask_farther": percent / 100}
+        for masks in ("nested", "independent")
+        for percent in (40.0, 25.0)
+    }
+    ways["no triplets"] = {"triplet_weight": 0.0}
+    return {f"{where}: {name}": Arm("arccse", shared | way, start) for name, way in ways.items()}
+
+
+def _language_model() -> dict[str, Arm]:
+    """SimCSE and ArcCSE at the mean of the tokens and at a prompt's last token, and SNCSE at that token."""
+    shared = {"preset": "language-model", "max_steps": 200, "eval_steps": 50, "batch_size": 64, "precision": "bf16"}
+    places = {"mean": {"pooling": "mean", "max_length": 32}, "last token": {"max_length": 48}}
+    arms = {
+        f"{name}, {place}": Arm(name.lower(), shared | where)
+        for name in ("SimCSE", "ArcCSE")
+        for place, where in places.items()
+    }
+    weights = {
+        "InfoNCE alone": {"negation": "none"},
+        "SNCSE, weight 1e-3": {},
+        "SNCSE, weight 1e-1": {"weight": 0.1},
+    }
+    return arms | {f"{name}, last token": Arm("sncse", shared | more) for name, more in weights.items()}
+
+
 CURVE = ARCCSE | {"max_steps": 80, "eval_steps": 40, "learning_rate": 1e-4, "pooling": "cls", "head": True}
 
 TABLES: dict[str, dict[str, Arm]] = {
@@ -196,6 +226,15 @@ TABLES: dict[str, dict[str, Arm]] = {
         **_figure("arccse", "triplet_weight", [0.0, 0.1, 0.3, 0.6, 0.9, 1.2], CURVE),
         **_figure("arccse", "mask_farther", [0.3, 0.35, 0.4, 0.45, 0.5, 0.55], CURVE | {"mask_closer": 0.2}),
     },
+    # Triplets that can be in the wrong order: masks drawn by themselves, and versions that differ by less.
+    "arccse-masks": {
+        **_masks("base", {"max_steps": 80, "eval_steps": 40}),
+        **_masks("raw", {"max_steps": 80, "eval_steps": 40, "learning_rate": 1e-4, "pooling": "cls", "head": True}),
+        **_masks("base", {"max_steps": 300}),
+        **_masks("raw", {"max_steps": 300, "learning_rate": 1e-4, "pooling": "cls", "head": True}),
+    },
+    # A causal language model, which has no mask: --base bundled:smollm2 --precision bf16.
+    "language-model": _language_model(),
     # Figure 3 of SNCSE, at the weight that moves the negations.
     "sncse-figures": {
         f"alpha {alpha}, beta {beta}, weight {weight}": Arm(

@@ -125,12 +125,7 @@ class Loop:
                     save(begun_with)
                     stop.check(f"after step {self.step} of {self.steps}")
                     continue
-                if self.options.max_grad_norm:
-                    nn.utils.clip_grad_norm_(self.model.parameters(), self.options.max_grad_norm)
-                optimizer.step()
-                schedule.step()
-                optimizer.zero_grad()
-                self.step += 1
+                self._update(optimizer, schedule)
                 if not math.isfinite(loss):
                     raise ContextError(f"the loss of the {what} is {loss} at step {self.step}: lower learning_rate")
                 if self.step % self.options.eval_steps == 0 or self.step == self.steps:
@@ -158,6 +153,14 @@ class Loop:
             loss.backward()
             total += loss.item()
         return total
+
+    def _update(self, optimizer: torch.optim.Optimizer, schedule: Any) -> None:
+        if self.options.max_grad_norm:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.options.max_grad_norm)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        self.step += 1
 
     def _evaluate(self, loss: float | None, progress: Progress) -> None:
         self.model.eval()

@@ -82,10 +82,6 @@ def build_encoder(
     return _carrying(settings, [transformer, pooled], head)
 
 
-def _carrying(settings: ModelSettings, modules: list[torch.nn.Module], head: bool) -> SentenceTransformer:
-    return for_training(settings.carried_by([*modules, *([Normalize()] if settings.normalizes else [])]), head)
-
-
 def for_training(model: SentenceTransformer, head: bool = False) -> SentenceTransformer:
     """Return an encoder with the modules that training adds: the truncation to its dimension, and the head."""
     width = model.get_embedding_dimension()  # of the truncated vector
@@ -166,9 +162,11 @@ def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) ->
     A mask token (or any special token) in a text is read as plain characters and changes nothing.
 
     Args:
-        final_stop: end a text that has no final stop with ' .'; a tokenizer that does so already goes on to do it.
+        tokenizer: Tokenizer of transformers, which may have a prompt already.
+        template: As in `build_prompt_encoder`.
+        final_stop: Whether to end a text that has no final stop with ' .'; a tokenizer that does so already goes on to
+            do it.
     """
-    before, after = split_template(template)
     if not getattr(tokenizer, "is_fast", False):
         raise LoadError("a prompt needs a fast tokenizer, which this base does not have: take another base")
     if MASK in template and tokenizer.mask_token is None:
@@ -180,36 +178,17 @@ def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) ->
 
     # A copy: the base's own tokenizer must not change.
     state = json.loads(tokenizer.backend_tokenizer.to_str())
-    parts = (state["normalizer"] or {}).get("normalizers", [])
-    if FINAL_STOP in parts:  # the prompt itself gets no stop
+    normalizers_before = (state["normalizer"] or {}).get("normalizers", [])
+    if FINAL_STOP in normalizers_before:  # the prompt itself gets no stop
         final_stop = True
-        parts.remove(FINAL_STOP)
+        normalizers_before.remove(FINAL_STOP)
     backend = Tokenizer.from_str(json.dumps(state))
     backend.no_truncation()
     backend.no_padding()
     if getattr(tokenizer, "split_special_tokens", False) and isinstance(backend.pre_tokenizer, ByteLevel):
         backend.pre_tokenizer = ByteLevel(add_prefix_space=False)  # the base has a prompt: undo what is set below
-
-    def pieces(text: str) -> list[int]:
-        # Of the copy: where the base has a prompt already, its own tokenizer reads a mask token as plain characters.
-        text = text.replace(MASK, tokenizer.mask_token or MASK)
-        ids: list[int] = backend.encode(text, add_special_tokens=False).ids
-        return ids
-
-    whole = tokenizer("a", return_special_tokens_mask=True)
-    ids, special = whole["input_ids"], whole["special_tokens_mask"]
-    # Of a prompt that the base has already, only the marks of start and end stay.
-    marks = set(tokenizer.all_special_ids) - {tokenizer.mask_token_id, tokenizer.unk_token_id}
-    parts = {
-        "<lead>": [token for token in ids[: special.index(0)] if token in marks],
-        # The blank before the sentence belongs to the sentence's first word.
-        "<before>": pieces(before.rstrip()),
-        "<after>": pieces(after),
-        "<trail>": [token for token in ids[len(ids) - special[::-1].index(0) :] if token in marks],
-    }
-    if MASK not in template:  # the prompt's own last token is read
-        parts["<trail>"] = []
-    if before.endswith(" ") and isinstance(backend.pre_tokenizer, ByteLevel):
+    parts = _parts_of_prompt(tokenizer, backend, template)
+    if split_template(template)[0].endswith(" ") and isinstance(backend.pre_tokenizer, ByteLevel):
         backend.pre_tokenizer = ByteLevel(add_prefix_space=True)
     order = [name for name in ("<lead>", "<before>", "$A", "<after>", "<trail>") if name == "$A" or parts[name]]
     backend.post_processor = TemplateProcessing(
@@ -292,3 +271,31 @@ def build_prompt_encoder(
     weights.requires_grad_(False)  # a choice of tokens, nothing to be learnt
     pooled = Pooling(width, pooling_mode="mean")  # of the mask, and never of a prompt
     return _carrying(settings, [transformer, weights, pooled], head)
+
+
+def _carrying(settings: ModelSettings, modules: list[torch.nn.Module], head: bool) -> SentenceTransformer:
+    return for_training(settings.carried_by([*modules, *([Normalize()] if settings.normalizes else [])]), head)
+
+
+def _parts_of_prompt(tokenizer: Any, backend: Tokenizer, template: str) -> dict[str, list[int]]:
+    """Return the token numbers around a text: the marks of the base, and the template's own on either side."""
+    before, after = split_template(template)
+
+    def pieces(text: str) -> list[int]:
+        # Of the copy: where the base has a prompt already, its own tokenizer reads a mask token as plain characters.
+        text = text.replace(MASK, tokenizer.mask_token or MASK)
+        ids: list[int] = backend.encode(text, add_special_tokens=False).ids
+        return ids
+
+    whole = tokenizer("a", return_special_tokens_mask=True)
+    ids, special = whole["input_ids"], whole["special_tokens_mask"]
+    # Of a prompt that the base has already, only the marks of start and end stay.
+    marks = set(tokenizer.all_special_ids) - {tokenizer.mask_token_id, tokenizer.unk_token_id}
+    trail = [token for token in ids[len(ids) - special[::-1].index(0) :] if token in marks]
+    return {
+        "<lead>": [token for token in ids[: special.index(0)] if token in marks],
+        # The blank before the sentence belongs to the sentence's first word.
+        "<before>": pieces(before.rstrip()),
+        "<after>": pieces(after),
+        "<trail>": trail if MASK in template else [],  # without a mask, the prompt's own last token is read
+    }

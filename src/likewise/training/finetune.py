@@ -22,7 +22,7 @@ from likewise.inference.load_model import base_name, load
 from likewise.inference.vectors import dimension
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked
-from likewise.training.objectives import LABEL, FinetuneOptions, find_objective
+from likewise.training.objectives import LABEL, FinetuneOptions, LabelledRows, Objective, find_objective
 from likewise.training.selection import Selection, choose_selection
 from likewise.training.training_job import Training, check_updates, started
 from likewise.training.training_result import TrainingResult
@@ -77,17 +77,7 @@ def finetune(
         read = task.read(_paths(rows), data, chosen)
         dev_rows = task.read(_paths(dev), data, chosen) if dev else None
     progress.tell(read)
-    if dev_rows is None:
-        first = read.dataset[read.dataset.column_names[0]]  # rows with the same first sentence stay together
-        selection = choose_selection(read.dataset, chosen, seed, data, first, lambda held: task.held_out(held, chosen))
-    elif chosen.select_by in ("sts-b-dev", "last"):
-        raise OptionError(f"a dev file and select_by={chosen.select_by} contradict each other: drop one of them")
-    else:
-        named = ", ".join(dev_rows.sources)
-        if LABEL in dev_rows.dataset.column_names and len(set(dev_rows.dataset[LABEL])) < 2:
-            raise LabelledDataError(f"{named}: all labels are the same, so that this file can choose no checkpoint")
-        evaluator = task.held_out(dev_rows.dataset, chosen)
-        selection = Selection(f"{evaluator.description} ({named})", evaluator, fingerprint=dev_rows.sha256)
+    selection = _selection(task, chosen, seed, data, read, dev_rows)
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(read.dataset)
     check_updates(len(dataset), chosen, read.unit)
@@ -161,6 +151,27 @@ def collate_rows(model: Any, max_length: int, sides: Mapping[str, Role] = {}) ->
         router_mapping=routes,
         max_length=min(max_length, longest or max_length) if max_length else None,
     )
+
+
+def _selection(
+    task: Objective,
+    options: FinetuneOptions,
+    seed: int,
+    data: str | os.PathLike[str] | None,
+    read: LabelledRows,
+    dev: LabelledRows | None,
+) -> Selection:
+    """Return the selection of the checkpoint: by the rows of a dev file if there are any."""
+    if dev is None:
+        first = read.dataset[read.dataset.column_names[0]]  # rows with the same first sentence stay together
+        return choose_selection(read.dataset, options, seed, data, first, lambda held: task.held_out(held, options))
+    if options.select_by in ("sts-b-dev", "last"):
+        raise OptionError(f"a dev file and select_by={options.select_by} contradict each other: drop one of them")
+    named = ", ".join(dev.sources)
+    if LABEL in dev.dataset.column_names and len(set(dev.dataset[LABEL])) < 2:
+        raise LabelledDataError(f"{named}: all labels are the same, so that this file can choose no checkpoint")
+    evaluator = task.held_out(dev.dataset, options)
+    return Selection(f"{evaluator.description} ({named})", evaluator, fingerprint=dev.sha256)
 
 
 def _paths(files: Files | None) -> list[Path]:
