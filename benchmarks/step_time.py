@@ -7,7 +7,8 @@ sentence-transformers with MultipleNegativesRankingLoss on pairs of a sentence a
 Where the processor has bfloat16 instructions, sentence-transformers runs with bf16=True too, and the faster one counts.
 A turn is one epoch over as many sentences as its steps hold, so that both see each sentence once, whatever batches they
 put them in. ArcCSE is timed as it runs once its triplets are in order: in the first of every eight steps it looks at
-them, which it does in every step at the beginning of a training (`triplet_every`). Prints the mean over all steps and the ratio to sentence-transformers.
+them, which it does in every step at the beginning of a training (`triplet_every`). Prints the mean over all steps and
+the ratio to sentence-transformers.
 """
 
 from __future__ import annotations

@@ -136,9 +136,24 @@ def composed_loss(loss: EncoderLoss[ExclusionOptions], own: Features, meant: Fea
     anything; both have length 1.
 
     Args:
-        loss: the encoder, its teacher and the options.
-        own, meant, excluded: the columns of `with_exclusions`, the first as tokens of the encoder, the others of the
-            teacher.
+        loss: The encoder, its teacher and the options.
+        own: The column 'sentence' of `with_exclusions`, as tokens of the encoder.
+        meant: The column 'meaning', as tokens of the teacher.
+        excluded: The column 'excluded' with its rows, as tokens of the teacher, if there is one.
+
+    See also:
+        `likewise.recipes.light.vectors_loss`: the same distance from vectors that were made before.
+        `likewise.losses.functional.cosine_distance`: the equation.
+
+    >>> import torch
+    >>> from types import SimpleNamespace
+    >>> given = SimpleNamespace(encode=lambda tokens: tokens["vectors"])
+    >>> options = ExclusionOptions(excluded_weight=1.0)
+    >>> loss = SimpleNamespace(vectors=given.encode, teacher=given, options=options)
+    >>> a, x = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+    >>> columns = {"vectors": a}, {"vectors": a}, {"vectors": x, "rows": torch.tensor([0])}
+    >>> round(float(composed_loss(loss, *columns)), 3)  # A lies at 45 degrees from A less X
+    0.293
     """
     from torch.nn import functional as F
 

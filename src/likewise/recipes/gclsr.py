@@ -198,6 +198,20 @@ class GroupedCosine:
 
     The two views go through the encoder one after the other, each with its own batch statistics, as in SimSiam. Its
     log has the spread of embeddings and of projections; a run whose spread stays too small is stopped.
+
+    See also:
+        `likewise.recipes.arccse.arccse_loss`, `likewise.recipes.sncse.sncse_loss`: losses with negatives.
+        `likewise.losses.functional.grouped_cosine`: the equation.
+
+    >>> import torch
+    >>> from likewise.losses import EncoderLoss
+    >>> class Given(torch.nn.Module):
+    ...     def forward(self, tokens):
+    ...         return dict.fromkeys(("sentence_embedding", "projection", "prediction"), tokens["vectors"])
+    >>> loss = EncoderLoss(Given(), GCLSROptions(group_size=1))
+    >>> views = {"vectors": torch.tensor([[1.0, 2.0]])}, {"vectors": torch.tensor([[3.0, -4.0]])}
+    >>> round(float(GroupedCosine()(loss, *views)), 2)  # of two groups, one agrees and one is opposite
+    0.0
     """
 
     def __init__(self) -> None:

@@ -156,8 +156,20 @@ def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, wanted: Feature
     """Return the mean of 1 - cos with vectors that were made before.
 
     Args:
-        loss: the encoder and the options.
-        own, wanted: the sentences' features, and {'sentence_embedding': (B, E)}.
+        loss: The encoder and the options.
+        own: Features of the sentences.
+        wanted: {'sentence_embedding': (B, E)}, the vectors of the base.
+
+    See also:
+        `likewise.recipes.exclusion.composed_loss`: the same distance from vectors that a teacher makes in training.
+        `likewise.losses.functional.cosine_distance`: the equation.
+
+    >>> import torch
+    >>> from types import SimpleNamespace
+    >>> loss = SimpleNamespace(vectors=lambda tokens: tokens["vectors"])
+    >>> own, wanted = {"vectors": torch.tensor([[1.0, 0.0]])}, {"sentence_embedding": torch.tensor([[3.0, 3.0]])}
+    >>> round(float(vectors_loss(loss, own, wanted)), 3)
+    0.293
     """
     from likewise.losses import functional
 

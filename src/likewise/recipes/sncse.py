@@ -194,8 +194,26 @@ def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> 
     distance between the two views of a sentence and its vector before training; the negations are free to move.
 
     Args:
-        loss: the encoder and the options.
-        columns: those of `negation_views`, as tokens, with the rows and pairs of the last.
+        loss: The encoder and the options.
+        columns: The columns of `negation_views`, as tokens, with the rows and pairs of the last.
+
+    Returns:
+        The weighted parts of the loss by name, scalars.
+
+    See also:
+        `likewise.recipes.arccse.arccse_loss`: a margin on the angle, and no negations.
+        `likewise.losses.functional.bidirectional_margin`, `nt_xent`: the two equations.
+
+    >>> import torch
+    >>> from likewise.losses import EncoderLoss
+    >>> class Given(torch.nn.Module):
+    ...     def forward(self, tokens):
+    ...         return {"sentence_embedding": torch.eye(3)[tokens["input_ids"][:, 0]]}
+    >>> batch = {"input_ids": torch.tensor([[0], [1], [2]]), "rows": torch.tensor([0])}  # the third negates the first
+    >>> options = SNCSEOptions(temperature=1.0, weight=1.0, alpha=0.1, beta=0.3)
+    >>> parts = sncse_loss(EncoderLoss(Given(), options), batch)
+    >>> {name: round(float(part), 2) for name, part in parts.items()}  # its difference of 1 is 0.7 above beta
+    {'contrastive': 0.31, 'soft_negative': 0.7}
     """
     import torch
 
