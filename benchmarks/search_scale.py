@@ -32,7 +32,7 @@ import lancedb
 import numpy as np
 
 import likewise
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.clean_text import digest_of
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_json
 from likewise.searching.index import geometry

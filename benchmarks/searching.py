@@ -33,7 +33,7 @@ from lancedb.query import MatchQuery
 
 import likewise
 from domains import Bm25, Cosines, Encoded, Hybrid, task_of
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.clean_text import digest_of
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.data.bundled import read_weaknesses, resolve_model
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by

@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -314,3 +315,16 @@ def script():
         return opened[path]
 
     return load
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Write text or bytes to a file of the test's folder and give its path."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write_file

@@ -148,8 +148,8 @@ def numbered(text: str) -> list[tuple[int, str]]:
 def looks() -> dict[str, object]:
     """Return functions that look at a user's text, by name."""
     from likewise.augment.negation.antonyms import may_have_opposites, opposites
+    from likewise.corpus.clean_text import without_invisible
     from likewise.corpus.inputs import _are_files
-    from likewise.corpus.lines_and_rows import without_invisible
     from likewise.corpus.markdown import (
         front_matter,
         is_delimiter,
@@ -157,9 +157,9 @@ def looks() -> dict[str, object]:
         plain,
         without_links,
     )
-    from likewise.corpus.other_markup import adoc_lines, org_lines, rst_lines
     from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans, word_count
     from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
+    from likewise.documents.other_markup import adoc_lines, org_lines, rst_lines
     from likewise.errors import printable
     from likewise.evaluation.bm25 import analyzer, folded, spellings
     from likewise.searching.choose.query_prompts import answered, shown

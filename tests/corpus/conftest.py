@@ -1,23 +1,9 @@
-"""Corpora on disk, made small."""
+"""Real data, where there is some."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[..., Path]:
-    """Write text or bytes to a file of the test's folder and give its path."""
-
-    def write_file(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write_file
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ import os
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
-from likewise.corpus.sources import find_files, list_folder
+from likewise.corpus.folders import list_folder
+from likewise.corpus.sources import find_files
 
 
 @pytest.fixture

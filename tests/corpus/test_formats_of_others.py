@@ -4,24 +4,48 @@ import os
 
 import pytest
 
-from likewise.corpus import CorpusError, paged_documents, read_sentences
-from likewise.corpus.converter import converters
-from likewise.corpus.lines_and_rows import digest_of
-from likewise.corpus.paged_documents import place_in
+from likewise.corpus import CorpusError, CorpusOptions, known_formats, read_sentences
+from likewise.corpus.clean_text import digest_of
+from likewise.corpus.known_formats import place_in
+from likewise.corpus.rows import read_rows
+from likewise.corpus.sources import find_sources
+from likewise.documents import guard
 
 CODE = """
-from likewise.corpus import Converter, Page
+from likewise.corpus import Page
+from likewise.documents import PagedFormat
 
 
-class Subtitles(Converter):
+class Subtitles(PagedFormat):
     suffixes = (".srt", ".html")
     unit = "cue"
 
-    def convert(self, path):
+    def pages(self, path):
         for number, cue in enumerate(path.read_text(encoding="utf-8").split("\\n\\n"), 1):
             yield Page(number, "NOTE: " + " ".join(cue.splitlines()[2:]))
 """
 CUES = "1\n0:01 --> 0:02\nThe old pump leaks at the seal.\n\n2\n0:03 --> 0:04\nThe fan is loud at night.\n"
+
+
+ROWS = """
+from likewise.corpus import Format
+
+
+class Logs(Format):
+    suffixes = (".log",)
+    holds = "rows"
+
+    def read(self, source):
+        for number, line in enumerate(source.path.read_text().splitlines(), 1):
+            level, _, text = line.partition(" ")
+            yield number, {"level": level, "text": text}
+"""
+
+
+def forget():
+    """Have the list of formats be made anew."""
+    known_formats.formats.cache_clear()
+    known_formats._by_suffix.cache_clear()
 
 
 @pytest.fixture
@@ -38,13 +62,13 @@ def installed(tmp_path, monkeypatch):
         (about / "entry_points.txt").write_text(f"[likewise.formats]\nsubtitles = {value.replace('subtitles', name)}\n")
         monkeypatch.syspath_prepend(str(site))
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
-        converters.cache_clear()
-        paged_documents._CONVERTER._end()
+        forget()
+        guard.GUARD.end()
         return site / f"{name}.py"
 
-    monkeypatch.setattr(paged_documents, "_CONVERTER", paged_documents.ConverterProcess())
     yield install
-    converters.cache_clear()
+    forget()
+    guard.GUARD.end()
 
 
 def test_its_files_are_read_also_those_of_a_folder(tmp_path, installed):
@@ -62,11 +86,19 @@ def test_its_files_are_read_also_those_of_a_folder(tmp_path, installed):
     assert place_in("talk.srt", 2) == "talk.srt, cue 2"
 
 
+def test_rows_of_another_package_are_rows(tmp_path, installed):
+    (tmp_path / "machine.log").write_text("info The pump starts now.\nerror The old seal leaks.\n")
+    installed(ROWS, "subtitles:Logs")
+    (source,) = find_sources(tmp_path / "machine.log", CorpusOptions())
+    assert list(read_rows(source))[1] == (2, {"level": "error", "text": "The old seal leaks."})
+    assert list(read_sentences(str(source.path))) == ["The pump starts now.", "The old seal leaks."]
+
+
 def test_changed_code_reads_a_file_anew(tmp_path, installed):
     (tmp_path / "talk.srt").write_text(CUES)
     file = installed(CODE)
     assert "NOTE: The fan is loud at night." in list(read_sentences(str(tmp_path / "talk.srt")))
-    paged_documents._CONVERTER._end()
+    guard.GUARD.end()
     file.write_text(CODE.replace("NOTE", "CUE"))
     assert "CUE: The fan is loud at night." in list(read_sentences(str(tmp_path / "talk.srt")))
 

@@ -6,7 +6,7 @@ import pytest
 
 from likewise import index
 from likewise.corpus import CorpusError, CorpusOptions, read_sentences
-from likewise.corpus.sources import hub_rows
+from likewise.corpus.hub_rows import hub_rows
 
 TEXTS = ["The pump leaks oil.", "The valve is shut.", "The fan is loud."]
 

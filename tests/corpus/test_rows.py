@@ -10,9 +10,11 @@ from datetime import datetime
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_sentences
-from likewise.corpus.lines_and_rows import csv_form, decimal_of, read_rows, text_lines, texts_of_rows
+from likewise.corpus.csv_rows import csv_form, decimal_of
 from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.rows import read_rows, texts_of_rows
 from likewise.corpus.sources import open_source
+from likewise.corpus.text_lines import text_lines
 
 FIELD = CorpusOptions(field="text")
 
@@ -232,29 +234,6 @@ def test_boxes_and_charts_of_a_sheet_are_text_beside_its_rows(tmp_path):
         "| A fan. |",
     ]
     assert [row["text"] for _, row in rows(tmp_path / "a.xlsx")[0]] == ["A pump.", "A valve.", "A fan."]
-
-
-@pytest.mark.parametrize("suffix", ["jsonl", "json"])
-def test_types_that_an_export_names_are_none_of_the_values(write, suffix):
-    row = {
-        "_id": {"$oid": "507f1f77bcf86cd799439011"},
-        "text": "A pump.",
-        "made": {"$date": "2024-03-01T10:00:00Z"},
-        "seen": {"$date": {"$numberLong": "1709287200000"}},
-        "count": {"$numberLong": "5"},
-        "price": {"$numberDouble": "2.5"},
-        "odd": {"$numberInt": "many"},
-        "own": {"$oid": "1", "other": 2},
-    }
-    path = write(f"a.{suffix}", json.dumps([row] if suffix == "json" else row) + "\n")
-    ((_, found),) = rows(path)[0]
-    assert found == row | {
-        "_id": "507f1f77bcf86cd799439011",
-        "made": "2024-03-01T10:00:00Z",
-        "seen": "2024-03-01T10:00:00+00:00",
-        "count": 5,
-        "price": 2.5,
-    }
 
 
 def test_names_of_fields_are_composed(write):

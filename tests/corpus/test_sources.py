@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
-from likewise.corpus.lines_and_rows import field_names, read_rows
-from likewise.corpus.sources import find_files, find_sources, list_folder
+from likewise.corpus.folders import list_folder
+from likewise.corpus.rows import field_names, read_rows
+from likewise.corpus.sources import find_files, find_sources
 from likewise.runs.progress import Progress
 
 DEFAULT = CorpusOptions()

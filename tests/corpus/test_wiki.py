@@ -5,7 +5,7 @@ import bz2
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_documents, read_sentences
-from likewise.corpus.lines_and_rows import Source
+from likewise.corpus.formats import Source
 from likewise.corpus.wiki import clean_markup, is_markup, read_pages, sections_of
 
 PAGE = """  <page>

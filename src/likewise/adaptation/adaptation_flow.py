@@ -22,9 +22,9 @@ from likewise.adaptation.adaptation_result import AdaptResult, Candidate, adapte
 from likewise.adaptation.head import BaseTexts, FrozenTexts, Head, HeadTrainingOptions, train_head
 from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
+from likewise.corpus.clean_text import digest_of
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import GivenTexts, given_texts
-from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.passages import Passage, read_passages
 from likewise.corpus.sentence_splitter import word_count
 from likewise.encoder.settings import ModelSettings

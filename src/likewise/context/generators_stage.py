@@ -19,7 +19,7 @@ from likewise.context.stage_options import GeneratorOptions
 from likewise.context.states import States
 from likewise.context.training_loop import Loop, load_weights, train_stage
 from likewise.context.workspace import ContextError, Stage
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.clean_text import digest_of
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
 from likewise.runs.progress import StopRequest

@@ -26,7 +26,8 @@ import numpy as np
 from likewise.context.stage_options import IndexOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.corpus import CorpusOptions, read_documents
-from likewise.corpus.sources import Spec, find_sources
+from likewise.corpus.corpus_options import Spec
+from likewise.corpus.sources import find_sources
 from likewise.errors import counted
 from likewise.runs.job import Resume
 from likewise.runs.progress import Progress

@@ -59,7 +59,7 @@ from likewise.context.weights import (
     weighted,
 )
 from likewise.context.workspace import QUIET, ContextError, Workspace
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.clean_text import digest_of
 from likewise.errors import counted
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import Rows

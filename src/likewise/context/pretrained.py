@@ -33,7 +33,7 @@ import torch
 from likewise.context.causal_model import CausalModel
 from likewise.context.states import States
 from likewise.context.workspace import QUIET
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.clean_text import digest_of
 from likewise.inference.tokens import by_budget
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress

@@ -24,7 +24,7 @@ from torch.nn.functional import normalize
 from likewise.context.index import open_store
 from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
-from likewise.corpus.lines_and_rows import without_surrogates
+from likewise.corpus.clean_text import without_surrogates
 from likewise.encoder.modules import undisturbed
 from likewise.inference.load_model import load
 from likewise.inference.tokens import by_budget

@@ -37,7 +37,7 @@ from likewise.context.harvested import SPLITS, ScoredPairs, ScoreScale, read_har
 from likewise.context.stage_options import SURROGATE, HarvestOptions, Rule, SelectionOptions, SurrogateOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Workspace
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.clean_text import digest_of
 from likewise.data.bundled import resolve_model
 from likewise.encoder.build import build_encoder, build_prompt_encoder
 from likewise.encoder.location import LoadError, check_loadable

@@ -1,11 +1,12 @@
-from .converter import Converter as Converter
-from .converter import Page as Page
 from .corpus_options import CorpusError as CorpusError
 from .corpus_options import CorpusOptions as CorpusOptions
 from .counts import CorpusReport as CorpusReport
 from .documents import Document as Document
 from .documents import Section as Section
 from .documents import read_documents as read_documents
+from .formats import Format as Format
+from .formats import Page as Page
+from .formats import Source as Source
 from .sentences import PreparedCorpus as PreparedCorpus
 from .sentences import prepare as prepare
 from .sentences import read_sentences as read_sentences

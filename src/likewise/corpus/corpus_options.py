@@ -1,6 +1,8 @@
 """The options of reading a corpus, and the error of one that cannot be read."""
 
 import codecs
+from collections.abc import Sequence
+from os import PathLike
 from typing import Literal
 
 from likewise.corpus.encodings import AUTO
@@ -8,6 +10,8 @@ from likewise.errors import LikewiseError
 from likewise.runs.options import OptionError, Options, option
 
 Split = Literal["auto", "line", "prose"]
+Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""A path, a folder, a glob, `bundled:wiki-sample`, `hf:NAME[:CONFIG][:SPLIT][:COLUMN]`, or a list of these."""
 TEXT = "text"
 """The field that holds the text of a row where none is named, in a file as in Python."""
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.lines_and_rows import READERS, Source, unrepeated
+from likewise.corpus.clean_text import unrepeated
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions, Spec
+from likewise.corpus.formats import Source
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentence_splitter import sentences_of
-from likewise.corpus.sources import Spec, find_sources
+from likewise.corpus.sources import find_sources
 from likewise.corpus.tables import read_table
 from likewise.corpus.wiki import is_sentence_like, read_articles
 from likewise.errors import LikewiseError, counted
@@ -82,7 +83,7 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
     options = options or CorpusOptions()
     sources = find_sources(spec, options)
     for source in sources:
-        if source.kind in READERS:
+        if source.holds == "rows":
             raise CorpusError(
                 f"{source.path}:1: rows with a field of text hold sentences, and documents are needed: give an "
                 "articles file (id, title, sections), a MediaWiki dump or plain text"
@@ -100,7 +101,7 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
 
 
 def _documents(source: Source) -> Iterator[Document]:
-    if source.kind in ("text", "markdown", "document"):
+    if source.holds in ("text", "markdown", "pages"):
         paragraphs = read_paragraphs(source)
         if sentences := tuple(text for paragraph in paragraphs for _, text in paragraph.sentences if text):
             yield Document(str(source.path), source.path.name.split(".")[0], (Section("", sentences),))

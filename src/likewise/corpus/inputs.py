@@ -16,17 +16,14 @@ from hashlib import blake2b
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
+from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions, Spec
 from likewise.errors import counted
 from likewise.runs.cache import cached, made_in_cache
 from likewise.runs.whole_files import Record
-
-if TYPE_CHECKING:
-    from likewise.corpus.sources import Spec
 
 GivenTexts = str | PathLike[str] | Iterable[object]
 """Files, folders or patterns by their names; a list, a column or any other iterable of texts; or rows: mappings, a
@@ -140,7 +137,7 @@ def _items(texts: object) -> Iterator[Any]:
     """Yield the texts, rows or names of an iterable; of a DataFrame or an Arrow table its rows."""
     frame: Any = texts
     if hasattr(frame, "to_batches"):  # an Arrow table
-        from likewise.corpus.lines_and_rows import plain_rows
+        from likewise.corpus.parquet_rows import plain_rows
 
         return (row for batch in frame.to_batches() for row in plain_rows(batch))
     if hasattr(frame, "to_pylist"):  # an Arrow column
@@ -153,7 +150,7 @@ def _items(texts: object) -> Iterator[Any]:
     if hasattr(frame, "iter_rows"):  # polars
         return iter(frame.iter_rows(named=True))
     if hasattr(frame, "itertuples"):  # pandas
-        from likewise.corpus.lines_and_rows import distinct_names
+        from likewise.corpus.rows import distinct_names
 
         if frame.index.name in (ID, "id") and frame.index.name not in frame.columns:
             frame = frame.reset_index()

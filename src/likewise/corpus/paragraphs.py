@@ -3,22 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby
+from typing import cast
 
-from likewise.corpus.converter import Page
-from likewise.corpus.files import format_suffix
-from likewise.corpus.lines_and_rows import (
-    READERS,
-    Layout,
-    Source,
-    read_rows,
-    text_layout,
-    text_lines,
-    texts_of_rows,
-    without_invisible,
-)
+from likewise.corpus.clean_text import without_invisible
+from likewise.corpus.formats import Page, Source
 from likewise.corpus.markdown import ITEM, Block, BlockKind, front_matter, markdown_blocks, without_links
-from likewise.corpus.other_markup import MARKED
-from likewise.corpus.paged_documents import NOTEBOOK, pages_of
+from likewise.corpus.rows import read_rows, texts_of_rows
 from likewise.corpus.sentence_splitter import (
     PARAGRAPH_LIMIT,
     Placed,
@@ -26,6 +16,7 @@ from likewise.corpus.sentence_splitter import (
     sentences_in_lines,
     sentences_of,
 )
+from likewise.corpus.text_lines import Layout, MarkedText, text_layout, text_lines
 from likewise.corpus.wiki import is_sentence_like, read_articles
 from likewise.runs.whole_files import Values
 
@@ -65,7 +56,7 @@ def read_paragraphs(
         split_lines: divide a line that holds several sentences also where lines are sentences.
         join_rows: give the paragraphs of a row as one.
     """
-    if source.kind in ("markdown", "document"):
+    if source.holds in ("markdown", "pages"):
         for block, fields in _blocks(source):
             title = block.headings[-1] if block.headings else ""
             if block.kind == "prose":
@@ -74,7 +65,7 @@ def read_paragraphs(
                 yield Paragraph(block.lines, title, headings=block.headings, kind=block.kind, fields=fields)
             else:
                 source.drop("markup", block.lines[0][0], len(block.lines))
-    elif source.kind == "text":
+    elif source.holds == "text":
         layout = text_layout(source)
         if layout != "line":
             yield from map(Paragraph, _prose(source, layout))
@@ -82,7 +73,7 @@ def read_paragraphs(
         for line, text in text_lines(source):
             text = " ".join(text.split())
             yield Paragraph([(line, sentence) for sentence in sentences_of(text)] if split_lines else [(line, text)])
-    elif source.kind in READERS:
+    elif source.holds == "rows":
         for line, row, text in texts_of_rows(source):
             texts = paragraphs_of(text) or [""]
             parts = [[(line, sentence) for sentence in sentences_of(text) or [""]] for text in texts]
@@ -102,12 +93,12 @@ def read_paragraphs(
 
 def read_fields(source: Source) -> Iterator[Values]:
     """Yield the fields of each row of a file, or those of a document: its front matter, or of each mail."""
-    if source.kind in READERS:
+    if source.holds == "rows":
         yield from (row for _, row in read_rows(source))
-    elif source.kind == "markdown":
+    elif source.holds == "markdown":
         yield front_matter(text_lines(source))[0]
-    elif source.kind == "document" and source.document != NOTEBOOK:
-        yield from (page.fields for page in pages_of(source.path, source.document, source.options))
+    elif source.holds == "pages":
+        yield from (page.fields for page in _pages(source) if page.form != "written")
 
 
 def _prose(source: Source, layout: Layout) -> Iterator[list[Placed]]:
@@ -129,24 +120,24 @@ def _blocks(source: Source) -> Iterator[tuple[Block, Values]]:
 
     Each comes with what its document says of itself.
     """
-    if source.kind == "markdown":
-        lines = text_lines(source)
+    if source.holds == "markdown":
+        lines = cast(Iterator[Placed], source.format.read(source))
         fields, first = front_matter(lines)
         title = str(fields.get("title") or "")
-        text, mark = chain(first, lines), MARKED.get(format_suffix(source.path))
+        escaped = isinstance(source.format, MarkedText) and source.format.escaped
         for value in (", ".join(map(str, one)) if isinstance(one, list) else one for one in fields.values()):
             if isinstance(value, str) and value != title and len(value) > _LONG_FIELD:  # an abstract is text, too
                 yield Block("prose", [(1, " ".join(value.split()))], (title,) if title else ()), fields
-        blocks = markdown_blocks(mark(text) if mark else text, titles=[title], escaped=mark is not None)
-        yield from ((_without_links(block) if mark is None else block, fields) for block in _or_title(blocks, 1, title))
+        blocks = markdown_blocks(chain(first, lines), titles=[title], escaped=escaped)
+        yield from ((block if escaped else _without_links(block), fields) for block in _or_title(blocks, 1, title))
         return
-    pages = pages_of(source.path, source.document, source.options)
-    if source.document == NOTEBOOK:
-        cells = ((page.place, line) for page in pages for line in [*without_invisible(page.text).split("\n"), ""])
-        yield from ((_without_links(block), {}) for block in markdown_blocks(cells))
-        return
-    for (title, _), group in groupby(_with_text(source, pages), lambda page: (page.title, bool(page.cells))):
+    kinds = groupby(_with_text(source, _pages(source)), lambda page: (page.title, bool(page.cells), page.form))
+    for (title, _, form), group in kinds:
         title = " ".join(without_invisible(title).split())
+        if form == "written":
+            lines = ((page.place, line) for page in group for line in [*without_invisible(page.text).split("\n"), ""])
+            yield from ((_without_links(block), {}) for block in markdown_blocks(lines, titles=[title]))
+            continue
         opening = next(group)
         if opening.cells:
             yield from ((block, {}) for block in _table(chain([opening], group), title))
@@ -158,6 +149,10 @@ def _blocks(source: Source) -> Iterator[tuple[Block, Values]]:
             else:
                 blocks = _plain(placed, title)
             yield from ((block, page.fields) for block in _or_title(blocks, page.place, title))
+
+
+def _pages(source: Source) -> Iterator[Page]:
+    return cast(Iterator[Page], source.format.read(source))
 
 
 def _or_title(blocks: Iterator[Block], place: int, title: str) -> Iterator[Block]:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.clean_text import unrepeated
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions, Spec
 from likewise.corpus.counts import CorpusReport
-from likewise.corpus.lines_and_rows import Source, unrepeated
+from likewise.corpus.formats import Source
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentence_splitter import joined, parted, word_count
 from likewise.corpus.sentences import without_share_of_words
-from likewise.corpus.sources import Spec, find_sources, tell
+from likewise.corpus.sources import find_sources, tell
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 

@@ -10,13 +10,15 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.clean_text import unrepeated
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions, Spec
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick
-from likewise.corpus.lines_and_rows import Source, text_layout, text_lines, unrepeated
+from likewise.corpus.formats import Source
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, word_count
-from likewise.corpus.sources import Spec, find_sources, tell
+from likewise.corpus.sources import find_sources, tell
+from likewise.corpus.text_lines import text_layout, text_lines
 from likewise.errors import counted
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
@@ -86,8 +88,8 @@ def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | Non
 
 
 def _candidates(source: Source) -> Iterator[Placed]:
-    kind: str = source.kind
-    if kind == "text":
+    kind = source.kind
+    if source.holds == "text":
         kind = "line" if text_layout(source) == "line" else "prose"
     source.report.files[str(source.path)] = kind
     if kind != "line":

@@ -5,24 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from likewise.corpus.clean_text import without_invisible
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.files import format_suffix, read_head
-from likewise.corpus.lines_and_rows import Source, SourceKind, csv_header, json_type, read_rows, without_invisible
+from likewise.corpus.csv_rows import SeparatedValues, csv_header
+from likewise.corpus.files import read_head
+from likewise.corpus.formats import Source
+from likewise.corpus.rows import json_type, read_rows
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""
 
 TableRow = tuple[str, Sequence[Any]]
 """Its place, 'file:line', and its cells."""
-
-ROW_KINDS: dict[str, SourceKind] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".xlsx": "xlsx",
-}
-"""The kind of rows in a file, by its ending. A file with any other ending has cells between separators."""
 
 
 class LabelledDataError(CorpusError):
@@ -41,12 +35,13 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
     Raises:
         LabelledDataError: the file, or a row, cannot be read.
     """
+    from likewise.corpus.known_formats import row_format
     from likewise.corpus.sources import refuse_binary  # imports numpy, which the help of `finetune` does without
 
-    source = Source(path, CorpusOptions(), ROW_KINDS.get(format_suffix(path), "csv"), strict=True)
+    source = Source(path, CorpusOptions(), row_format(path), "rows", strict=True)
     try:
         header: list[str] = []
-        if source.kind == "csv":
+        if isinstance(source.format, SeparatedValues):
             refuse_binary(path, read_head(path, source.options))
             header = csv_header(source)
             if not any(header):

@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import ParseError
 
+from likewise.corpus.clean_text import without_invisible
 from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.files import numbered_lines
-from likewise.corpus.lines_and_rows import Source, read_rows, without_invisible
+from likewise.corpus.files import format_suffix, numbered_lines
+from likewise.corpus.formats import Format, Row, Source
+from likewise.corpus.rows import read_rows
 
 MIN_ARTICLE_CHARACTERS = 200
 """Shorter pages are stubs and are left out, as gensim's segment_wiki does."""
@@ -36,6 +38,34 @@ Sections = list[tuple[str, list[str]]]
 
 Article = tuple[int, str, str, Sections]
 """Line where it begins, id, title and sections."""
+
+
+class Dump(Format):
+    """Dumps of MediaWiki."""
+
+    name = "wiki"
+    suffixes = (".xml",)
+    holds = "articles"
+
+    def accepts(self, source: Source) -> bool:
+        """Return whether a file is called XML, or begins as a dump does."""
+        return format_suffix(source.path) in self.suffixes or _is_dump(source)
+
+    def prepare(self, source: Source) -> None:
+        """Check that a file is a dump.
+
+        Raises:
+            CorpusError: It is other XML.
+        """
+        if not _is_dump(source):
+            raise CorpusError(
+                f"{source.path}:1: this XML is not a MediaWiki dump (no <mediawiki> at the top): convert it to text"
+            )
+
+    def read(self, source: Source) -> Iterator[Row]:
+        """Yield the articles, whose sections are pairs of a heading and its paragraphs without markup."""
+        for line, id_, title, sections in _read_dump(source):
+            yield line, {"id": id_, "title": title, "sections": sections}
 
 
 def is_markup(line: str) -> bool:
@@ -145,7 +175,7 @@ def _read_dump(source: Source) -> Iterator[Article]:
 
 def read_articles(source: Source) -> Iterator[Article]:
     """Yield the articles of a dump or an articles file."""
-    if source.kind == "wiki":
+    if isinstance(source.format, Dump):
         yield from _read_dump(source)
         return
     good, reason = False, ('not an article: each of its sections must be {"heading": text, "paragraphs": [text]}')
@@ -163,3 +193,8 @@ def read_articles(source: Source) -> Iterator[Article]:
         yield line, str(row.get("id", line)), str(row.get("title", "")), sections
     if not good and source.report.notes:
         raise CorpusError(source.report.notes[0])
+
+
+def _is_dump(source: Source) -> bool:
+    begin = source.start
+    return begin.startswith(b"<mediawiki") or (begin.startswith(b"<?xml") and b"<mediawiki" in begin)

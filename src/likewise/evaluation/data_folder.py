@@ -11,7 +11,9 @@ from typing import Self
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.encodings import AUTO
 from likewise.corpus.files import strict_lines
-from likewise.corpus.lines_and_rows import Source, read_rows
+from likewise.corpus.formats import Source
+from likewise.corpus.json_rows import JsonLines
+from likewise.corpus.rows import read_rows
 from likewise.evaluation.task import DataError, Task, TaskMissing
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import Record
@@ -133,7 +135,7 @@ def _separated(path: Path, lines: list[str], separator: str) -> Iterator[tuple[i
 
 def json_rows(path: Path) -> Iterator[tuple[str, Record]]:
     """Yield the place ("file, line 3") and the object of each line that is not blank."""
-    for number, row in read_rows(Source(path, kind="jsonl", strict=True)):
+    for number, row in read_rows(Source(path, format=JsonLines(), strict=True)):
         yield f"{path}, line {number}", row
 
 

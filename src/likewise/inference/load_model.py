@@ -12,8 +12,8 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import Tensor
 
+from likewise.corpus.clean_text import without_surrogates
 from likewise.corpus.counts import CorpusReport
-from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import parts_of
 from likewise.encoder.saved_models import OwnInference, open_model

@@ -21,11 +21,13 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from likewise.corpus import CorpusOptions
+from likewise.corpus.clean_text import digest_of, without_surrogates
 from likewise.corpus.corpus_options import TEXT
 from likewise.corpus.encodings import AUTO, BINARY, named_encoding
 from likewise.corpus.files import COMPRESSED, HEAD, STANDARD_INPUT, check_ends, decoded, format_suffix, numbered_lines
-from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
-from likewise.corpus.paged_documents import document_suffixes
+from likewise.corpus.json_rows import JsonLines, json_object
+from likewise.corpus.known_formats import format_named
+from likewise.corpus.rows import field_text
 from likewise.errors import LikewiseError, counted, first_line
 from likewise.runs.results import RECORD
 
@@ -102,12 +104,14 @@ def check_source(path: str) -> None:
 def _field(path: str, options: CorpusOptions) -> str | None:
     """Return the field of each line that holds its text, or None if that is the line itself."""
     suffix = format_suffix(Path(path))
-    if suffix in (".csv", ".tsv", ".json", ".parquet") or suffix in document_suffixes():
+    format = format_named(Path(path))
+    is_jsonl = isinstance(format, JsonLines)
+    if format is not None and format.holds in ("rows", "pages") and not is_jsonl:
         raise LikewiseError(
             f"{path}: a {suffix} file is not read line by line: write a text a line, or JSONL; a folder as --out takes "
             "Parquet files too, and in Python an encoder takes a list of texts"
         )
-    return options.field or (TEXT if suffix in (".jsonl", ".ndjson") else None)
+    return options.field or (TEXT if is_jsonl else None)
 
 
 def stream_pieces(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from likewise.corpus.lines_and_rows import digest_of, without_surrogates
+from likewise.corpus.clean_text import digest_of, without_surrogates
 from likewise.encoder.location import Role
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from unicodedata import normalize
 
 import numpy as np
 
+from likewise.corpus.clean_text import in_plain_letters, without_invisible, without_surrogates
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.inputs import GivenTexts
-from likewise.corpus.lines_and_rows import in_plain_letters, without_invisible, without_surrogates
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted

@@ -20,12 +20,12 @@ from threadpoolctl import threadpool_limits
 
 from likewise.augment.negation import parser
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
+from likewise.corpus.clean_text import digest_of
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.encodings import AUTO
-from likewise.corpus.files import COMPRESSED, format_suffix, strict_lines
+from likewise.corpus.files import COMPRESSED, strict_lines
+from likewise.corpus.known_formats import has_rows
 from likewise.corpus.languages import language_of
-from likewise.corpus.lines_and_rows import digest_of
-from likewise.corpus.tables import ROW_KINDS
 from likewise.errors import LikewiseError
 from likewise.runs.cache import KeptRows
 from likewise.runs.job import Plan, open_job
@@ -275,7 +275,7 @@ def _sentences(sources: str | Path | Iterable[str | Path]) -> Iterator[str]:
     if isinstance(sources, (str, Path)):
         sources = [Path(sources)]
     for item in sources:
-        if isinstance(item, Path) and format_suffix(item) in (*ROW_KINDS, ".csv", ".tsv"):
+        if isinstance(item, Path) and has_rows(item):
             raise CorpusError(f"{item}: a file of rows is not negated: give a text file with one sentence per line")
         lines = (line.rstrip("\r\n") for line in strict_lines(item, AUTO)) if isinstance(item, Path) else (item,)
         yield from (line for line in lines if line.strip())

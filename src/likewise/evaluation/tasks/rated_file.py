@@ -14,9 +14,11 @@ from typing import Self
 
 import numpy as np
 
+from likewise.corpus.csv_rows import SeparatedValues, csv_form
 from likewise.corpus.files import format_suffix
-from likewise.corpus.lines_and_rows import Source, csv_form
-from likewise.corpus.tables import ROW_KINDS, TableRow, read_table
+from likewise.corpus.formats import Source
+from likewise.corpus.known_formats import row_format
+from likewise.corpus.tables import TableRow, read_table
 from likewise.errors import counted
 from likewise.evaluation.data_folder import OwnTask, is_number, table_rows
 from likewise.evaluation.pairs import RatedPairs, correlations, prepare_pairs
@@ -40,7 +42,7 @@ def rated_rows(path: Path) -> Iterator[TableRow]:
         DataError, CorpusError: the file cannot be read, or its columns cannot be told apart.
     """
     tabs = format_suffix(path) != ".csv"
-    if format_suffix(path) in ROW_KINDS:
+    if not isinstance(row_format(path), SeparatedValues):
         yield from read_table(path, COLUMNS)
         return
     form = csv_form(Source(path))

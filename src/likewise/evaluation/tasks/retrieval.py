@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.corpus.lines_and_rows import json_type
+from likewise.corpus.rows import json_type
 from likewise.errors import require_extra
 from likewise.evaluation.data_folder import OwnTask, is_number, json_rows, table_rows
 from likewise.evaluation.pairs import cosines

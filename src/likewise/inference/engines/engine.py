@@ -245,7 +245,7 @@ class OwnEncode(Engine):
     def _encoded(self, texts: list[str], side: TextSide) -> Tensor:
         import torch
 
-        from likewise.corpus.lines_and_rows import without_surrogates
+        from likewise.corpus.clean_text import without_surrogates
 
         model = self.model
         default = model.prompts.get(model.default_prompt_name or "", "")

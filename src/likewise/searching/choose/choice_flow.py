@@ -18,10 +18,11 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.adaptation import adapt as adapt_encoder
+from likewise.corpus.clean_text import digest_of
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
-from likewise.corpus.lines_and_rows import digest_of, json_type
+from likewise.corpus.rows import json_type
 from likewise.corpus.sources import tell
 from likewise.encoder.location import weight_bytes
 from likewise.errors import LikewiseError, counted, require_extra

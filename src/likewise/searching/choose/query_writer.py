@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.clean_text import digest_of
 from likewise.errors import LikewiseError, counted, first_line, require_extra
 from likewise.evaluation.bm25 import analyzer, bm25
 from likewise.evaluation.fusion import standardised

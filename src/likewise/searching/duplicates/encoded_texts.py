@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from likewise.corpus.clean_text import digest_of
 from likewise.corpus.counts import CorpusReport
+from likewise.corpus.formats import Source
 from likewise.corpus.inputs import ID, TextSource
-from likewise.corpus.lines_and_rows import READERS, Source, digest_of, field_text
+from likewise.corpus.json_rows import JsonLines
 from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.rows import field_text
 from likewise.corpus.sentence_splitter import joined
 from likewise.corpus.sources import find_sources, tell
 from likewise.errors import LikewiseError, counted
@@ -132,7 +135,7 @@ def read_units(texts: TextSource, progress: Progress, report: CorpusReport | Non
     """
     if texts.in_memory and texts.options.field:
         field = texts.options.field
-        for line, row in READERS["jsonl"](Source(texts.path, texts.options)):
+        for line, row in JsonLines().read(Source(texts.path, texts.options)):
             text = " ".join(field_text(texts.path, line, row, field).split())
             whole = {name: row[name] for name in row if name != ID or "id" not in row}
             yield Unit(text, "", line, whole if texts.rows else None)

@@ -17,7 +17,7 @@ from itertools import chain, pairwise, product, starmap
 from typing import NamedTuple
 
 from likewise.augment.negation.antonyms import antonyms
-from likewise.corpus.lines_and_rows import in_plain_letters
+from likewise.corpus.clean_text import in_plain_letters
 from likewise.evaluation.bm25 import MARKS
 
 REASONS = ("negation", "numbers", "opposites", "names", "order", "the rest", "other words")

@@ -12,9 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from likewise.corpus.clean_text import without_invisible
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
+from likewise.corpus.csv_rows import decimal_of
 from likewise.corpus.inputs import ID, plain_value
-from likewise.corpus.lines_and_rows import decimal_of, without_invisible
 from likewise.corpus.paragraphs import read_fields
 from likewise.corpus.sources import open_source
 from likewise.runs.whole_files import Values

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from likewise.corpus.clean_text import digest_of
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.files import is_folder
+from likewise.corpus.folders import Listing, list_folder, nothing_in
 from likewise.corpus.inputs import TextSource
-from likewise.corpus.lines_and_rows import digest_of
-from likewise.corpus.sources import Listing, check_name, find_files, list_folder, nothing_in
+from likewise.corpus.sources import check_name, find_files
 from likewise.inference.handle import Facts
 from likewise.runs.whole_files import Record, Values, checksum
 

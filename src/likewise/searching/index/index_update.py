@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+from likewise.corpus.clean_text import digest_of
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, shortened
 from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
-from likewise.corpus.lines_and_rows import digest_of
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.engines.engine import EngineName, EnginePrecision

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.corpus.lines_and_rows import digest_of
+from likewise.corpus.clean_text import digest_of
 from likewise.inference.handle import ModelHandle
 from likewise.inference.text_encoder import TextEncoder
 from likewise.runs.job import Job, Plan

@@ -9,10 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.corpus.clean_text import in_plain_letters, without_invisible, without_surrogates
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
+from likewise.corpus.csv_rows import decimal_of
 from likewise.corpus.inputs import ID
-from likewise.corpus.lines_and_rows import decimal_of, in_plain_letters, without_invisible, without_surrogates
 from likewise.corpus.markdown import ITEM, is_delimiter
 from likewise.corpus.paragraphs import Paragraph, read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, gap, word_count

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from likewise.corpus.files import format_suffix
-from likewise.corpus.paged_documents import place_in
+from likewise.corpus.known_formats import place_in
 from likewise.runs.whole_files import Record, Values
 
 _ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")

@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.corpus.converter import MARKS, Converter, Page
 from likewise.corpus.encodings import decoded_as, seen_encoding
-from likewise.corpus.web_pages import page_of_html
+from likewise.corpus.formats import Page
+from likewise.documents.paged_format import MARKS, PagedFormat
+from likewise.documents.web_pages import page_of_html
 from likewise.errors import LikewiseError
 
 if TYPE_CHECKING:
@@ -24,23 +25,23 @@ _FROM = re.compile(
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
-class Mail(Converter):
+class Mail(PagedFormat):
     """Mails, and web pages that are saved as such: the subject is the title."""
 
     suffixes = (".eml", ".mht", ".mhtml")
 
-    def convert(self, path: Path) -> Iterator[Page | int]:
+    def pages(self, path: Path) -> Iterator[Page]:
         """Yield the one mail."""
         yield _mail(path.read_bytes(), 0)
 
 
-class Mailbox(Converter):
+class Mailbox(PagedFormat):
     """Boxes of mails: a mail a page."""
 
     suffixes = (".mbox",)
     unit = "mail"
 
-    def convert(self, path: Path) -> Iterator[Page | int]:
+    def pages(self, path: Path) -> Iterator[Page]:
         """Yield the mails."""
         with path.open("rb") as box:
             begins, ends, at = list[int](), list[int](), 0
@@ -56,7 +57,6 @@ class Mailbox(Converter):
                 yield Page(0, "", left_out="what stands before the first line 'From ADDRESS DATE' is no mail")
             # A box without mails, as mail programs keep for an empty folder, has no begin.
             for number, (begin, end) in enumerate(zip(begins, [*ends[1:], at], strict=bool(at)), 1):
-                yield len(begins)
                 box.seek(begin)
                 yield _mail(_QUOTED_FROM.sub(rb"\1", box.read(end - begin)), number)
 

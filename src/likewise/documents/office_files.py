@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
-from likewise.corpus.converter import MARKS, Converter, Page
-from likewise.corpus.web_pages import page_of_html, stream_info
+from likewise.corpus.formats import Page
+from likewise.documents.paged_format import MARKS, PagedFormat
+from likewise.documents.web_pages import page_of_html, stream_info
 
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _BEHIND_ROW = re.compile(r"^(\| .* \|)(?=[^\s|])", re.MULTILINE)  # what follows a chart, by MarkItDown
@@ -43,12 +44,13 @@ _EQUATION = re.compile(rb"<m:oMath(?:\s[^>]*)?>.*?</m:oMath>", re.DOTALL)
 _MATH_TEXT = re.compile(rb"<m:t(?:\s[^>]*)?>([^<]*)</m:t>")
 
 
-class Word(Converter):
+class Word(PagedFormat):
     """Word files."""
 
     suffixes = (".docx",)
+    is_zipped = True
 
-    def convert(self, path: Path) -> Iterator[Page | int]:
+    def pages(self, path: Path) -> Iterator[Page]:
         """Yield the one page."""
         import mammoth
         from markitdown.converter_utils.docx.pre_process import pre_process_docx
@@ -59,13 +61,14 @@ class Word(Converter):
         yield page._replace(left_out=_NO_INNER) if has_inner else page
 
 
-class Slides(Converter):
+class Slides(PagedFormat):
     """Slides of PowerPoint."""
 
     suffixes = (".pptx",)
+    is_zipped = True
     unit = "slide"
 
-    def convert(self, path: Path) -> Iterator[Page | int]:
+    def pages(self, path: Path) -> Iterator[Page]:
         """Yield the slides, each with its own title."""
         from markitdown.converters import PptxConverter
 
@@ -81,13 +84,16 @@ class Slides(Converter):
             yield Page(int(number), rest, title[2:].strip())
 
 
-class Sheets(Converter):
+class Sheets(PagedFormat):
     """Sheets of Excel: a row a page, of which the first with cells is the header; boxes and charts follow the rows."""
 
+    name = "xlsx"
     suffixes = (".xlsx", ".xlsm")
+    is_zipped = True
+    has_rows = True
     unit = "row"
 
-    def convert(self, path: Path) -> Iterator[Page | int]:
+    def pages(self, path: Path) -> Iterator[Page]:
         """Yield the rows, and behind those of a sheet the texts of its boxes and charts."""
         import openpyxl
 
@@ -291,12 +297,13 @@ def _latex(equation: Any) -> str:
     return ""
 
 
-class OpenDocument(Converter):
+class OpenDocument(PagedFormat):
     """Texts of LibreOffice."""
 
     suffixes = (".odt",)
+    is_zipped = True
 
-    def convert(self, path: Path) -> Iterator[Page | int]:
+    def pages(self, path: Path) -> Iterator[Page]:
         """Yield the one page."""
         with zipfile.ZipFile(path) as archive:
             content = fromstring(archive.read("content.xml"))

@@ -7,11 +7,11 @@ from email.message import EmailMessage
 import pytest
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.converter import without_edges
+from likewise.corpus.known_formats import place_in
 from likewise.corpus.markdown import front_matter
-from likewise.corpus.paged_documents import place_in
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
+from likewise.documents.page_edges import without_edges
 
 OPTIONS = CorpusOptions()
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from likewise.corpus.converter import Converter, Page
 from likewise.corpus.encodings import decoded_as, seen_encoding
+from likewise.corpus.formats import Page
 from likewise.corpus.sentence_splitter import gap
+from likewise.documents.paged_format import PagedFormat
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -48,23 +49,24 @@ _ROMAN = tuple(
 _WORD = re.compile(r"\w")
 
 
-class WebPage(Converter):
+class WebPage(PagedFormat):
     """Web pages, without what stands on each page of a site."""
 
     suffixes = (".html", ".htm", ".xhtml")
 
-    def convert(self, path: Path) -> Iterator[Page | int]:
+    def pages(self, path: Path) -> Iterator[Page]:
         """Yield the one page."""
         yield page_of_html(path.read_bytes())
 
 
-class Book(Converter):
+class Book(PagedFormat):
     """E-books: a chapter a page."""
 
     suffixes = (".epub",)
+    is_zipped = True
     unit = "chapter"
 
-    def convert(self, path: Path) -> Iterator[Page | int]:
+    def pages(self, path: Path) -> Iterator[Page]:
         """Yield the chapters in the order in which they are read."""
         from bs4 import BeautifulSoup
 
@@ -77,7 +79,6 @@ class Book(Converter):
             # A spine may name one a million times.
             chapters = list(dict.fromkeys(unquote(chapter).partition("#")[0] for chapter in named if chapter))
             for number, chapter in enumerate(chapters, 1):
-                yield len(chapters)
                 try:
                     page = page_of_html(archive.read(os.path.normpath(Path(name).parent / chapter)))
                 except KeyError:

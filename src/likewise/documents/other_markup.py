@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 
-from likewise.corpus.sentence_splitter import Placed
+from likewise.corpus.formats import Line, Source
+from likewise.corpus.markdown import front_matter
+from likewise.corpus.text_lines import MarkedText, text_lines
 
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~=]")
 _NUMBERED = re.compile(r"\d{1,9}[.)] ")
@@ -35,6 +37,60 @@ _RST_STRONG = re.compile(r"(?<![\w*\\])(\*{1,2})(?=[^\s*])([^*]{1,300})(?<=[^\s*
 _RST_PROTECTED = re.compile(r"\\([\W_])")
 
 
+class _OtherMarkup(MarkedText):
+    """A format whose lines become Markdown."""
+
+    escaped = True
+
+    def read(self, source: Source) -> Iterator[Line]:
+        """Yield the lines as Markdown; front matter stays as it is."""
+        lines, seen = text_lines(source), list[Line]()
+
+        def first_lines() -> Iterator[Line]:
+            for line in lines:
+                seen.append(line)
+                yield line
+
+        fields, first = front_matter(first_lines())
+        if fields:
+            yield from seen
+        yield from self.marked(chain(first, lines))
+
+    def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield lines as Markdown."""
+        raise NotImplementedError
+
+
+class Org(_OtherMarkup):
+    """Org files of Emacs."""
+
+    suffixes = (".org",)
+
+    def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield lines as Markdown."""
+        return org_lines(lines)
+
+
+class AsciiDoc(_OtherMarkup):
+    """AsciiDoc files."""
+
+    suffixes = (".adoc", ".asciidoc")
+
+    def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield lines as Markdown."""
+        return adoc_lines(lines)
+
+
+class ReStructuredText(_OtherMarkup):
+    """Files of reStructuredText."""
+
+    suffixes = (".rst",)
+
+    def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield lines as Markdown."""
+        return rst_lines(lines)
+
+
 def _text(line: str) -> str:
     """Return a line of text with its signs escaped; the mark of an entry stays."""
     begin = line.lstrip()
@@ -51,7 +107,7 @@ def _escaped(text: str) -> str:
     return _SIGNS.sub(r"\\\g<0>", text)
 
 
-def org_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
+def org_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines of an Org file as Markdown.
 
     >>> [line for _, line in org_lines([(1, "* Pumps"), (2, "Stop if > 5 bar."), (3, "#+BEGIN_SRC sh"), (4, "make")])]
@@ -77,7 +133,7 @@ def org_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
             yield number, _text(line)
 
 
-def adoc_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
+def adoc_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines of an AsciiDoc file as Markdown.
 
     >>> [line for _, line in adoc_lines([(1, "== Pumps"), (2, "* Open it."), (3, "----"), (4, "make"), (5, "----")])]
@@ -105,7 +161,7 @@ def adoc_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
             yield number, _text(line)
 
 
-def rst_lines(lines: Iterable[Placed]) -> Iterator[Placed]:
+def rst_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines of a reStructuredText file as Markdown.
 
     Comments, the targets of links and the options of directives are left out.
@@ -207,14 +263,3 @@ def _words(text: str) -> str:
         words = _RST_STRONG.sub(r"\2", words)
         parts[place] = _RST_PROTECTED.sub(lambda sign: "" if sign[1].isspace() else sign[1], words)
     return "".join(f"`{part}`" if place % 2 else part for place, part in enumerate(parts))
-
-
-MARKED: dict[str, Callable[[Iterable[Placed]], Iterator[Placed]] | None] = {
-    ".md": None,
-    ".markdown": None,
-    ".org": org_lines,
-    ".adoc": adoc_lines,
-    ".asciidoc": adoc_lines,
-    ".rst": rst_lines,
-}
-"""Endings of text with marks of headings, lists and code, and what gives the lines of such a file as Markdown."""

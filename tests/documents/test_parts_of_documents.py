@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
-from likewise.corpus import paged_documents as reading
-from likewise.corpus.converter import without_edges
 from likewise.corpus.markdown import markdown_blocks
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
+from likewise.documents.page_edges import without_edges
 
 pytest.importorskip("markitdown")
 OFFICE = "http://schemas.openxmlformats.org"
@@ -22,6 +21,12 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
 
 
+def pages_of(path: Path) -> list:
+    """The pages of a file."""
+    source = open_source(path, CorpusOptions())
+    return list(source.format.read(source))
+
+
 @pytest.fixture
 def read(tmp_path):
     """A function that writes a file and returns all of its text."""
@@ -29,7 +34,7 @@ def read(tmp_path):
     def text_of(name: str, content: bytes | str) -> str:
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        pages = list(reading.pages_of(path, path.suffix, CorpusOptions()))
+        pages = pages_of(path)
         return "\n".join(f"{page.title}\n{page.text}" for page in pages).replace("\\", "")
 
     return text_of
@@ -374,7 +379,7 @@ def test_a_line_that_begins_with_from_is_text(tmp_path):
         "From - Wed May 01 10:00:00 2024\nSubject: B\n\nSecond.\n"
     )
     (tmp_path / "a.mbox").write_text(box)
-    pages = list(reading.pages_of(tmp_path / "a.mbox", ".mbox", CorpusOptions()))
+    pages = pages_of(tmp_path / "a.mbox")
     assert [(page.place, page.title) for page in pages] == [(1, "A"), (2, "B")]
     assert "From here on it is dry.\n\nFrom the pump." in pages[0].text
 
@@ -401,7 +406,7 @@ def test_smartart_is_read(tmp_path):
                 content = content.replace("</Types>", override)
             after.writestr(part, content.encode("utf-8", "surrogateescape"))
         after.writestr("ppt/diagrams/data1.xml", f"<dgm:dataModel {spaces}>{point}</dgm:dataModel>")
-    (page,) = reading.pages_of(tmp_path / "a.pptx", ".pptx", CorpusOptions())
+    (page,) = pages_of(tmp_path / "a.pptx")
     assert page.text.strip() == "Order the pump"
 
 

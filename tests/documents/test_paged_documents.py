@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, read_sentences
-from likewise.corpus import paged_documents as reading
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.passages import read_passages
 from likewise.corpus.sources import find_sources, open_source
+from likewise.documents import guard, paged_format
 from likewise.runs.progress import Progress
 
 OPTIONS = CorpusOptions()
@@ -27,6 +27,12 @@ def blocks(path: Path) -> list[tuple]:
     """The place, the headings, the kind and the sentences of each paragraph."""
     found = read_paragraphs(open_source(path, OPTIONS), blocks=True)
     return [(one.sentences[0][0], one.headings, one.kind, [text for _, text in one.sentences]) for one in found]
+
+
+def pages_of(path: Path) -> list:
+    """The pages of a file."""
+    source = open_source(path, CorpusOptions())
+    return list(source.format.read(source))
 
 
 def word_file(path: Path, *paragraphs: tuple[str, str]) -> Path:
@@ -208,44 +214,38 @@ def test_a_file_that_cannot_be_read_is_passed_over_in_a_folder(tmp_path, write):
 def test_a_reader_that_hangs_is_ended_and_the_next_file_is_read(tmp_path, write, monkeypatch):
     path = write("a.html", f"<p>{PUMP} Once.</p>")
     blocks(write("first.html", f"<p>{PUMP} At first.</p>"))
-    hung = reading._CONVERTER._process
+    hung = guard.GUARD._process
     os.kill(hung.pid, signal.SIGSTOP)  # or else it might have answered already
     with monkeypatch.context() as patch:
-        patch.setattr(reading, "FILE_SECONDS", 0.0)
+        patch.setattr(guard, "FILE_SECONDS", 0.0)
         with pytest.raises(CorpusError, match=rf"{path}: .* to read .* MB"):
             blocks(path)
     assert hung.poll() is not None
     assert len(blocks(path)[0][3]) == 3
-    process = reading._CONVERTER._process
+    process = guard.GUARD._process
     process.kill()
     process.wait()
     assert len(blocks(write("b.html", f"<p>{PUMP} Twice.</p>"))) == 1
 
 
-def test_a_page_that_takes_too_long_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "PAGE_SECONDS", -1.0)
-    monkeypatch.setattr(reading, "_LOOK", 0.0001)
-    with pytest.raises(CorpusError, match=r"a\.pdf: page 1 takes"):
-        blocks(pdf_file(tmp_path / "a.pdf", *([f"{PUMP} This is page {i}."] for i in range(30))))
-
-
 READS = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from likewise.corpus import paged_documents
-from likewise.corpus.corpus_options import CorpusOptions
+from likewise.corpus.formats import Source
+from likewise.documents.guard import GUARD
+from likewise.documents.web_pages import WebPage
 from likewise.runs.progress import Stopped, orderly_stop
 from likewise.runs.progress import Progress
 from likewise.runs.prefetch import read_ahead
 
 def show():
-    while paged_documents._CONVERTER._process is None:
+    while GUARD._process is None:
         time.sleep(0.01)
-    print(paged_documents._CONVERTER._process.pid, flush=True)
+    print(GUARD._process.pid, flush=True)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background ignore it
 threading.Thread(target=show, daemon=True).start()
-work = lambda: paged_documents.pages_of(Path(sys.argv[1]), ".html", CorpusOptions())
+work = lambda: WebPage().read(Source(Path(sys.argv[1])))
 try:
     if sys.argv[2] == "orderly":
         with orderly_stop(Progress(quiet=True)):
@@ -284,12 +284,12 @@ def alive(process):
 def test_a_text_is_made_once(tmp_path, write, monkeypatch):
     path = write("a.html", "<p>Only once is this page made into text.</p>")
     first = blocks(path)
-    monkeypatch.setattr(reading, "_CONVERTER", None)
+    monkeypatch.setattr(paged_format, "GUARD", None)
     assert blocks(path) == first
 
 
 def test_without_the_extra_the_cure_is_named(tmp_path, write, monkeypatch):
-    monkeypatch.setattr(reading, "find_spec", lambda name: None)
+    monkeypatch.setattr(paged_format, "find_spec", lambda name: None)
     page, text = write("a.html", "<p>x</p>"), write("b.txt", "One two three.")
     write("c.ipynb", json.dumps({"cells": []}))
     with pytest.raises(CorpusError, match=r"a\.html: .*pip install 'likewise\[files\]'"):
@@ -323,7 +323,7 @@ def test_texts_and_mails_that_are_attached_to_a_mail_are_read(tmp_path):
     mail.add_attachment(inner)
     mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="plan.pdf")
     (tmp_path / "a.eml").write_bytes(bytes(mail))
-    (page,) = reading.pages_of(tmp_path / "a.eml", ".eml", CorpusOptions())
+    (page,) = pages_of(tmp_path / "a.eml")
     for text in ("The pump is loud.", "Oil was changed.", "First report", "The seal leaks since March.", "plan.pdf"):
         assert text in page.text
     assert page.fields["date"] == "2024-05-14T09:30:00+02:00"
@@ -334,7 +334,7 @@ def test_mails_in_any_encoding_and_with_an_empty_part_are_read(tmp_path):
 
     def read(name, content):
         (tmp_path / name).write_bytes(content)
-        return " ".join(page.text for page in reading.pages_of(tmp_path / name, Path(name).suffix, CorpusOptions()))
+        return " ".join(page.text for page in pages_of(tmp_path / name))
 
     for encoding in ("utf-8", "cp1252"):
         assert "Die Pumpe läuft aus." in read(

@@ -8,17 +8,20 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from likewise.corpus.converter import Converter, Page, without_edges
-from likewise.corpus.web_pages import stream_info
+from likewise.corpus.formats import Page, Source
+from likewise.documents.page_edges import without_edges
+from likewise.documents.paged_format import PagedFormat
+from likewise.documents.web_pages import stream_info
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
 
+_BEGIN = b"%PDF-"
 _FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
 _NO_LETTERS = "this page has no text, only pictures or glyphs without letters: docling can turn a scan into text"
 _EACH = 7  # letters of a page of which one is looked at
@@ -28,13 +31,25 @@ _GLYPH = re.compile(r"\(cid:\d+\)")
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 
 
-class Pdf(Converter):
+class Pdf(PagedFormat):
     """PDF files, without the lines that stand above or below the text of most pages."""
 
     suffixes = (".pdf",)
     unit = "page"
+    no_text = (
+        "there is no text in this PDF, only pictures, such as those of a scan: turn them into text, for example with "
+        "docling, and give that text"
+    )
 
-    def convert(self, path: Path) -> Iterator[Page | int]:
+    def accepts(self, source: Source) -> bool:
+        """Return whether a file is called so, or begins as a PDF does."""
+        if super().accepts(source):
+            return True
+        with suppress(OSError), source.path.open("rb") as file:
+            return file.read(len(_BEGIN)) == _BEGIN
+        return False
+
+    def pages(self, path: Path) -> Iterator[Page]:
         """Yield the pages."""
         import pypdfium2
 
@@ -43,14 +58,13 @@ class Pdf(Converter):
             whole.init_forms()
             pages: list[list[str]] = []
             left_out: dict[int, str] = {}
-            for number in range(count := len(whole)):
+            for number in range(len(whole)):
                 with closing(whole[number]) as page:
                     text = _turned(page) or _laid_out(whole, number)
                     has_letters = _has_letters(text)
                     pages.append([*(blocks_of(text) if has_letters else []), *_typed(page)])
                     if not pages[-1] and (not has_letters or _is_picture(page)):
                         left_out[number + 1] = _NO_LETTERS
-                yield count
             whole.close()
         for number, text in enumerate(without_edges(pages), 1):
             yield Page(number, text, left_out=left_out.get(number, ""))

@@ -1,0 +1,1 @@
+from .paged_format import PagedFormat as PagedFormat

@@ -1,0 +1,117 @@
+"""Formats of documents whose pages are read in a guarded process, and cached by the content of the file."""
+
+import json
+import re
+import sys
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar
+
+from likewise.corpus.corpus_options import CorpusError, CorpusOptions
+from likewise.corpus.files import check_expansion
+from likewise.corpus.formats import Contents, Format, Page, Source
+from likewise.documents.guard import GUARD
+from likewise.runs.cache import cached
+from likewise.runs.whole_files import Record, checksum
+
+INSTALL = "pip install 'likewise[files]'"
+MARKS = re.compile(r"([\\`*_{}\[\]<>#+\-.!|~=()&])")
+"""A character that may be a mark of Markdown."""
+_PACKAGES = ("markitdown", "pypdfium2", "openpyxl")
+_PAGES = "pages.jsonl"
+_FORMAT = 12  # raise it when the same file gives another text
+
+
+class PagedFormat(Format):
+    """A format of documents: `pages` runs in a process of its own, with limits on memory and time.
+
+    Attributes:
+        is_zipped: Whether its files are zip archives, which must not expand without measure.
+        no_text: Error of a file without text.
+    """
+
+    holds: ClassVar[Contents] = "pages"
+    is_text: ClassVar[bool] = False
+    is_zipped: ClassVar[bool] = False
+    no_text: ClassVar[str] = "there is no text in this file"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a format of this library, which the extra `files` reads."""
+        return type(self).__module__.startswith("likewise.")
+
+    def pages(self, path: Path) -> Iterator[Page]:
+        """Yield the pages of a file.
+
+        Raises:
+            CorpusError: The file is malformed; the message names neither the file nor its format.
+        """
+        raise NotImplementedError
+
+    def lacks(self) -> str:
+        """Return the command that installs the extra, "" if it is there."""
+        return INSTALL if self.is_own and not all(find_spec(name) for name in _PACKAGES) else ""
+
+    def prepare(self, source: Source) -> None:
+        """Read the pages into the cache, if they are not there."""
+        self._cached(source.path, source.options)
+
+    def read(self, source: Source) -> Iterator[Page]:
+        """Yield the pages from the cache."""
+        with self._cached(source.path, source.options).open(encoding="utf-8") as lines:
+            for line in lines:
+                yield Page(**json.loads(line))
+
+    def _cached(self, path: Path, options: CorpusOptions) -> Path:
+        """Return a file of the cache with a page a line; it is made if it is not there."""
+        if cure := self.lacks():
+            raise CorpusError(f"{path}: to read {path.suffix.lower()} files, markitdown is needed: {cure}")
+        try:
+            content = checksum(path)
+        except OSError as error:
+            raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check its permissions") from None
+
+        def make(folder: Path) -> None:
+            if self.is_zipped:
+                _check_zip(path, options)
+            if error := GUARD.read(path, type(self), folder / _PAGES):
+                raise CorpusError(f"{path}: it cannot be read as {self.suffixes[0]} ({error})")
+            self._keep_text(path, folder / _PAGES)
+
+        return cached("documents", [content, type(self).__name__, _FORMAT, self._version()], make) / _PAGES
+
+    def _version(self) -> str:
+        """Return what changes when the same file may be read as another text."""
+        if not self.is_own:
+            return checksum(Path(str(sys.modules[type(self).__module__].__file__)))
+        try:
+            return version("markitdown")
+        except PackageNotFoundError:
+            return ""
+
+    def _keep_text(self, path: Path, out: Path) -> None:
+        """Keep the pages with text, and those of which something is left out."""
+        pages = [(line, json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()]
+        if not any(_has_text(page) for _, page in pages):
+            raise CorpusError(f"{path}: {self.no_text}")
+        lines = [line for line, page in pages if _has_text(page) or page["left_out"]]
+        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _has_text(page: Record) -> bool:
+    return bool(page["text"].strip() or page["title"].strip())
+
+
+def _check_zip(path: Path, options: CorpusOptions) -> None:
+    """Refuse what is no zip archive, and one that would expand without measure."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        raise CorpusError(
+            f"{path}: this is not a whole {path.suffix} file: it is damaged, or of another format: save it again"
+        ) from None
+    check_expansion(path, size, options)
