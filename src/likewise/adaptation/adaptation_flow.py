@@ -44,6 +44,15 @@ from likewise.runs.whole_files import write_text
 from likewise.training.training_result import base_fingerprint
 from likewise.transformers_output import no_bar
 
+GUARD = 1.0
+"""Points of STS-B dev that an adapted encoder may lose."""
+LEAST = 0.05
+"""Share of the base's MRR that a candidate has to gain.
+
+A sentence shares words with the rest of its passage, more than a query does: smaller gains did not carry over to
+judged queries (docs/adapt-measured.md).
+"""
+
 
 @checked
 @no_bar()  # one bar is enough
@@ -118,91 +127,6 @@ def adapt(
             progress.tell(job.already)
         assert job.finished is not None
         return AdaptResult(job.target, job.finished)
-
-
-def _adapted(
-    job: Job,
-    base: BaseTexts,
-    passages: Sequence[Passage],
-    report: CorpusReport,
-    options: AdaptOptions,
-    sts: RatedPairs | None,
-    progress: Progress,
-) -> None:
-    """Propose, score, choose, save."""
-    rated = [*sts.first, *sts.second] if sts else []
-    text = OwnText.of(sample_passages(job, base, passages, rated, options, progress), options.seed)
-    if reason := unmeasured(text):  # nothing is encoded or trained, as nothing of it could be adopted
-        _save(job, base.encoder, "base", reason, text, report, [Candidate("base")])
-        return
-    negated = negations(text.training, options.seed)
-    needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
-    everything = list(dict.fromkeys([*needed, *rated, *(side for pair in negated for side in pair)]))
-    if not progress.quiet:
-        progress.tell(f"about {memory(base, everything, text) / 1e9:.1f} GB of memory")
-    space = frozen_texts(job, base, everything, progress)
-    contest = Contest(space, text, negated[1::2], sts, progress)
-    contest.propose(_words(base, passages, options), negated[::2], options.seed)
-    chosen, reason = best_of(contest.candidates)
-    model = base.encoder if chosen == "base" else contest.heads[chosen].on(base.encoder)
-    _save(job, model, chosen, reason, text, report, contest.candidates, contest)
-
-
-def _words(base: BaseTexts, passages: Sequence[Passage], options: AdaptOptions) -> WordPart | None:
-    """Return the part of words of all passages, also of those that did not fit the time; None for none."""
-    if not (width := 0 if options.plain else options.width):
-        return None
-    size = base.encoder.get_embedding_dimension()
-    assert size is not None
-    ids, tokenizer = base.tokens([passage.text for passage in passages]), base.encoder.tokenizer
-    return fit_word_part(ids, tokenizer, base.embeddings, size, width, options.seed, options.language)
-
-
-def _save(
-    job: Job,
-    model: SentenceTransformer,
-    chosen: str,
-    reason: str,
-    text: OwnText,
-    report: CorpusReport,
-    candidates: Sequence[Candidate],
-    contest: Contest | None = None,
-) -> None:
-    """Write the model, its card and its page, and finish the job."""
-    beside = None
-    if contest and chosen != "base":
-        beside = list(contest.beside_bm25(chosen, job.plan.options["language"]))
-    facts = {
-        "recipe": "adapt",
-        "kind": "encoder",
-        "base": job.plan.options["base"],
-        "chosen": chosen,
-        "reason": reason,
-        "form": form_of(model),
-        "advice": advice(contest is not None, beside),
-        "beside_bm25": beside,
-        "candidates": [asdict(candidate) for candidate in candidates],
-        "corpus": text.facts | {"report": report.to_dict()},
-    }
-    shutil.rmtree(job.result)  # half of a model, after a kill
-    model.save_pretrained(str(job.result), create_model_card=False)
-    write_text(job.result / "README.md", adapted_card(facts, candidates, model))
-    none = np.empty((0, len(text.pool)))
-    before, after = (contest.scores("base"), contest.scores(chosen)) if contest else (none, none)
-    page = adapted_page(facts, candidates, text.queries, text.pool, text.own, (before, after))
-    write_text(job.result / "report.html", page)
-    job.finish(facts)
-
-
-GUARD = 1.0
-"""Points of STS-B dev that an adapted encoder may lose."""
-
-LEAST = 0.05
-"""Share of the base's MRR that a candidate has to gain.
-
-A sentence shares words with the rest of its passage, more than a query does: smaller gains did not carry over to
-judged queries (docs/adapt-measured.md).
-"""
 
 
 class Contest:
@@ -321,3 +245,77 @@ def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:
         if data is not None:
             raise
         return None
+
+
+def _adapted(
+    job: Job,
+    base: BaseTexts,
+    passages: Sequence[Passage],
+    report: CorpusReport,
+    options: AdaptOptions,
+    sts: RatedPairs | None,
+    progress: Progress,
+) -> None:
+    """Propose, score, choose, save."""
+    rated = [*sts.first, *sts.second] if sts else []
+    text = OwnText.of(sample_passages(job, base, passages, rated, options, progress), options.seed)
+    if reason := unmeasured(text):  # nothing is encoded or trained, as nothing of it could be adopted
+        _save(job, base.encoder, "base", reason, text, report, [Candidate("base")])
+        return
+    negated = negations(text.training, options.seed)
+    needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
+    everything = list(dict.fromkeys([*needed, *rated, *(side for pair in negated for side in pair)]))
+    if not progress.quiet:
+        progress.tell(f"about {memory(base, everything, text) / 1e9:.1f} GB of memory")
+    space = frozen_texts(job, base, everything, progress)
+    contest = Contest(space, text, negated[1::2], sts, progress)
+    contest.propose(_words(base, passages, options), negated[::2], options.seed)
+    chosen, reason = best_of(contest.candidates)
+    model = base.encoder if chosen == "base" else contest.heads[chosen].on(base.encoder)
+    _save(job, model, chosen, reason, text, report, contest.candidates, contest)
+
+
+def _words(base: BaseTexts, passages: Sequence[Passage], options: AdaptOptions) -> WordPart | None:
+    """Return the part of words of all passages, also of those that did not fit the time; None for none."""
+    if not (width := 0 if options.plain else options.width):
+        return None
+    size = base.encoder.get_embedding_dimension()
+    assert size is not None
+    ids, tokenizer = base.tokens([passage.text for passage in passages]), base.encoder.tokenizer
+    return fit_word_part(ids, tokenizer, base.embeddings, size, width, options.seed, options.language)
+
+
+def _save(
+    job: Job,
+    model: SentenceTransformer,
+    chosen: str,
+    reason: str,
+    text: OwnText,
+    report: CorpusReport,
+    candidates: Sequence[Candidate],
+    contest: Contest | None = None,
+) -> None:
+    """Write the model, its card and its page, and finish the job."""
+    beside = None
+    if contest and chosen != "base":
+        beside = list(contest.beside_bm25(chosen, job.plan.options["language"]))
+    facts = {
+        "recipe": "adapt",
+        "kind": "encoder",
+        "base": job.plan.options["base"],
+        "chosen": chosen,
+        "reason": reason,
+        "form": form_of(model),
+        "advice": advice(contest is not None, beside),
+        "beside_bm25": beside,
+        "candidates": [asdict(candidate) for candidate in candidates],
+        "corpus": text.facts | {"report": report.to_dict()},
+    }
+    shutil.rmtree(job.result)  # half of a model, after a kill
+    model.save_pretrained(str(job.result), create_model_card=False)
+    write_text(job.result / "README.md", adapted_card(facts, candidates, model))
+    none = np.empty((0, len(text.pool)))
+    before, after = (contest.scores("base"), contest.scores(chosen)) if contest else (none, none)
+    page = adapted_page(facts, candidates, text.queries, text.pool, text.own, (before, after))
+    write_text(job.result / "report.html", page)
+    job.finish(facts)

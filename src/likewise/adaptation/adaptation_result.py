@@ -21,6 +21,24 @@ from likewise.runs.whole_files import Values
 from likewise.training.training_result import model_card
 
 COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
+_ABOUT = """`{base}`, adapted to {passages:,} passages of text without labels. Chosen: **{chosen}**, because {reason}.
+
+{advice}
+
+The folder holds {form}.
+
+{table}
+
+MRR: mean reciprocal rank, times 100, of the passage that a held-out sentence was taken from. Noise: two standard errors
+of the gain. Negation: 100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
+_OFFERED = {
+    "title": "a title or heading, with the passage below it",
+    "question": "a question, with what follows it",
+    "rest": "a sentence, with the rest of its passage",
+    "deletion": "a passage of one sentence, with the same after some of its words were left out",
+}
+"""What the kinds of pairs are, for a reader."""
+_FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
 
 
 @dataclass(frozen=True)
@@ -111,26 +129,6 @@ def advice(measured: bool, beside_bm25: Sequence[float] | None) -> str:
     if gain > noise:
         return f"Use it. {worth}."
     return f"Use it for a search by vectors alone. {worth}, too little to count: search with the base there."
-
-
-_ABOUT = """`{base}`, adapted to {passages:,} passages of text without labels. Chosen: **{chosen}**, because {reason}.
-
-{advice}
-
-The folder holds {form}.
-
-{table}
-
-MRR: mean reciprocal rank, times 100, of the passage that a held-out sentence was taken from. Noise: two standard errors
-of the gain. Negation: 100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
-_OFFERED = {
-    "title": "a title or heading, with the passage below it",
-    "question": "a question, with what follows it",
-    "rest": "a sentence, with the rest of its passage",
-    "deletion": "a passage of one sentence, with the same after some of its words were left out",
-}
-"""What the kinds of pairs are, for a reader."""
-_FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
 
 
 def adapted_card(facts: Values, candidates: Sequence[Candidate], model: SentenceTransformer) -> str:

@@ -25,10 +25,8 @@ from likewise.runs.whole_files import Parts, Record
 
 HELD_OUT = 500
 """Sentences that measure, at most."""
-
 _NEGATED = 400
 """Sentences that are negated, half to train on and half to measure."""
-
 _DISTRACTORS = 4500
 _MEASURED, _ENCODED = 256, 64  # passages whose tokens tell how much there is to encode, and how fast that is
 _SHARE = 0.7  # of the time that encoding takes; the rest is training the heads, and scoring
@@ -136,23 +134,6 @@ def sample_passages(
     return [passages[int(i)] for i in np.sort(order[:most])]
 
 
-def _seconds(base: BaseTexts, few: Sequence[Passage], rated: Sequence[str], seed: int, bar: Bar) -> tuple[float, float]:
-    """Return the seconds that encoding takes here for the rated texts and the negations, and for each passage."""
-
-    def encode(some: Sequence[str]) -> None:
-        base.vectors(some)
-        bar.advance(len(some))
-
-    texts = [passage.text for passage in few[:_ENCODED]]
-    seconds = seconds_each(encode, texts) * len(texts)
-    sides = {side for pair in offered_pairs(few, seed=seed) for side in (pair.first, pair.second)} or {*texts}
-    in_texts, in_sides, in_rated = (
-        sum(map(len, base.tokens(list(some)))) for some in (texts, sides, dict.fromkeys(rated))
-    )
-    each = seconds / in_texts * in_sides / len(few)
-    return seconds / in_texts * (in_rated + 2 * _NEGATED * in_sides / len(sides)), each
-
-
 def memory(base: BaseTexts, texts: Sequence[str], text: OwnText) -> int:
     """Return the bytes that an adaptation takes at its peak: those taken until the longest texts are encoded, and more.
 
@@ -239,3 +220,20 @@ def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:
     except MissingExtraError:
         return []
     return [(text, no) for text, no in zip(chosen, negated, strict=True) if no is not None][:_NEGATED]
+
+
+def _seconds(base: BaseTexts, few: Sequence[Passage], rated: Sequence[str], seed: int, bar: Bar) -> tuple[float, float]:
+    """Return the seconds that encoding takes here for the rated texts and the negations, and for each passage."""
+
+    def encode(some: Sequence[str]) -> None:
+        base.vectors(some)
+        bar.advance(len(some))
+
+    texts = [passage.text for passage in few[:_ENCODED]]
+    seconds = seconds_each(encode, texts) * len(texts)
+    sides = {side for pair in offered_pairs(few, seed=seed) for side in (pair.first, pair.second)} or {*texts}
+    in_texts, in_sides, in_rated = (
+        sum(map(len, base.tokens(list(some)))) for some in (texts, sides, dict.fromkeys(rated))
+    )
+    each = seconds / in_texts * in_sides / len(few)
+    return seconds / in_texts * (in_rated + 2 * _NEGATED * in_sides / len(sides)), each

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 FEWEST = 3
 """Sentences of the shortest chunk that has a context."""
 _AT_ONCE = 1000
+_CHUNKS, RETRIEVAL = "chunks.arrow", "retrieval"
+_ARRAYS = ("starts", "chunks", "weights", "idf", "shape")
+_TEXTS_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True)
@@ -198,11 +201,6 @@ class ChunkStore:
         return list(map(" ".join, lefts)), list(map(" ".join, rights))
 
 
-_CHUNKS, RETRIEVAL = "chunks.arrow", "retrieval"
-_ARRAYS = ("starts", "chunks", "weights", "idf", "shape")
-_TEXTS_AT_ONCE = 5_000
-
-
 def hashing(bits: int) -> HashingVectorizer:
     """Return the vectoriser of texts: counts of lower-cased words and bigrams, hashed to 2 ** bits columns."""
     from sklearn.feature_extraction.text import HashingVectorizer
@@ -315,6 +313,12 @@ def build_index(
     return workspace.require("index")
 
 
+def open_store(index: Stage) -> ChunkStore:
+    """Return the chunks of the stage `index`."""
+    options = index.record["plan"]["options"]
+    return ChunkStore(index.folder / _CHUNKS, options["left"], options["right"])
+
+
 def _write_index(
     folder: Path, corpus: Spec, options: IndexOptions, reading: CorpusOptions, progress: Progress
 ) -> Record:
@@ -340,9 +344,3 @@ def _write_index(
         "sentences": int(store.first_sentence[-1]),
         "contexts": store.n_contexts,
     }
-
-
-def open_store(index: Stage) -> ChunkStore:
-    """Return the chunks of the stage `index`."""
-    options = index.record["plan"]["options"]
-    return ChunkStore(index.folder / _CHUNKS, options["left"], options["right"])

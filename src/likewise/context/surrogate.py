@@ -63,6 +63,9 @@ from likewise.transformers_output import no_bar, only_errors
 
 _NEAR = SelectionOptions(size=1, candidates=200)
 _STAGES = ("index", "states", "discriminator")
+_FITTED = 1_000
+"""Pairs whose cosines by the base fix the scale."""
+_Path = str | os.PathLike[str]
 
 
 class Profiles:
@@ -131,10 +134,6 @@ class Profiles:
         return {"sentence": sentences, "context": self.texts(contexts), LABEL: self.logits(sentences, contexts)}
 
 
-_FITTED = 1_000
-"""Pairs whose cosines by the base fix the scale."""
-
-
 def distill(
     harvest: str | os.PathLike[str] | None = None,
     *,
@@ -198,7 +197,62 @@ def distill(
     return training.run(out, progress, resume=resume, overwrite=overwrite)
 
 
-_Path = str | os.PathLike[str]
+def student_of(base: str, options: SurrogateOptions, texts: Sequence[str] = ()) -> tuple[SentenceTransformer, Any]:
+    """Return the encoder to train, and what makes of it the model to save; a light one has the words of the texts."""
+    if options.pooling == "own":
+        return to_continue(base)
+    if options.pooling == "light":
+        student = build_light_student(base, texts)
+    elif options.pooling == "mask":
+        student = build_prompt_encoder(base, head=False)
+    else:
+        student = build_encoder(base, pooling=options.pooling, head=False)
+    return student, without_training_head
+
+
+def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, nn.Module, Any, Any]:
+    """Return the model, its loss, its collator, and what makes of it the model to save."""
+    if options.structure == "siamese":
+        encoder, export = student_of(base, options, [text for side in pairs.texts() for text in side])
+        if not options.anchor:
+            return encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length), export
+        teacher = load(base, precision="fp32")
+        encoder.append(FrozenCopy(teacher))
+        own, plain = distillation_readings(encoder, teacher, options.max_length)
+        plains = dict.fromkeys(("plain_sentence1", "plain_sentence2"), plain)
+        return encoder, AnchoredLoss(encoder, options), TextCollator(_with_teacher, own, plains, (LABEL,)), export
+    try:
+        with no_bar(), only_errors():  # its last layer is new, as it should be
+            model = CrossEncoder(
+                resolve_model(base),
+                num_labels=1,
+                max_length=options.max_length or None,
+                # The score itself is regressed on, and not what a sigmoid makes of it.
+                activation_fn=nn.Identity(),
+            )
+    except (OSError, ValueError) as error:
+        raise LoadError(
+            f"--base {base}: no cross-encoder can be made of it ({first_line(error)}). Give a transformer: a folder "
+            "with config.json, a Hugging Face name that this machine can reach, bundled:minilm or bundled:mpnet."
+        ) from error
+    collator = CrossEncoderDataCollator(preprocess_fn=model.preprocess, valid_label_columns=[LABEL])
+    return model, MSELoss(model), collator, lambda trained: trained.eval()
+
+
+def _selection(dev: ScoredPairs, options: SurrogateOptions, scale: ScoreScale) -> Selection:
+    if options.select_by == "last":
+        return last_checkpoint()
+    if len(dev) < 2:
+        raise OptionError(f"the harvest has {len(dev)} dev pairs, and 2 are needed: harvest more, or select_by=last")
+    evaluator = _evaluator(dev, options, scale, "dev")
+    return Selection(evaluator.description, evaluator)
+
+
+def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale, name: str) -> CheckpointEvaluator:
+    few = pairs.sample(max(2, options.held_out))
+    return scores_evaluator(
+        *few.texts(), few.scores, to_target=scale.to_target, from_target=scale.from_target, name=name
+    )
 
 
 def _of_scores(
@@ -266,61 +320,3 @@ def _scale(pairs: ScoredPairs, rule: Rule, model: SentenceTransformer | CrossEnc
     few = pairs.sample(_FITTED)
     teacher = find_part(model, FrozenCopy)
     return ScoreScale.fit(rule, few.scores, PairPredictions(*few.texts())(teacher.encoder if teacher else model))
-
-
-def student_of(base: str, options: SurrogateOptions, texts: Sequence[str] = ()) -> tuple[SentenceTransformer, Any]:
-    """Return the encoder to train, and what makes of it the model to save; a light one has the words of the texts."""
-    if options.pooling == "own":
-        return to_continue(base)
-    if options.pooling == "light":
-        student = build_light_student(base, texts)
-    elif options.pooling == "mask":
-        student = build_prompt_encoder(base, head=False)
-    else:
-        student = build_encoder(base, pooling=options.pooling, head=False)
-    return student, without_training_head
-
-
-def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, nn.Module, Any, Any]:
-    """Return the model, its loss, its collator, and what makes of it the model to save."""
-    if options.structure == "siamese":
-        encoder, export = student_of(base, options, [text for side in pairs.texts() for text in side])
-        if not options.anchor:
-            return encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length), export
-        teacher = load(base, precision="fp32")
-        encoder.append(FrozenCopy(teacher))
-        own, plain = distillation_readings(encoder, teacher, options.max_length)
-        plains = dict.fromkeys(("plain_sentence1", "plain_sentence2"), plain)
-        return encoder, AnchoredLoss(encoder, options), TextCollator(_with_teacher, own, plains, (LABEL,)), export
-    try:
-        with no_bar(), only_errors():  # its last layer is new, as it should be
-            model = CrossEncoder(
-                resolve_model(base),
-                num_labels=1,
-                max_length=options.max_length or None,
-                # The score itself is regressed on, and not what a sigmoid makes of it.
-                activation_fn=nn.Identity(),
-            )
-    except (OSError, ValueError) as error:
-        raise LoadError(
-            f"--base {base}: no cross-encoder can be made of it ({first_line(error)}). Give a transformer: a folder "
-            "with config.json, a Hugging Face name that this machine can reach, bundled:minilm or bundled:mpnet."
-        ) from error
-    collator = CrossEncoderDataCollator(preprocess_fn=model.preprocess, valid_label_columns=[LABEL])
-    return model, MSELoss(model), collator, lambda trained: trained.eval()
-
-
-def _selection(dev: ScoredPairs, options: SurrogateOptions, scale: ScoreScale) -> Selection:
-    if options.select_by == "last":
-        return last_checkpoint()
-    if len(dev) < 2:
-        raise OptionError(f"the harvest has {len(dev)} dev pairs, and 2 are needed: harvest more, or select_by=last")
-    evaluator = _evaluator(dev, options, scale, "dev")
-    return Selection(evaluator.description, evaluator)
-
-
-def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale, name: str) -> CheckpointEvaluator:
-    few = pairs.sample(max(2, options.held_out))
-    return scores_evaluator(
-        *few.texts(), few.scores, to_target=scale.to_target, from_target=scale.from_target, name=name
-    )

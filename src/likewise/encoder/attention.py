@@ -31,10 +31,11 @@ from likewise.encoder.modules import Features, SavedModule, TrainingOnly, parts_
 
 _LAYERS = (BertLayer, RobertaLayer, XLMRobertaLayer)
 """Layers that are built as `_one_token` computes them."""
-
 _LOCK = threading.Lock()
 _HERE = threading.local()
 """Of the running thread: `places`, by layer the pooled token's place in each sentence (B,), None for the first."""
+_KINDS = (BertSelfAttention, RobertaSelfAttention, XLMRobertaSelfAttention)
+_HIDDEN = -1e9  # added to the scores of padding; the least float32 would be infinite in bfloat16
 
 
 class _OneToken:
@@ -81,44 +82,6 @@ class _OneToken:
         return torch.zeros_like(hidden, dtype=pooled.dtype).scatter(1, at[:, None, None].expand_as(pooled), pooled)
 
 
-def _pooled(model: nn.Module) -> _OneToken | None:
-    """Return the replacement for a model that pools one token in a supported way; None for any other."""
-    modules = list(model.children())
-    if not isinstance(model, SentenceTransformer) or len(modules) < 2 or type(modules[0]) is not Transformer:
-        return None
-    transformer: Any = modules[0]
-    token, rest = None, modules[1:]
-    if isinstance(rest[0], WordWeights):
-        chosen = rest[0].emb_layer.weight.detach().flatten().nonzero().flatten().tolist()
-        tokenizer = transformer.tokenizer
-        # Of a mask prompt's tokenizer alone it is known that no text brings a second mask.
-        if chosen != [tokenizer.mask_token_id] or not getattr(tokenizer, "split_special_tokens", False):
-            return None
-        token, rest = chosen[0], rest[1:]
-    wanted = "cls" if token is None else "mean"
-    if not rest or not isinstance(rest[0], Pooling) or rest[0].pooling_mode != wanted:
-        return None
-    # These read the sentence's vector and no token's.
-    if not all(isinstance(module, (Dense, Normalize, SavedModule, TrainingOnly)) for module in rest[1:]):
-        return None
-    layers = getattr(getattr(transformer.auto_model, "encoder", None), "layer", None)
-    layer: Any = layers[-1] if isinstance(layers, nn.ModuleList) and len(layers) else None
-    if type(layer) not in _LAYERS or not _plain_layer(layer, transformer.auto_model.config):
-        return None
-    return _OneToken(transformer, layer, token)
-
-
-def _plain_layer(layer: BertLayer, config: PretrainedConfig) -> bool:
-    """Return whether a layer is unmodified: not wrapped, sliced or recorded."""
-    attention = layer.attention.self
-    return (
-        not (layer.is_decoder or layer.chunk_size_feed_forward)
-        and not (getattr(config, "output_hidden_states", False) or getattr(config, "output_attentions", False))
-        and getattr(config, "_attn_implementation", "") in ("sdpa", "eager")
-        and all(type(part) is nn.Linear for part in (attention.query, attention.key, attention.value))
-    )
-
-
 @contextmanager
 def only_pooled_token(model: nn.Module) -> Iterator[bool]:
     """Make the last layer of `model`, in this thread, compute the pooled token alone and zeros for the others.
@@ -155,32 +118,6 @@ def is_hooked(model: nn.Module) -> bool:
             if any(not isinstance(getattr(hook, "__self__", None), _OneToken) for hook in hooks):
                 return True
     return False
-
-
-def _one_token(layer: BertLayer, hidden: Tensor, mask: Tensor | None, at: Tensor | None) -> Tensor:
-    """Return a BERT layer's vector (B, 1, D) of the token at `at` (B,), or of the first for None."""
-    attention, output, last = layer.attention.self, layer.attention.output, layer.output
-    heads, width = attention.num_attention_heads, attention.attention_head_size
-    own = (
-        hidden[:, :1] if at is None else hidden.gather(1, at[:, None, None].expand(-1, 1, hidden.shape[2]))
-    )  # (B, 1, D)
-    queries, keys, values = (
-        part(inputs).unflatten(-1, (heads, width)).transpose(1, 2)
-        for part, inputs in ((attention.query, own), (attention.key, hidden), (attention.value, hidden))
-    )  # (B, H, 1, W), (B, H, T, W) twice
-    scores = queries @ keys.transpose(2, 3) * attention.scaling
-    if mask is not None:
-        mask = mask[:, :, :1]  # padding is all that it hides, from every token alike
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min) if mask.dtype == torch.bool else scores + mask
-    weights = attention.dropout(torch.softmax(scores, -1).to(values.dtype))
-    context = (weights @ values).transpose(1, 2).flatten(2)
-    mixed = output.LayerNorm(output.dropout(output.dense(context)) + own)
-    vector: Tensor = last.LayerNorm(last.dropout(last.dense(layer.intermediate(mixed))) + mixed)
-    return vector
-
-
-_KINDS = (BertSelfAttention, RobertaSelfAttention, XLMRobertaSelfAttention)
-_HIDDEN = -1e9  # added to the scores of padding; the least float32 would be infinite in bfloat16
 
 
 @contextmanager
@@ -239,3 +176,63 @@ def _plain_attention(part: Any) -> bool:
         and all(type(linear) is nn.Linear and linear.bias is not None for linear in (part.query, part.key, part.value))
         and not (part._forward_hooks or part._forward_pre_hooks)
     )
+
+
+def _pooled(model: nn.Module) -> _OneToken | None:
+    """Return the replacement for a model that pools one token in a supported way; None for any other."""
+    modules = list(model.children())
+    if not isinstance(model, SentenceTransformer) or len(modules) < 2 or type(modules[0]) is not Transformer:
+        return None
+    transformer: Any = modules[0]
+    token, rest = None, modules[1:]
+    if isinstance(rest[0], WordWeights):
+        chosen = rest[0].emb_layer.weight.detach().flatten().nonzero().flatten().tolist()
+        tokenizer = transformer.tokenizer
+        # Of a mask prompt's tokenizer alone it is known that no text brings a second mask.
+        if chosen != [tokenizer.mask_token_id] or not getattr(tokenizer, "split_special_tokens", False):
+            return None
+        token, rest = chosen[0], rest[1:]
+    wanted = "cls" if token is None else "mean"
+    if not rest or not isinstance(rest[0], Pooling) or rest[0].pooling_mode != wanted:
+        return None
+    # These read the sentence's vector and no token's.
+    if not all(isinstance(module, (Dense, Normalize, SavedModule, TrainingOnly)) for module in rest[1:]):
+        return None
+    layers = getattr(getattr(transformer.auto_model, "encoder", None), "layer", None)
+    layer: Any = layers[-1] if isinstance(layers, nn.ModuleList) and len(layers) else None
+    if type(layer) not in _LAYERS or not _plain_layer(layer, transformer.auto_model.config):
+        return None
+    return _OneToken(transformer, layer, token)
+
+
+def _plain_layer(layer: BertLayer, config: PretrainedConfig) -> bool:
+    """Return whether a layer is unmodified: not wrapped, sliced or recorded."""
+    attention = layer.attention.self
+    return (
+        not (layer.is_decoder or layer.chunk_size_feed_forward)
+        and not (getattr(config, "output_hidden_states", False) or getattr(config, "output_attentions", False))
+        and getattr(config, "_attn_implementation", "") in ("sdpa", "eager")
+        and all(type(part) is nn.Linear for part in (attention.query, attention.key, attention.value))
+    )
+
+
+def _one_token(layer: BertLayer, hidden: Tensor, mask: Tensor | None, at: Tensor | None) -> Tensor:
+    """Return a BERT layer's vector (B, 1, D) of the token at `at` (B,), or of the first for None."""
+    attention, output, last = layer.attention.self, layer.attention.output, layer.output
+    heads, width = attention.num_attention_heads, attention.attention_head_size
+    own = (
+        hidden[:, :1] if at is None else hidden.gather(1, at[:, None, None].expand(-1, 1, hidden.shape[2]))
+    )  # (B, 1, D)
+    queries, keys, values = (
+        part(inputs).unflatten(-1, (heads, width)).transpose(1, 2)
+        for part, inputs in ((attention.query, own), (attention.key, hidden), (attention.value, hidden))
+    )  # (B, H, 1, W), (B, H, T, W) twice
+    scores = queries @ keys.transpose(2, 3) * attention.scaling
+    if mask is not None:
+        mask = mask[:, :, :1]  # padding is all that it hides, from every token alike
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min) if mask.dtype == torch.bool else scores + mask
+    weights = attention.dropout(torch.softmax(scores, -1).to(values.dtype))
+    context = (weights @ values).transpose(1, 2).flatten(2)
+    mixed = output.LayerNorm(output.dropout(output.dense(context)) + own)
+    vector: Tensor = last.LayerNorm(last.dropout(last.dense(layer.intermediate(mixed))) + mixed)
+    return vector

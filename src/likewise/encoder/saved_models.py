@@ -88,42 +88,6 @@ def transformer_of(model: SentenceTransformer, name: str) -> Transformer:
     return first
 
 
-@contextmanager
-def _no_hub(place: ModelPlace) -> Iterator[None]:
-    """Ask no hub over a model that is here: libraries would, for what its vectors do not need."""
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or place.local_only or place.folder is not None
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
-@contextmanager
-def _readable_errors(name: str) -> Iterator[None]:
-    """Convert any error that a library raises over the files of a model into a one-sentence message."""
-    try:
-        yield
-    except LikewiseError:
-        raise
-    except Exception as error:  # safetensors, torch, transformers and the hub's client raise of many kinds
-        reason, kind = first_line(error), type(error).__name__
-        cure = "Copy or download the folder again."
-        if kind == "SafetensorError":
-            reason = f"its weights are cut short or damaged ({reason})"
-        elif isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
-            reason = "its weights are a pickle that holds more than tensors, and could run code"
-            cure = "It is not read: get the model with weights as safetensors."
-        elif "size mismatch" in str(error) or "ignore_mismatched_sizes" in str(error):
-            reason = f"its weights do not have the shapes that its {CONFIG} asks for"
-        elif "trust_remote_code" in str(error) or "custom code" in str(error):
-            named = f" ({reason.rstrip('.')})"
-            reason, cure = f"it needs custom code{named}", "likewise runs no code from a model's folder."
-        elif "peft" in reason.lower() and isinstance(error, ImportError):
-            reason, cure = "it is an adapter (LoRA), which peft puts onto its base", "Install it: pip install peft."
-        raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
-
-
 def fit_to_weights(first: Any, name: str) -> None:
     """Fit the tokenizer and the limit of a model's first module to its weights.
 
@@ -197,3 +161,39 @@ def _check_is_module(name: str, kind: str) -> None:
         f"'{name}' asks for a module {kind}, which this release of sentence-transformers does not have. Install the "
         "release that its config_sentence_transformers.json names."
     )
+
+
+@contextmanager
+def _no_hub(place: ModelPlace) -> Iterator[None]:
+    """Ask no hub over a model that is here: libraries would, for what its vectors do not need."""
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or place.local_only or place.folder is not None
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+@contextmanager
+def _readable_errors(name: str) -> Iterator[None]:
+    """Convert any error that a library raises over the files of a model into a one-sentence message."""
+    try:
+        yield
+    except LikewiseError:
+        raise
+    except Exception as error:  # safetensors, torch, transformers and the hub's client raise of many kinds
+        reason, kind = first_line(error), type(error).__name__
+        cure = "Copy or download the folder again."
+        if kind == "SafetensorError":
+            reason = f"its weights are cut short or damaged ({reason})"
+        elif isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
+            reason = "its weights are a pickle that holds more than tensors, and could run code"
+            cure = "It is not read: get the model with weights as safetensors."
+        elif "size mismatch" in str(error) or "ignore_mismatched_sizes" in str(error):
+            reason = f"its weights do not have the shapes that its {CONFIG} asks for"
+        elif "trust_remote_code" in str(error) or "custom code" in str(error):
+            named = f" ({reason.rstrip('.')})"
+            reason, cure = f"it needs custom code{named}", "likewise runs no code from a model's folder."
+        elif "peft" in reason.lower() and isinstance(error, ImportError):
+            reason, cure = "it is an adapter (LoRA), which peft puts onto its base", "Install it: pip install peft."
+        raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error

@@ -29,6 +29,13 @@ from likewise.errors import first_line, require_extra
 from likewise.runs.options import OptionError
 from likewise.runs.whole_files import Values
 
+_NO_COMPUTATION = frozenset(
+    "transformers_version dtype torch_dtype architectures id2label label2id output_hidden_states output_attentions "
+    "use_cache return_dict problem_type torchscript".split()
+)
+_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+"""The names of a role's prompt, the first that a model has, as `encode_query` and `encode_document` look for them."""
+
 
 def adapters_of(model: nn.Module) -> tuple[str, ...]:
     """Return the names of the adapters in a model's transformers."""
@@ -75,16 +82,6 @@ def add_adapter(encoder: SentenceTransformer, rank: int) -> None:
         adapter.base_model_name_or_path = str(Path(name).resolve()) if Path(name).is_dir() else name
 
 
-def _with_adapters(model: nn.Module) -> list[Any]:
-    return [module for module in model.modules() if getattr(module, "_hf_peft_config_loaded", False)]
-
-
-_NO_COMPUTATION = frozenset(
-    "transformers_version dtype torch_dtype architectures id2label label2id output_hidden_states output_attentions "
-    "use_cache return_dict problem_type torchscript".split()
-)
-
-
 def computation_of(model: nn.Module) -> str:
     """Return what decides vectors besides the weights, as a text: configurations and the state of adapters.
 
@@ -121,10 +118,6 @@ def hash_of_model(model: nn.Module, *said: object) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
-
-
-_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
-"""The names of a role's prompt, the first that a model has, as `encode_query` and `encode_document` look for them."""
 
 
 @dataclass(frozen=True)
@@ -301,3 +294,7 @@ def _fingerprint(tokenizer: object) -> str:
         return ""
     parts = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
     return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _with_adapters(model: nn.Module) -> list[Any]:
+    return [module for module in model.modules() if getattr(module, "_hf_peft_config_loaded", False)]

@@ -15,9 +15,10 @@ from likewise.encoder.modules import Features, SavedModule, TrainingOnly
 
 REGIONS = (1, 1, 1, 6, 15, 20)
 """GCLSR, section 4.1."""
-
 GROUP = 32
 """Sentences of near-equal length that are convolved together in training; the vectors do not depend on it."""
+FILL = 1e-9
+"""What algorithm 1 puts in the place of a score with padding (and not -1e9, as attention with a softmax has)."""
 
 
 class TextCNN(SavedModule):
@@ -66,26 +67,6 @@ class TextCNN(SavedModule):
         return torch.cat([_most(bank, by_number, lengths, self.edges) for bank in self.banks], dim=1)
 
 
-def _most(bank: nn.Module, vectors: Tensor, lengths: Tensor, edges: bool) -> Tensor:
-    """Return the ReLU of the maximum over real positions: (B, D, T), (B,) to (B, F)."""
-    (region,) = bank.kernel_size  # type: ignore[misc]
-    n_words = vectors.shape[2]
-    if edges:
-        vectors = F.pad(vectors, (region - 1, region - 1))
-        last = (lengths + region - 2).clamp(min=0)  # (B,) the last position that counts
-    else:
-        vectors = F.pad(vectors, (0, max(0, region - n_words)))
-        last = (lengths - region).clamp(min=0)
-    values = bank(vectors)  # (B, F, P), P positions
-    outside = torch.arange(values.shape[2], device=values.device)[None] > last[:, None]  # (B, P)
-    # ReLU is monotone, so it may come after the maximum; the gradient goes to one position.
-    return values.masked_fill(outside[:, None, :], -torch.inf).max(dim=2).values.relu()
-
-
-FILL = 1e-9
-"""What algorithm 1 puts in the place of a score with padding (and not -1e9, as attention with a softmax has)."""
-
-
 def attend(vectors: Tensor, mask: Tensor) -> Tensor:
     """Apply self-attention to word vectors (GCLSR, algorithm 1): S_i x_i, with the importance S_i of word i.
 
@@ -112,3 +93,19 @@ class TrainingAttention(TrainingOnly):
 
     def _in_training(self, features: Features) -> Features:
         return {"token_embeddings": attend(features["token_embeddings"], features["attention_mask"])}
+
+
+def _most(bank: nn.Module, vectors: Tensor, lengths: Tensor, edges: bool) -> Tensor:
+    """Return the ReLU of the maximum over real positions: (B, D, T), (B,) to (B, F)."""
+    (region,) = bank.kernel_size  # type: ignore[misc]
+    n_words = vectors.shape[2]
+    if edges:
+        vectors = F.pad(vectors, (region - 1, region - 1))
+        last = (lengths + region - 2).clamp(min=0)  # (B,) the last position that counts
+    else:
+        vectors = F.pad(vectors, (0, max(0, region - n_words)))
+        last = (lengths - region).clamp(min=0)
+    values = bank(vectors)  # (B, F, P), P positions
+    outside = torch.arange(values.shape[2], device=values.device)[None] > last[:, None]  # (B, P)
+    # ReLU is monotone, so it may come after the maximum; the gradient goes to one position.
+    return values.masked_fill(outside[:, None, :], -torch.inf).max(dim=2).values.relu()

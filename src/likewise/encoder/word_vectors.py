@@ -34,13 +34,18 @@ from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
 
 _Array = TypeVar("_Array", np.ndarray, Tensor)
-
 PREFIX = "distilled:"
 SMOOTHING = 1e-3
 """a of smooth inverse frequency; Arora et al. 2017 give 1e-4 to 1e-3."""
 _WORD_VECTORS = "vectors.npy"
 _BLOCK = 4096  # words between two looks at the bar
 _AT_A_TIME = 10_000
+PAD, UNKNOWN = "[PAD]", "[UNK]"
+UNKNOWN_ID = 1
+MAX_WORDS = 256
+"""The default number of words read of a text."""
+# Cut as the texts of the common vectors were (the Penn treebank's way): do n't, cat 's, u.s., 3.5, words, signs.
+_WORD = r"(?:\p{L}\.){2,}|\w+(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\d+(?:[.,:]\d+)*|\w+|[^\w\s]"
 
 
 def is_distilled(source: str) -> bool:
@@ -124,30 +129,6 @@ def build_static_words(
     return StaticEmbedding(tokenizer, embedding_weights=torch.from_numpy(vectors), base_model=source), size
 
 
-def _looked_up(source: str, texts: Sequence[str], spread: float) -> np.ndarray:
-    """Return the vectors of a file for texts, (V, D); random ones of the same size for those that it does not hold.
-
-    Their numbers get the spread that an encoder's have, as a step of Adam moves each number by the same.
-    """
-    table = read_word_vectors(source)
-    rows = np.array([table.row_of.get(text, -1) for text in texts])
-    known = np.asarray(table.vectors[rows[rows >= 0]], dtype=np.float32)
-    if not len(known):
-        raise WordVectorError(f"{source}: it holds none of the corpus's words; give word vectors of the same language")
-    chance = np.random.default_rng(1).standard_normal((len(texts), known.shape[1]))
-    vectors = known.mean(axis=0) + known.std(axis=0) * chance
-    vectors[rows >= 0] = known
-    scaled: np.ndarray = (vectors * (spread / known.std())).astype(np.float32)
-    return scaled
-
-
-def _text(model: SentenceTransformer, piece: str) -> str:
-    """Return the characters that a sub-word stands for: 'ing' for '##ing', 'the' for the 'Ġthe' of a byte-level BPE."""
-    if isinstance(model.tokenizer.backend_tokenizer.model, WordPiece):
-        return piece.removeprefix("##") or piece
-    return model.tokenizer.convert_tokens_to_string([piece]).strip() or piece
-
-
 def with_frequent_words(tokenizer: Tokenizer, sentences: Sequence[str], words: int) -> Tokenizer:
     """Return a WordPiece tokenizer with the most frequent words of a corpus as further entries, without special tokens.
 
@@ -161,19 +142,6 @@ def with_frequent_words(tokenizer: Tokenizer, sentences: Sequence[str], words: i
         fresh = [word for word in _most_frequent(counts) if counts[word] > 1 and word not in vocabulary]
         vocabulary |= {word: len(vocabulary) + i for i, word in enumerate(fresh[:words])}
     return Tokenizer.from_str(json.dumps(parts))
-
-
-def _most_frequent(counts: Counter[str]) -> list[str]:
-    """Return all words, the most frequent first, and equally frequent ones by the alphabet."""
-    return sorted(counts, key=lambda word: (-counts[word], word))
-
-
-def _principal_axes(source: str, products: np.ndarray, dimension: int) -> np.ndarray:
-    """Return the first principal axes (E, D) of vectors, by the products of their numbers (E, E)."""
-    if dimension > len(products):
-        raise WordVectorError(f"{source}: its vectors have {len(products)} dimensions, not {dimension}: ask for fewer")
-    _, columns = np.linalg.eigh(products)  # ascending
-    return columns[:, : -dimension - 1 : -1].astype(np.float32)
 
 
 def encoded_words(model: SentenceTransformer, words: Sequence[str]) -> np.ndarray:
@@ -207,15 +175,6 @@ def frequency_weighted(vectors: _Array, shares: _Array, mean: _Array) -> _Array:
         mean: (D,) what is taken off.
     """
     return (vectors - mean) * (SMOOTHING / (SMOOTHING + shares))[:, None]
-
-
-PAD, UNKNOWN = "[PAD]", "[UNK]"
-UNKNOWN_ID = 1
-MAX_WORDS = 256
-"""The default number of words read of a text."""
-
-# Cut as the texts of the common vectors were (the Penn treebank's way): do n't, cat 's, u.s., 3.5, words, signs.
-_WORD = r"(?:\p{L}\.){2,}|\w+(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\d+(?:[.,:]\d+)*|\w+|[^\w\s]"
 
 
 def word_tokenizer(words: Sequence[str], lower: bool, max_words: int = MAX_WORDS) -> PreTrainedTokenizerFast:
@@ -383,3 +342,40 @@ def choose_words(table: WordTable, counts: Counter[str], most_frequent: int) -> 
     for special in (PAD, UNKNOWN):
         chosen.pop(special, None)
     return list(chosen), list(chosen.values()), known
+
+
+def _looked_up(source: str, texts: Sequence[str], spread: float) -> np.ndarray:
+    """Return the vectors of a file for texts, (V, D); random ones of the same size for those that it does not hold.
+
+    Their numbers get the spread that an encoder's have, as a step of Adam moves each number by the same.
+    """
+    table = read_word_vectors(source)
+    rows = np.array([table.row_of.get(text, -1) for text in texts])
+    known = np.asarray(table.vectors[rows[rows >= 0]], dtype=np.float32)
+    if not len(known):
+        raise WordVectorError(f"{source}: it holds none of the corpus's words; give word vectors of the same language")
+    chance = np.random.default_rng(1).standard_normal((len(texts), known.shape[1]))
+    vectors = known.mean(axis=0) + known.std(axis=0) * chance
+    vectors[rows >= 0] = known
+    scaled: np.ndarray = (vectors * (spread / known.std())).astype(np.float32)
+    return scaled
+
+
+def _text(model: SentenceTransformer, piece: str) -> str:
+    """Return the characters that a sub-word stands for: 'ing' for '##ing', 'the' for the 'Ġthe' of a byte-level BPE."""
+    if isinstance(model.tokenizer.backend_tokenizer.model, WordPiece):
+        return piece.removeprefix("##") or piece
+    return model.tokenizer.convert_tokens_to_string([piece]).strip() or piece
+
+
+def _most_frequent(counts: Counter[str]) -> list[str]:
+    """Return all words, the most frequent first, and equally frequent ones by the alphabet."""
+    return sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def _principal_axes(source: str, products: np.ndarray, dimension: int) -> np.ndarray:
+    """Return the first principal axes (E, D) of vectors, by the products of their numbers (E, E)."""
+    if dimension > len(products):
+        raise WordVectorError(f"{source}: its vectors have {len(products)} dimensions, not {dimension}: ask for fewer")
+    _, columns = np.linalg.eigh(products)  # ascending
+    return columns[:, : -dimension - 1 : -1].astype(np.float32)

@@ -59,16 +59,6 @@ def sampled_scores(task: str, items: Sequence[Items], draws: int = DRAWS) -> np.
     return scores
 
 
-def _score(items: Items, weights: np.ndarray) -> np.ndarray:
-    """Return the score of each sample (b,), whose items count `weights` (b, N) times."""
-    if items.gold is None:
-        return 100 * (weights @ items.values) / len(items.values)
-    ranks = [mid_ranks(side, weights) for side in (items.values, items.gold)]
-    x, y = (side - (weights * side).mean(axis=1, keepdims=True) for side in ranks)
-    spread = np.sqrt((weights * x * x).sum(axis=1) * (weights * y * y).sum(axis=1))
-    return 100 * (weights * x * y).sum(axis=1) / np.maximum(spread, 1e-12)
-
-
 def mid_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the rank of each value in samples that hold it `weights` times; equal values share the mean of theirs.
 
@@ -129,3 +119,13 @@ def paired_difference(
     low, high = np.quantile(differences, (0.025, 0.975))
     tail = min((differences <= 0).sum(), (differences >= 0).sum())
     return Difference(value, float(low), float(high), min(1.0, 2 * (1 + float(tail)) / (1 + draws)))
+
+
+def _score(items: Items, weights: np.ndarray) -> np.ndarray:
+    """Return the score of each sample (b,), whose items count `weights` (b, N) times."""
+    if items.gold is None:
+        return 100 * (weights @ items.values) / len(items.values)
+    ranks = [mid_ranks(side, weights) for side in (items.values, items.gold)]
+    x, y = (side - (weights * side).mean(axis=1, keepdims=True) for side in ranks)
+    spread = np.sqrt((weights * x * x).sum(axis=1) * (weights * y * y).sum(axis=1))
+    return 100 * (weights * x * y).sum(axis=1) / np.maximum(spread, 1e-12)

@@ -20,12 +20,13 @@ from likewise.runs.whole_files import Record
 
 # A folder that holds one of these is a data folder.
 _KNOWN = ("STS", "SICK", "MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC", "AFS", "wikipedia", "wikipedia-sections")
-
 LAYOUT = (
     "The folder has SentEval's layout: STS/STS12-en-test ... STS/STS16-en-test (STS.input.*.txt, STS.gs.*.txt), "
     "STS/STSBenchmark/sts-dev.csv and sts-test.csv, SICK/SICK_test_annotated.txt, and for the transfer tasks MR, CR, "
     "SUBJ, MPQA, SST/binary, TREC and MRPC."
 )
+TEST = "test"
+"""The part that is scored where the name gives none."""
 
 
 def find_data(data: str | os.PathLike[str] | None = None) -> Path:
@@ -74,10 +75,6 @@ def read_rating(text: str, scale: tuple[float, float], where: str) -> float:
     return value
 
 
-TEST = "test"
-"""The part that is scored where the name gives none."""
-
-
 @dataclass(frozen=True)
 class OwnTask(Task):
     """A task on a file or folder that its name gives, with the part of a folder's data that is scored."""
@@ -121,18 +118,6 @@ def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[st
             yield f"{path}, line {number}", [cell.strip() for cell in cells]
 
 
-def _separated(path: Path, lines: list[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line and the cells of each row of separated values."""
-    reader = csv.reader((line + "\n" for line in lines), delimiter=separator, strict=True)
-    number = 1
-    try:
-        for cells in reader:
-            yield number, cells
-            number = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{path}, line {number}: this row is not valid CSV ({error}). Mend its quotes.") from None
-
-
 def json_rows(path: Path) -> Iterator[tuple[str, Record]]:
     """Yield the place ("file, line 3") and the object of each line that is not blank."""
     for number, row in read_rows(Source(path, format=JsonLines(), strict=True)):
@@ -150,3 +135,15 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _separated(path: Path, lines: list[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line and the cells of each row of separated values."""
+    reader = csv.reader((line + "\n" for line in lines), delimiter=separator, strict=True)
+    number = 1
+    try:
+        for cells in reader:
+            yield number, cells
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path}, line {number}: this row is not valid CSV ({error}). Mend its quotes.") from None

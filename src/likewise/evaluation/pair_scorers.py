@@ -36,7 +36,6 @@ LAYERS = {
     "distilroberta-base": 5,
 }
 """The layer that correlates best with WMT16's ratings, by model (the table of the authors' code)."""
-
 BATCH = 64
 """Pairs in a batch; another size changes the last bits of a score."""
 _CHUNKS = 32
@@ -171,10 +170,6 @@ class CrossEncoderScorer:
         return np.concatenate(scores)
 
 
-def _settings(model: Any, similarity: str, precision: Precision | None) -> dict[str, str]:
-    return {"similarity": similarity, "precision": precision or "fp32", "device": str(model.device)}
-
-
 def predict_pairs(
     model: Any,
     first: Sequence[str],
@@ -192,3 +187,7 @@ def predict_pairs(
         pairs = list(zip(first, second, strict=True))
         scores = model.predict(pairs, batch_size=batch_size, show_progress_bar=False, activation_fn=activation)
     return np.asarray(scores, dtype=np.float64)
+
+
+def _settings(model: Any, similarity: str, precision: Precision | None) -> dict[str, str]:
+    return {"similarity": similarity, "precision": precision or "fp32", "device": str(model.device)}

@@ -15,16 +15,12 @@ from likewise.evaluation.tasks.retrieval import RetrievalTask
 from likewise.runs.plugins import COMPARED_TASKS, load_registered, not_installed
 
 _FAMILIES = (sts, transfer, negation, wiki_sections)
-
 TASKS: dict[str, Task] = {task.name: task for family in _FAMILIES for task in family.TASKS}
 """The tasks of likewise itself; `known_tasks` has those of other packages too."""
-
 ENTRY_POINTS = "likewise.tasks"
 """The group of entry points by which another package registers a task: each loads a `Task`."""
-
 GROUPS: dict[str, tuple[str, ...]] = {"sts": sts.SEVEN, "transfer": transfer.SEVEN}
 """Names for several tasks whose mean is reported, in the order of the papers' tables."""
-
 OWN_TASKS: dict[str, type[OwnTask]] = {"retrieval": RetrievalTask, "pairs": RatedFileTask, "classes": ClassesTask}
 """The families of tasks on your own files, by the word before the colon: retrieval:FOLDER."""
 
@@ -36,19 +32,6 @@ def known_tasks() -> dict[str, Task]:
         EvaluationError: an entry point of another package cannot be loaded, is no `Task`, or takes a name twice.
     """
     return {**_registered(), **TASKS}
-
-
-@cache
-def _registered() -> dict[str, Task]:
-    tasks: dict[str, Task] = {}
-    for point in entry_points(group=ENTRY_POINTS):
-        where = f"the entry point {point.name}"
-        # mypy takes an abstract class for one that is about to be called.
-        task = load_registered(point, Task, where, EvaluationError)  # type: ignore[type-abstract]
-        if task.name in TASKS or task.name in GROUPS or task.name in tasks:
-            raise EvaluationError(f"{where} ({point.value}): there is a task {task.name!r} already")
-        tasks[task.name] = task
-    return tasks
 
 
 def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...], tuple[str, ...]]:
@@ -104,3 +87,16 @@ def _listed(known: Iterable[str]) -> str:
     groups = [f"{group} ({', '.join(members)})" for group, members in GROUPS.items()]
     others = [name for name in known if not any(name in members for members in GROUPS.values())]
     return ", ".join([*groups, *others, "retrieval:FOLDER", "pairs:FILE", "classes:FOLDER"])
+
+
+@cache
+def _registered() -> dict[str, Task]:
+    tasks: dict[str, Task] = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        where = f"the entry point {point.name}"
+        # mypy takes an abstract class for one that is about to be called.
+        task = load_registered(point, Task, where, EvaluationError)  # type: ignore[type-abstract]
+        if task.name in TASKS or task.name in GROUPS or task.name in tasks:
+            raise EvaluationError(f"{where} ({point.value}): there is a task {task.name!r} already")
+        tasks[task.name] = task
+    return tasks

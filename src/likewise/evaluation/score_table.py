@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 
 TableTexts = tuple[Sequence[str], Sequence[Sequence[str]]]
 """The columns of a table and the cells of its rows, as text."""
-
 WITHOUT_BEST = ("negation-gap",)
 """Tasks that do not measure quality, so that no model is the best."""
+_LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+DIFFERENCES = (
+    "In brackets the 95% interval over the items and the seeds, by a paired bootstrap; * excludes zero. With one "
+    "seed the variance of the training is not included."
+)
 
 
 class Printed(ABC):
@@ -67,23 +71,7 @@ class Printed(ABC):
         return self.table()
 
 
-def _written(text: str, path: str | os.PathLike[str] | None) -> str:
-    if path is not None:
-        write_text(Path(path), text)
-    return text
-
-
-_LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    shown = []
-    for cell in cells:
-        bold = cell.startswith("**")
-        text = "".join(_LATEX.get(sign, sign) for sign in cell.replace("**", ""))
-        shown.append(rf"\textbf{{{text}}}" if bold else text)
-    return f"{' & '.join(shown)} \\\\"
 
 
 @dataclass(frozen=True)
@@ -271,12 +259,6 @@ class ScoreTable(Printed):
         return pandas.DataFrame.from_dict(rows, orient="index").rename_axis(self.heading)
 
 
-DIFFERENCES = (
-    "In brackets the 95% interval over the items and the seeds, by a paired bootstrap; * excludes zero. With one "
-    "seed the variance of the training is not included."
-)
-
-
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table that is readable as plain text.
 
@@ -296,3 +278,18 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     sides = ["<", *">" * (len(columns) - 1)]
     lines = [[f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)] for row in cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    if path is not None:
+        write_text(Path(path), text)
+    return text
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    shown = []
+    for cell in cells:
+        bold = cell.startswith("**")
+        text = "".join(_LATEX.get(sign, sign) for sign in cell.replace("**", ""))
+        shown.append(rf"\textbf{{{text}}}" if bold else text)
+    return f"{' & '.join(shown)} \\\\"

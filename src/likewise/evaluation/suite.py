@@ -32,11 +32,10 @@ if TYPE_CHECKING:
 
 BERTSCORE = "bertscore:"
 """The prefix of a model's name for BERTScore on its tokens."""
-
 CROSS_ENCODER = "cross-encoder:"
 """The prefix of the name of a cross-encoder."""
-
 _BATCH = 64  # sentences; another size changes the last bits of a score
+Scored: TypeAlias = "SentenceTransformer | PairScorer | DocumentSearch | str | os.PathLike[str]"
 
 
 class PairScorer(Protocol):
@@ -52,9 +51,6 @@ class PairScorer(Protocol):
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress) -> np.ndarray:
         """Return a score for each of P pairs, (P,); higher is more similar."""
-
-
-Scored: TypeAlias = "SentenceTransformer | PairScorer | DocumentSearch | str | os.PathLike[str]"
 
 
 @overload
@@ -167,40 +163,6 @@ def evaluate(
     )
 
 
-def _vectors_of(
-    encoder: SentenceTransformer, tasks: Sequence[Prepared], precision: Any, progress: Progress
-) -> Callable[[Prepared], np.ndarray]:
-    """Encode the sentences of all tasks, each once, and return a function from a task to its vectors (S, D).
-
-    The queries and documents of a retrieval task are encoded as such if the model does that in another way.
-    """
-    from likewise.encoder.settings import ModelSettings
-    from likewise.inference.text_encoder import all_finite, float32
-    from likewise.inference.vectors import autocast, encode
-
-    sides = ModelSettings.of(encoder).has_sides
-
-    def keys(task: Prepared) -> list[tuple[Role | None, str]]:
-        return list(zip(task.roles if sides else [None] * len(task.sentences), task.sentences, strict=True))
-
-    place: dict[tuple[Role | None, str], int] = {}
-    parts: list[np.ndarray] = []
-    every = dict.fromkeys(key for task in tasks for key in keys(task))
-    for role in dict.fromkeys(role for role, _ in every):
-        texts = [text for other, text in every if other == role]
-        place |= {(role, text): len(place) + i for i, text in enumerate(texts)}
-        if role is None:
-            rows = encode(encoder, texts, batch_size=_BATCH, precision=precision, progress=progress)  # (U, D)
-        else:
-            method = encoder.encode_query if role == "query" else encoder.encode_document
-            with autocast(encoder, precision), progress.bar(f"encoding {role} texts"):
-                made = method(texts, batch_size=_BATCH, convert_to_tensor=True, show_progress_bar=False)
-            rows = all_finite(float32(made))
-        parts.append(rows)
-    table = np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
-    return lambda task: table[np.array([place[key] for key in keys(task)])]
-
-
 def read_tasks(
     tasks: Iterable[Task], data: str | os.PathLike[str] | None
 ) -> tuple[list[tuple[Task, Prepared]], list[MissingTask]]:
@@ -271,3 +233,37 @@ def _settings(model: SentenceTransformer, precision: str | None) -> dict[str, ob
             for name in ("likewise", "sentence-transformers", "transformers", "torch")
         },
     }
+
+
+def _vectors_of(
+    encoder: SentenceTransformer, tasks: Sequence[Prepared], precision: Any, progress: Progress
+) -> Callable[[Prepared], np.ndarray]:
+    """Encode the sentences of all tasks, each once, and return a function from a task to its vectors (S, D).
+
+    The queries and documents of a retrieval task are encoded as such if the model does that in another way.
+    """
+    from likewise.encoder.settings import ModelSettings
+    from likewise.inference.text_encoder import all_finite, float32
+    from likewise.inference.vectors import autocast, encode
+
+    sides = ModelSettings.of(encoder).has_sides
+
+    def keys(task: Prepared) -> list[tuple[Role | None, str]]:
+        return list(zip(task.roles if sides else [None] * len(task.sentences), task.sentences, strict=True))
+
+    place: dict[tuple[Role | None, str], int] = {}
+    parts: list[np.ndarray] = []
+    every = dict.fromkeys(key for task in tasks for key in keys(task))
+    for role in dict.fromkeys(role for role, _ in every):
+        texts = [text for other, text in every if other == role]
+        place |= {(role, text): len(place) + i for i, text in enumerate(texts)}
+        if role is None:
+            rows = encode(encoder, texts, batch_size=_BATCH, precision=precision, progress=progress)  # (U, D)
+        else:
+            method = encoder.encode_query if role == "query" else encoder.encode_document
+            with autocast(encoder, precision), progress.bar(f"encoding {role} texts"):
+                made = method(texts, batch_size=_BATCH, convert_to_tensor=True, show_progress_bar=False)
+            rows = all_finite(float32(made))
+        parts.append(rows)
+    table = np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
+    return lambda task: table[np.array([place[key] for key in keys(task)])]

@@ -22,6 +22,9 @@ from likewise.runs.whole_files import Record
 if TYPE_CHECKING:
     from likewise.encoder.location import Role
 
+Rows = Callable[[slice], np.ndarray]
+"""A function from a slice of the queries to the scores (B, R) of all ranked texts."""
+
 
 class EvaluationError(LikewiseError):
     """Raised if an evaluation cannot be made as asked; the message names the cure."""
@@ -85,10 +88,6 @@ class TaskResult:
     def to_dict(self) -> Record:
         """Return plain values for JSON; an undefined score is None."""
         return plain({name: value for name, value in asdict(replace(self, items=None)).items() if name != "items"})
-
-
-Rows = Callable[[slice], np.ndarray]
-"""A function from a slice of the queries to the scores (B, R) of all ranked texts."""
 
 
 class DocumentSearch(Protocol):

@@ -17,6 +17,8 @@ from likewise.errors import LikewiseError
 SMALLEST_SINE_SQUARED = 1e-6
 """Below this, the sine of the angle of a positive pair is held constant, so that its gradient stays finite: 0.06
 degrees from 0 or 180. Float32 cannot tell the cosine of half that angle from 1."""
+SAME_TEXT = 0.85
+"""Two second texts with a higher cosine under the base may say the same, and are no negatives of each other."""
 
 
 def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
@@ -157,12 +159,6 @@ def outside_margins(
         return float(((difference > -alpha) | (difference < -beta)).float().mean())
 
 
-def _negation_difference(anchors: Tensor, positives: Tensor, soft_negatives: Tensor) -> Tensor:
-    """Return Delta = cos(h, h#) - cos(h, h+) of SNCSE's equation 5: (B, D) each -> (B,)."""
-    to_negation = F.cosine_similarity(anchors.float(), soft_negatives.float(), dim=-1)
-    return to_negation - F.cosine_similarity(anchors.float(), positives.float(), dim=-1)
-
-
 def agreeing_opposites(
     sentences: Tensor, negations: Tensor, opposites: Tensor, opposite_negations: Tensor, temperature: float = 0.05
 ) -> Tensor:
@@ -243,25 +239,6 @@ def spread(vectors: Tensor) -> Tensor:
     return rows.var(dim=0, correction=0).sum().sqrt()
 
 
-def _check_shapes(*matrices: Tensor) -> None:
-    shapes = [tuple(matrix.shape) for matrix in matrices]
-    if len(set(shapes)) > 1 or len(shapes[0]) != 2:
-        raise LikewiseError(f"matrices (B, D) of one shape expected, not {', '.join(map(str, shapes))}")
-
-
-def _check_temperature(temperature: float) -> None:
-    if temperature <= 0:
-        raise LikewiseError(f"the temperature must be above 0, not {temperature}")
-
-
-def _own(rows: Tensor, offset: int) -> Tensor:
-    return torch.arange(len(rows), device=rows.device) + offset
-
-
-SAME_TEXT = 0.85
-"""Two second texts with a higher cosine under the base may say the same, and are no negatives of each other."""
-
-
 def false_negatives(first: Tensor, second: Tensor, share: float = 0.95) -> Tensor:
     """Return which pairs of a batch are no safe negatives, (B, B) bool, by the vectors of the frozen base.
 
@@ -309,3 +286,24 @@ def similarities_keep(cosines: Tensor, wanted: Tensor, temperature: float = 0.05
     rows = F.kl_div(scaled.log_softmax(1), target.log_softmax(1), reduction="batchmean", log_target=True)
     columns = F.kl_div(scaled.T.log_softmax(1), target.T.log_softmax(1), reduction="batchmean", log_target=True)
     return (rows + columns) / 2
+
+
+def _negation_difference(anchors: Tensor, positives: Tensor, soft_negatives: Tensor) -> Tensor:
+    """Return Delta = cos(h, h#) - cos(h, h+) of SNCSE's equation 5: (B, D) each -> (B,)."""
+    to_negation = F.cosine_similarity(anchors.float(), soft_negatives.float(), dim=-1)
+    return to_negation - F.cosine_similarity(anchors.float(), positives.float(), dim=-1)
+
+
+def _check_shapes(*matrices: Tensor) -> None:
+    shapes = [tuple(matrix.shape) for matrix in matrices]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 2:
+        raise LikewiseError(f"matrices (B, D) of one shape expected, not {', '.join(map(str, shapes))}")
+
+
+def _check_temperature(temperature: float) -> None:
+    if temperature <= 0:
+        raise LikewiseError(f"the temperature must be above 0, not {temperature}")
+
+
+def _own(rows: Tensor, offset: int) -> Tensor:
+    return torch.arange(len(rows), device=rows.device) + offset

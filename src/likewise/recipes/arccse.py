@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from likewise.encoder.modules import Features
     from likewise.losses import EncoderLoss
 
+_AS_SIMCSE: Record = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}
+
 
 class ArcCSEOptions(HeadOptions):
     """The options of ArcCSE; the defaults are the paper's for a base model (section 4.1)."""
@@ -288,7 +290,6 @@ LANGUAGE_MODEL = ArcCSEOptions(
     sam_rho=0.0,
     triplet_weight=0.0,
 )
-
 ARCCSE: Recipe = Recipe(
     name="arccse",
     summary="Angular margin contrastive learning on dropout twins, with entailment triplets of masked spans.",
@@ -306,9 +307,6 @@ ARCCSE: Recipe = Recipe(
     build_encoder=_encoder,
     build_collator=_collator,
 )
-
-_AS_SIMCSE: Record = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}
-
 SIMCSE: Recipe = dataclasses.replace(
     ARCCSE,
     name="simcse",

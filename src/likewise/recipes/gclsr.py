@@ -132,27 +132,6 @@ def sampled(run: Run) -> Run:
     return run.but(rows=rows)
 
 
-def _with_paraphrases(dataset: Dataset, path: str) -> Dataset:
-    """Add the column 'view': the paraphrase of each sentence; sentences without one are left out.
-
-    Args:
-        dataset: rows with 'sentence'.
-        path: a UTF-8 file of lines 'sentence TAB paraphrase'.
-    """
-    paraphrase_of: dict[str, str] = {}
-    for number, line in enumerate(strict_lines(Path(path).expanduser()), 1):
-        # As the corpus is cleaned: white space is one blank.
-        columns = [" ".join(column.split()) for column in line.split("\t")]
-        if len(columns) != 2 or not all(columns):
-            raise OptionError(f"{path}:{number}: two columns with a tab between are expected, not {len(columns)}")
-        paraphrase_of[columns[0]] = columns[1]
-    keys = [" ".join(sentence.split()) for sentence in dataset["sentence"]]
-    rows = [row for row, key in enumerate(keys) if key in paraphrase_of]
-    if not rows:
-        raise OptionError(f"{path}: its first column holds none of the corpus's {len(keys):,} sentences")
-    return dataset.select(rows).add_column("view", [paraphrase_of[keys[row]] for row in rows])
-
-
 def _views(rows: list[Record]) -> dict[str, list[str]]:
     return {name: [row[name] for row in rows] for name in ("sentence", "view") if name in rows[0]}
 
@@ -284,12 +263,31 @@ def _check_base(base: str, options: GCLSROptions) -> None:
     check_source(base, options.dimension, options.trust_pickle)
 
 
+def _with_paraphrases(dataset: Dataset, path: str) -> Dataset:
+    """Add the column 'view': the paraphrase of each sentence; sentences without one are left out.
+
+    Args:
+        dataset: rows with 'sentence'.
+        path: a UTF-8 file of lines 'sentence TAB paraphrase'.
+    """
+    paraphrase_of: dict[str, str] = {}
+    for number, line in enumerate(strict_lines(Path(path).expanduser()), 1):
+        # As the corpus is cleaned: white space is one blank.
+        columns = [" ".join(column.split()) for column in line.split("\t")]
+        if len(columns) != 2 or not all(columns):
+            raise OptionError(f"{path}:{number}: two columns with a tab between are expected, not {len(columns)}")
+        paraphrase_of[columns[0]] = columns[1]
+    keys = [" ".join(sentence.split()) for sentence in dataset["sentence"]]
+    rows = [row for row, key in enumerate(keys) if key in paraphrase_of]
+    if not rows:
+        raise OptionError(f"{path}: its first column holds none of the corpus's {len(keys):,} sentences")
+    return dataset.select(rows).add_column("view", [paraphrase_of[keys[row]] for row in rows])
+
+
 PAPER = GCLSROptions(max_grad_norm=0.0, length_batches=False, eval_steps=19)
 CPU = PAPER.updated(projection=1024, bottleneck=256, weighted=True)
 # Without the two parts that cost on real word vectors: the best of these by STS-B dev (benchmarks/README.md).
 NARROW = CPU.updated(attention=False, regions="1,1,1,1,1,1")
-
-
 GCLSR: Recipe = Recipe(
     name="gclsr",
     summary="Word vectors, word attention and a TextCNN, trained on noisy views in groups of features; no transformer.",

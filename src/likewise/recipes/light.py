@@ -74,30 +74,6 @@ def with_teacher(run: Run) -> Run:
     return run.but(rows=run.rows.add_column("teacher", [row.tobytes() for rows in pieces for row in rows]))
 
 
-def _vectors(run: Run) -> np.ndarray:
-    """Return the base's vectors (R, E) of the rows, from the cache."""
-    import numpy as np
-
-    from likewise.inference.encoded_files import encode_file
-    from likewise.inference.engines.graph import fingerprint
-    from likewise.inference.load_model import load
-
-    model = load(run.base, precision="auto")
-    if length := run.options.max_length:
-        model.max_seq_length = min(length, model.max_seq_length or length)
-
-    def make(folder: Path) -> None:
-        run.progress.tell(f"vectors of {run.base}, which are learnt from, are made and kept")
-        lines = folder / "sentences.txt"
-        with lines.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-            file.writelines(f"{sentence}\n" for sentence in run.sentences())
-        encode_file(model, lines, folder / "vectors.npy", quiet=run.progress.quiet)
-        lines.unlink()
-
-    key = [fingerprint(model), model.max_seq_length]
-    return np.load(run.prepared(key, make) / "vectors.npy", mmap_mode="r")
-
-
 def build_network(base: str, options: LightOptions, sentences: Sequence[str]) -> SentenceTransformer:
     """Return a mean of word vectors and, if the options ask for it, a network.
 
@@ -116,29 +92,6 @@ def build_network(base: str, options: LightOptions, sentences: Sequence[str]) ->
         ModelSettings.named(base), truncate_dim=None
     )  # its vectors are as long as the base's
     return settings.carried_by([*modules, *([Normalize()] if settings.normalizes else [])])
-
-
-def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
-    """Return layer norm, a hidden layer and an output layer (W to D), stock modules.
-
-    As gelu(x) - gelu(-x) = x, 2 D hidden units can hand the vector through, so that training starts at the mean of
-    words and not at random where W is D.
-    """
-    import torch
-    from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
-
-    inner = Dense(words, hidden, activation_function=torch.nn.GELU())
-    outer = Dense(hidden, dimension, activation_function=torch.nn.Identity())
-    if words == dimension:
-        if hidden < 2 * dimension:
-            raise OptionError(f"training starts with 2 x {dimension} hidden units, and hidden is {hidden}: raise it")
-        identity = torch.eye(dimension)
-        with torch.no_grad():
-            inner.linear.weight[: 2 * dimension] = torch.cat([identity, -identity])
-            outer.linear.weight.zero_()[:, : 2 * dimension] = torch.cat([identity, -identity], dim=1)
-            inner.linear.bias.zero_()
-            outer.linear.bias.zero_()
-    return [LayerNorm(words), inner, outer]
 
 
 def words_and_vectors(rows: list[Record], preprocess: Callable[[list[str]], dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -207,8 +160,54 @@ def _check_base(base: str, options: LightOptions) -> None:
         check_word_vectors(options.vectors)
 
 
-CPU = LightOptions(batch_size=256, epochs=2, warmup_ratio=0.02, max_grad_norm=0.0, length_batches=False, eval_steps=500)
+def _vectors(run: Run) -> np.ndarray:
+    """Return the base's vectors (R, E) of the rows, from the cache."""
+    import numpy as np
 
+    from likewise.inference.encoded_files import encode_file
+    from likewise.inference.engines.graph import fingerprint
+    from likewise.inference.load_model import load
+
+    model = load(run.base, precision="auto")
+    if length := run.options.max_length:
+        model.max_seq_length = min(length, model.max_seq_length or length)
+
+    def make(folder: Path) -> None:
+        run.progress.tell(f"vectors of {run.base}, which are learnt from, are made and kept")
+        lines = folder / "sentences.txt"
+        with lines.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            file.writelines(f"{sentence}\n" for sentence in run.sentences())
+        encode_file(model, lines, folder / "vectors.npy", quiet=run.progress.quiet)
+        lines.unlink()
+
+    key = [fingerprint(model), model.max_seq_length]
+    return np.load(run.prepared(key, make) / "vectors.npy", mmap_mode="r")
+
+
+def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
+    """Return layer norm, a hidden layer and an output layer (W to D), stock modules.
+
+    As gelu(x) - gelu(-x) = x, 2 D hidden units can hand the vector through, so that training starts at the mean of
+    words and not at random where W is D.
+    """
+    import torch
+    from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
+
+    inner = Dense(words, hidden, activation_function=torch.nn.GELU())
+    outer = Dense(hidden, dimension, activation_function=torch.nn.Identity())
+    if words == dimension:
+        if hidden < 2 * dimension:
+            raise OptionError(f"training starts with 2 x {dimension} hidden units, and hidden is {hidden}: raise it")
+        identity = torch.eye(dimension)
+        with torch.no_grad():
+            inner.linear.weight[: 2 * dimension] = torch.cat([identity, -identity])
+            outer.linear.weight.zero_()[:, : 2 * dimension] = torch.cat([identity, -identity], dim=1)
+            inner.linear.bias.zero_()
+            outer.linear.bias.zero_()
+    return [LayerNorm(words), inner, outer]
+
+
+CPU = LightOptions(batch_size=256, epochs=2, warmup_ratio=0.02, max_grad_norm=0.0, length_batches=False, eval_steps=500)
 LIGHT: Recipe = Recipe(
     name="light",
     summary="A mean of word vectors and a small network learn an encoder's vectors: fast, without a transformer.",

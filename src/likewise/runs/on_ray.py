@@ -80,6 +80,50 @@ def loadable(model: str | None) -> str:
     return model
 
 
+def check_versions(node: str, there: Mapping[str, str]) -> None:
+    """Check that a machine of the cluster has the versions of this one.
+
+    Raises:
+        ClusterError: it has not; the message names the package.
+    """
+    here = versions()
+    for package in DECIDING:
+        if there.get(package) != here.get(package):
+            raise ClusterError(
+                f"{node} has {package} {there.get(package, 'not installed')}, and this machine {here.get(package)}: "
+                "install the same version on all machines"
+            )
+
+
+def begun_on_ray(function: Callable[..., Result], *arguments: object) -> Callable[[], Result]:
+    """Begin to call a function in a worker of the `cluster`, on a core of its own; return what waits for the result.
+
+    A call whose worker is killed is repeated by another one. What a worker is to keep from one call to the next, such
+    as a model, the function keeps itself (`functools.lru_cache`).
+
+    Raises:
+        LikewiseError: the function raised it, in what is returned.
+    """
+    import ray
+
+    reference = ray.remote(num_cpus=1, max_retries=-1)(_call).remote(function, *arguments)
+
+    def wait() -> Result:
+        try:
+            result: Result = ray.get(reference)
+        except ray.exceptions.RayTaskError as error:  # its message is the traceback of the worker
+            if isinstance(error.cause, LikewiseError):
+                raise error.cause from None
+            raise
+        return result
+
+    return wait
+
+
+def _call(function: Callable[..., Result], *arguments: object) -> Result:
+    return function(*arguments)
+
+
 def _is_local(on: str) -> bool:
     return on == HERE and not os.environ.get("RAY_ADDRESS")
 
@@ -132,47 +176,3 @@ def _check_nodes() -> None:
                     "this machine there"
                 ) from None
             check_versions(node["NodeManagerAddress"], there)
-
-
-def check_versions(node: str, there: Mapping[str, str]) -> None:
-    """Check that a machine of the cluster has the versions of this one.
-
-    Raises:
-        ClusterError: it has not; the message names the package.
-    """
-    here = versions()
-    for package in DECIDING:
-        if there.get(package) != here.get(package):
-            raise ClusterError(
-                f"{node} has {package} {there.get(package, 'not installed')}, and this machine {here.get(package)}: "
-                "install the same version on all machines"
-            )
-
-
-def begun_on_ray(function: Callable[..., Result], *arguments: object) -> Callable[[], Result]:
-    """Begin to call a function in a worker of the `cluster`, on a core of its own; return what waits for the result.
-
-    A call whose worker is killed is repeated by another one. What a worker is to keep from one call to the next, such
-    as a model, the function keeps itself (`functools.lru_cache`).
-
-    Raises:
-        LikewiseError: the function raised it, in what is returned.
-    """
-    import ray
-
-    reference = ray.remote(num_cpus=1, max_retries=-1)(_call).remote(function, *arguments)
-
-    def wait() -> Result:
-        try:
-            result: Result = ray.get(reference)
-        except ray.exceptions.RayTaskError as error:  # its message is the traceback of the worker
-            if isinstance(error.cause, LikewiseError):
-                raise error.cause from None
-            raise
-        return result
-
-    return wait
-
-
-def _call(function: Callable[..., Result], *arguments: object) -> Result:
-    return function(*arguments)

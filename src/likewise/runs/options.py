@@ -24,6 +24,26 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import Record, Values
 
+_BOUNDS = {
+    "greater_than": ("above {}", "gt"),
+    "greater_than_equal": ("{} or more", "ge"),
+    "less_than": ("below {}", "lt"),
+    "less_than_equal": ("at most {}", "le"),
+    "finite_number": ("a finite number", ""),
+}
+_TYPES: dict[object, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_Of = ParamSpec("_Of")
+_Result = TypeVar("_Result")
+_LIST, _NONE, _PATH = "a list", "None", "a path"
+_WORDS = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "os.PathLike[str]": _PATH,
+    "PathLike[str]": _PATH,
+}
+
 
 class OptionError(LikewiseError):
     """Raised if an option is unknown, out of range or contradicts another; the message names the cure."""
@@ -150,72 +170,7 @@ def write_toml(content: Mapping[str, object]) -> str:
     return tomli_w.dumps(_for_toml(content))
 
 
-def _for_toml(value: object) -> Any:
-    if isinstance(value, Options):
-        value = value.to_dict()
-    if isinstance(value, Mapping):
-        return {name: _for_toml(item) for name, item in value.items() if item is not None}
-    if isinstance(value, (list, tuple)):
-        return [_for_toml(item) for item in value]
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-
-def _sentences(kind: type[Options], error: ValidationError) -> str:
-    """Return one clause per error, in the order of the fields."""
-    return "; ".join(_sentence(kind, fault) for fault in error.errors(include_url=False))
-
-
-_BOUNDS = {
-    "greater_than": ("above {}", "gt"),
-    "greater_than_equal": ("{} or more", "ge"),
-    "less_than": ("below {}", "lt"),
-    "less_than_equal": ("at most {}", "le"),
-    "finite_number": ("a finite number", ""),
-}
-_TYPES: dict[object, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-
-
-def _sentence(kind: type[Options], fault: Values) -> str:
-    if fault["type"] == "value_error":  # of `_check`
-        return str(fault["ctx"]["error"])
-    name = str(fault["loc"][0])
-    if fault["type"] == "extra_forbidden":
-        return unknown_option(name, kind.model_fields)
-    if fault["type"] in _BOUNDS:
-        words, limit = _BOUNDS[fault["type"]]
-        wanted = words.format(_plain(fault.get("ctx", {}).get(limit)))
-    elif fault["type"] == "string_too_short":
-        wanted = f"a text of {fault['ctx']['min_length']} character or more"
-    elif fault["type"] == "literal_error":
-        wanted = f"one of {', '.join(choices_of(kind, name))}"
-    else:
-        wanted = _TYPES.get(_bare(kind.model_fields[name].annotation), fault["msg"].lower())
-    return f"{name} must be {wanted}, not {fault['input']!r}"
-
-
-def _plain(number: object) -> object:
-    return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
-def _bare(hint: object) -> object:
-    """Return the type inside `X | None`."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return next(part for part in typing.get_args(hint) if part is not type(None))
-    return hint
-
-
-_Of = ParamSpec("_Of")
-_Result = TypeVar("_Result")
 _Kind = str | type[Options]
-_LIST, _NONE, _PATH = "a list", "None", "a path"
-_WORDS = {
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a text",
-    "os.PathLike[str]": _PATH,
-    "PathLike[str]": _PATH,
-}
 
 
 def checked(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
@@ -316,3 +271,47 @@ def _is(value: object, kind: _Kind) -> bool:
     if kind in ("int", "float"):
         return isinstance(value, Integral if kind == "int" else Real) and not isinstance(value, bool)
     return isinstance(value, str if kind == "str" else os.PathLike)
+
+
+def _for_toml(value: object) -> Any:
+    if isinstance(value, Options):
+        value = value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: _for_toml(item) for name, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        return [_for_toml(item) for item in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _sentences(kind: type[Options], error: ValidationError) -> str:
+    """Return one clause per error, in the order of the fields."""
+    return "; ".join(_sentence(kind, fault) for fault in error.errors(include_url=False))
+
+
+def _sentence(kind: type[Options], fault: Values) -> str:
+    if fault["type"] == "value_error":  # of `_check`
+        return str(fault["ctx"]["error"])
+    name = str(fault["loc"][0])
+    if fault["type"] == "extra_forbidden":
+        return unknown_option(name, kind.model_fields)
+    if fault["type"] in _BOUNDS:
+        words, limit = _BOUNDS[fault["type"]]
+        wanted = words.format(_plain(fault.get("ctx", {}).get(limit)))
+    elif fault["type"] == "string_too_short":
+        wanted = f"a text of {fault['ctx']['min_length']} character or more"
+    elif fault["type"] == "literal_error":
+        wanted = f"one of {', '.join(choices_of(kind, name))}"
+    else:
+        wanted = _TYPES.get(_bare(kind.model_fields[name].annotation), fault["msg"].lower())
+    return f"{name} must be {wanted}, not {fault['input']!r}"
+
+
+def _plain(number: object) -> object:
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _bare(hint: object) -> object:
+    """Return the type inside `X | None`."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return next(part for part in typing.get_args(hint) if part is not type(None))
+    return hint

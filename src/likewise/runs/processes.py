@@ -32,11 +32,6 @@ def start() -> None:
     atexit.register(_leave)
 
 
-def _leave() -> None:
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
-
-
 def count() -> int:
     """Return the number of processes; 1 before `start`."""
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
@@ -123,14 +118,6 @@ def gather_rows(rows: Tensor, *, ragged: bool = False) -> tuple[Tensor, int]:
     return torch.cat([piece[:size] for piece, size in zip(pieces, sizes, strict=True)]), sum(sizes[: number()])
 
 
-def _gathered(rows: Tensor) -> Tensor:
-    from sentence_transformers.util import all_gather_with_grad
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of torch, for sentence-transformers
-        return all_gather_with_grad(rows)
-
-
 def share(rows: int) -> float:
     """Return the factor that turns a mean over the rows of this process into its share of the mean over all.
 
@@ -190,3 +177,16 @@ def _sizes(rows: int) -> list[int]:
 def _device() -> str:
     """Return the device of small tensors that are exchanged: a group of NCCL alone takes none of the processor."""
     return "cuda" if distributed.get_backend() == "nccl" else "cpu"
+
+
+def _leave() -> None:
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+def _gathered(rows: Tensor) -> Tensor:
+    from sentence_transformers.util import all_gather_with_grad
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of torch, for sentence-transformers
+        return all_gather_with_grad(rows)

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 Done = TypeVar("Done")
-
 EVERY_SECONDS = 60.0
 """The seconds between two lines of a bar if there is no terminal."""
 WORTH_TELLING = 120.0
 """The least seconds of a job whose duration is told."""
-
 _FIRST, _LEAST = 4, 0.5  # items of the first batch, and seconds that the measured one takes
 _SETTLED = 0.7  # of the seconds of an item in the batch before
+EXIT_CODE = 130
+"""The exit code of the command line after a stop, as of a shell after Ctrl-C."""
 
 
 class Bar:
@@ -143,10 +143,6 @@ class Progress:
             if not self._bars:
                 self.shown.stop()
                 self.shown = None
-
-
-EXIT_CODE = 130
-"""The exit code of the command line after a stop, as of a shell after Ctrl-C."""
 
 
 class Stopped(KeyboardInterrupt):

@@ -31,22 +31,6 @@ def job_of(target: str | os.PathLike[str]) -> str:
     return str(read_record(target).get("plan", {}).get("job", ""))
 
 
-def _checked_record(path: Path, folder: Path, cure: str) -> Record:
-    """Return a record whose files all lie in a folder, {} if there is none: one from elsewhere may name any."""
-    try:
-        record: Record = read_json(path)
-        if not isinstance(record["plan"], dict):
-            raise TypeError("the plan is not an object")
-        for name in record["files"]:
-            if not (folder / name).parent.resolve().is_relative_to(folder.resolve()) or Path(name).name in ("", ".."):
-                raise ValueError(f"{name!r} lies outside")
-        return record
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise JobError(f"{path} is damaged ({error!r}): {cure}") from None
-
-
 def install(target: Path, work: Path) -> None:
     """Move the result into place. It may be killed at any moment and repeated.
 
@@ -70,11 +54,6 @@ def install(target: Path, work: Path) -> None:
         with suppress(OSError):  # not empty
             folder.rmdir()
     write_json(target / RECORD, record)
-
-
-def _move(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source.replace(target)
 
 
 def read_working_file(path: Path) -> Record:
@@ -154,3 +133,24 @@ def _key(path: Path) -> bytes:
 def _state(path: Path) -> list[int]:
     status = path.stat()
     return [status.st_size, status.st_mtime_ns]
+
+
+def _checked_record(path: Path, folder: Path, cure: str) -> Record:
+    """Return a record whose files all lie in a folder, {} if there is none: one from elsewhere may name any."""
+    try:
+        record: Record = read_json(path)
+        if not isinstance(record["plan"], dict):
+            raise TypeError("the plan is not an object")
+        for name in record["files"]:
+            if not (folder / name).parent.resolve().is_relative_to(folder.resolve()) or Path(name).name in ("", ".."):
+                raise ValueError(f"{name!r} lies outside")
+        return record
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise JobError(f"{path} is damaged ({error!r}): {cure}") from None
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.replace(target)

@@ -29,6 +29,8 @@ _FULL = re.compile(
     r"No space left on device|os error 28|Disk quota exceeded|disk is full|StreamWriter failed writing|"
     r"requested and \d+ written|iostream error|unexpected pos \d+ vs"
 )
+_INDEX = "parts.jsonl"
+_STATES = 2
 
 
 class FullDiskError(LikewiseError, OSError):
@@ -107,10 +109,6 @@ def parse_json(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-_INDEX = "parts.jsonl"
-_STATES = 2
-
-
 class Parts:
     """Named files in a folder, with the facts and the checksum of each.
 
@@ -176,20 +174,6 @@ def is_sealed(folder: Path) -> bool:
     return bool(lines) and len(Parts(folder)) == len(lines)
 
 
-def _lines(path: Path) -> Iterator[Record]:
-    if not path.is_file():
-        return
-    for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            line = json.loads(text)
-        except ValueError:  # cut in two by a kill
-            continue
-        # A name that leads out of the folder is not ours: parts are removed by their names.
-        name = line.get("name") if isinstance(line, dict) else None
-        if isinstance(name, str) and not {"..", "/"} & set(Path(name).parts):
-            yield line
-
-
 class SavedStates:
     """The states from which a loop resumes with bit-equal results: tensors and plain values by step.
 
@@ -233,3 +217,17 @@ def set_chance(states: "list[Tensor]") -> None:
     torch.set_rng_state(states[0])
     if torch.cuda.is_available():
         torch.cuda.set_rng_state_all(states[1:])
+
+
+def _lines(path: Path) -> Iterator[Record]:
+    if not path.is_file():
+        return
+    for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:  # cut in two by a kill
+            continue
+        # A name that leads out of the folder is not ours: parts are removed by their names.
+        name = line.get("name") if isinstance(line, dict) else None
+        if isinstance(name, str) and not {"..", "/"} & set(Path(name).parts):
+            yield line

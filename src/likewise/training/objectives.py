@@ -35,6 +35,19 @@ if TYPE_CHECKING:
 
 LABEL = "label"
 """The column of labels."""
+LABELS = {"contradiction": 0, "entailment": 1, "neutral": 2}
+"""As in SBERT's code."""
+_NO_GOLD = "-"  # of SNLI, where the annotators did not agree
+_NLI_COLUMNS = {
+    "sentence1": ("sentence1", "premise"),
+    "sentence2": ("sentence2", "hypothesis"),
+    "label": ("gold_label", "label"),
+}
+_TRIPLET_COLUMNS = {
+    "anchor": ("Sentence1", "anchor"),
+    "positive": ("Sentence2", "positive"),
+    "negative": ("Sentence3", "negative"),
+}
 
 
 @dataclass(frozen=True)
@@ -153,17 +166,6 @@ class Objective(WithPresets):
     sides: tuple[Role, ...] = ()
 
 
-LABELS = {"contradiction": 0, "entailment": 1, "neutral": 2}
-"""As in SBERT's code."""
-
-_NO_GOLD = "-"  # of SNLI, where the annotators did not agree
-_NLI_COLUMNS = {
-    "sentence1": ("sentence1", "premise"),
-    "sentence2": ("sentence2", "hypothesis"),
-    "label": ("gold_label", "label"),
-}
-
-
 def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: object = None) -> LabelledRows:
     """Read SNLI-like data.
 
@@ -194,29 +196,6 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
         return LABELS[label.lower()]
 
     return collect(rows, ("sentence1", "sentence2"), "labelled pairs", named, "int64", number)
-
-
-def _labels_of(folder: Path) -> Path:
-    for ending in ("", *COMPRESSED):
-        if (labels := folder / f"labels.train{ending}").is_file():
-            return labels
-    there = ", ".join(str(path) for path in sorted(folder.glob("labels.*"))) or "no labels file at all"
-    raise LabelledDataError(f"{folder}: no labels.train is in it, but {there}. Name the file that you mean.")
-
-
-def _side_by_side(labels: Path) -> Iterator[TableRow]:
-    """Read SentEval's three files."""
-    parts = [labels.with_name(f"{name}.{labels.name.removeprefix('labels.')}") for name in ("s1", "s2", "labels")]
-    for path in parts:
-        if not path.is_file():
-            raise LabelledDataError(f"{path}: there is no such file; it belongs to {labels}")
-    for number, texts in enumerate(zip_longest(*(strict_lines(path, AUTO) for path in parts)), 1):
-        if None in texts:
-            raise LabelledDataError(
-                f"{parts[texts.index(None)]}:{number}: the file ends before the others; the three do not belong "
-                "together. Copy them from one release."
-            )
-        yield f"{labels}:{number}", [text.strip() for text in texts]
 
 
 def _softmax_loss(encoder: SentenceTransformer, options: FinetuneOptions) -> nn.Module:
@@ -328,13 +307,6 @@ class TripletOptions(FinetuneOptions):
     margin: float = option(1.0, "Margin by which the sentence from the same section should be closer.", ge=0)
 
 
-_TRIPLET_COLUMNS = {
-    "anchor": ("Sentence1", "anchor"),
-    "positive": ("Sentence2", "positive"),
-    "negative": ("Sentence3", "negative"),
-}
-
-
 def read_triplets(
     files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: object = None
 ) -> LabelledRows:
@@ -370,7 +342,6 @@ def _triplet_loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.M
 
 
 _SBERT, _SBERT_STS, _SBERT_TRIPLETS = FinetuneOptions(), STSOptions(), TripletOptions()
-
 NLI = Objective(
     name="nli",
     summary="Natural language inference: a softmax classifier over the two vectors and their difference.",
@@ -400,7 +371,6 @@ TRIPLETS = Objective(
     build_loss=_triplet_loss,
     sides=("query", "document", "document"),
 )
-
 OBJECTIVES: dict[str, Objective] = {objective.name: objective for objective in (NLI, STS, TRIPLETS)}
 
 
@@ -409,3 +379,26 @@ def find_objective(name: str) -> Objective:
     if name not in OBJECTIVES:
         raise OptionError(f"there is no objective {name!r}; there are {', '.join(OBJECTIVES)}")
     return OBJECTIVES[name]
+
+
+def _labels_of(folder: Path) -> Path:
+    for ending in ("", *COMPRESSED):
+        if (labels := folder / f"labels.train{ending}").is_file():
+            return labels
+    there = ", ".join(str(path) for path in sorted(folder.glob("labels.*"))) or "no labels file at all"
+    raise LabelledDataError(f"{folder}: no labels.train is in it, but {there}. Name the file that you mean.")
+
+
+def _side_by_side(labels: Path) -> Iterator[TableRow]:
+    """Read SentEval's three files."""
+    parts = [labels.with_name(f"{name}.{labels.name.removeprefix('labels.')}") for name in ("s1", "s2", "labels")]
+    for path in parts:
+        if not path.is_file():
+            raise LabelledDataError(f"{path}: there is no such file; it belongs to {labels}")
+    for number, texts in enumerate(zip_longest(*(strict_lines(path, AUTO) for path in parts)), 1):
+        if None in texts:
+            raise LabelledDataError(
+                f"{parts[texts.index(None)]}:{number}: the file ends before the others; the three do not belong "
+                "together. Copy them from one release."
+            )
+        yield f"{labels}:{number}", [text.strip() for text in texts]

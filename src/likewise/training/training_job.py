@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 _Trainer = LikewiseTrainer | PairTrainer
 _MEASURED = 5
 """Forward passes that tell how long a training will take, after the first, which is slower."""
-
 _REMARKS: dict[str, tuple[Callable[[float], bool], str]] = {
     "contrastive": (
         lambda loss: abs(loss) < 1e-3,
@@ -73,10 +72,6 @@ def write_log(path: Path, before: Mapping[str, float], history: Sequence[Record]
         {name: None if _is_wild(value) else value for name, value in entry.items()} for entry in (*first, *history)
     ]
     write_text(path, "".join(f"{json.dumps(entry, allow_nan=False)}\n" for entry in plain))
-
-
-def _is_wild(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 class Course(TrainerCallback):
@@ -378,3 +373,7 @@ class Training:
             evaluator=self.selection.evaluator,
             data_collator=self.collator,
         )
+
+
+def _is_wild(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

@@ -11,6 +11,13 @@ from likewise.inference.load_model import SavedModel
 from likewise.runs.job import JobError, complete_installation, read_record
 from likewise.runs.whole_files import Record, Values
 
+_ABOUT = """Recipe `{recipe}` (preset `{preset}`) on {rows:,} {unit}, from `{base}`,
+seed {seed}, {steps} steps.
+{score}"""
+_FILES = """\
+Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`; `run.toml`
+holds the arguments."""
+
 
 def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> object:
     """Return the checksum of a local base's weights, vocabulary and settings, or the name of another base.
@@ -70,14 +77,6 @@ class TrainingResult(SavedModel):
     def steps(self) -> int:
         """The number of updates done."""
         return self.record["steps"]
-
-
-_ABOUT = """Recipe `{recipe}` (preset `{preset}`) on {rows:,} {unit}, from `{base}`,
-seed {seed}, {steps} steps.
-{score}"""
-_FILES = """\
-Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`; `run.toml`
-holds the arguments."""
 
 
 def trained_card(record: Values, model: SentenceTransformer | CrossEncoder) -> str:

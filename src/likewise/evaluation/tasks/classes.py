@@ -20,6 +20,11 @@ from likewise.evaluation.task import DataError, Items, Prepared, Rows, TaskResul
 NEIGHBOURS = 10
 SEED = 42
 _BLOCK = 512
+_NAMES = {
+    "label": ("label", "class", "category", "intent", "topic", "tag"),
+    "text": ("text", "sentence", "message", "utterance", "title"),
+}
+"""The names of the two columns, if a file has a header."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +127,6 @@ def cluster_agreement(vectors: np.ndarray, right: np.ndarray) -> float:
     from sklearn.metrics import v_measure_score
 
     return float(v_measure_score(right, KMeans(len(set(right)), n_init=10, random_state=SEED).fit_predict(vectors)))
-
-
-_NAMES = {
-    "label": ("label", "class", "category", "intent", "topic", "tag"),
-    "text": ("text", "sentence", "message", "utterance", "title"),
-}
-"""The names of the two columns, if a file has a header."""
 
 
 def _labelled(path: Path) -> list[tuple[str, str]]:

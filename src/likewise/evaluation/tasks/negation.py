@@ -71,18 +71,6 @@ def right_rows(vectors: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return correct
 
 
-def _row(line: str, where: str) -> tuple[list[str], int]:
-    try:
-        record = json.loads(line)
-        sentences = [record["input"], *record["sentences"]]
-        label = int(record["label"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{where}: not a row of input, sentences and label ({error!r}).") from None
-    if len(sentences) != 4 or not all(isinstance(s, str) for s in sentences) or not 0 <= label <= 2:
-        raise DataError(f"{where}: a row must have an input, three sentences, and a label from 0 to 2.")
-    return sentences, label
-
-
 @dataclass(frozen=True)
 class NegationGapResult(TaskResult):
     """The gap of a model, times 100.
@@ -167,6 +155,18 @@ def draw(
         if len(drawn) >= size:
             break
     return drawn[:size]
+
+
+def _row(line: str, where: str) -> tuple[list[str], int]:
+    try:
+        record = json.loads(line)
+        sentences = [record["input"], *record["sentences"]]
+        label = int(record["label"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{where}: not a row of input, sentences and label ({error!r}).") from None
+    if len(sentences) != 4 or not all(isinstance(s, str) for s in sentences) or not 0 <= label <= 2:
+        raise DataError(f"{where}: a row must have an input, three sentences, and a label from 0 to 2.")
+    return sentences, label
 
 
 TASKS = (SemAntoNegTask(), NegationGapTask())

@@ -228,6 +228,24 @@ def read_texts(path: Path, kind: str) -> dict[str, str]:
     return texts
 
 
+def read_grades(path: Path, documents: dict[str, str] | None, queries: dict[str, str]) -> dict[str, dict[str, int]]:
+    """Read query to document to grade; with None for the documents, these may be called anything."""
+    grades: dict[str, dict[str, int]] = {}
+    for where, (query, document, grade) in _judgements(path, ("query", "document", "grade"), documents, queries):
+        by_document = grades.setdefault(query, {})
+        if document in by_document:
+            raise DataError(
+                f"{where}: query '{query}' and document '{document}' are judged twice. Keep one of the lines."
+            )
+        try:
+            by_document[document] = int(grade)
+        except ValueError:
+            raise DataError(f"{where}: the grade '{grade}' is not a whole number. Put 0 or 1 there, or more.") from None
+        if abs(by_document[document]) > _HIGHEST:
+            raise DataError(f"{where}: the grade {grade} is not one. Put 0 or 1 there, or more, up to {_HIGHEST}.")
+    return grades
+
+
 def _judgements(
     path: Path, names: tuple[str, ...], documents: dict[str, str] | None, queries: dict[str, str]
 ) -> list[tuple[str, list[str]]]:
@@ -250,21 +268,3 @@ def _judgements(
             "them."
         )
     return lines
-
-
-def read_grades(path: Path, documents: dict[str, str] | None, queries: dict[str, str]) -> dict[str, dict[str, int]]:
-    """Read query to document to grade; with None for the documents, these may be called anything."""
-    grades: dict[str, dict[str, int]] = {}
-    for where, (query, document, grade) in _judgements(path, ("query", "document", "grade"), documents, queries):
-        by_document = grades.setdefault(query, {})
-        if document in by_document:
-            raise DataError(
-                f"{where}: query '{query}' and document '{document}' are judged twice. Keep one of the lines."
-            )
-        try:
-            by_document[document] = int(grade)
-        except ValueError:
-            raise DataError(f"{where}: the grade '{grade}' is not a whole number. Put 0 or 1 there, or more.") from None
-        if abs(by_document[document]) > _HIGHEST:
-            raise DataError(f"{where}: the grade {grade} is not one. Put 0 or 1 there, or more, up to {_HIGHEST}.")
-    return grades

@@ -14,6 +14,10 @@ from likewise.evaluation.data_folder import find_data, find_file, read_lines, re
 from likewise.evaluation.pairs import RatedPairs, prepare_pairs, score_pairs
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing
 
+_SCALE = (0.0, 5.0)
+SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
+"""The group 'sts', in the order of the papers' tables."""
+
 
 class StsFile(NamedTuple):
     """One file of `size` pairs, in tab-separated columns from 0.
@@ -124,9 +128,6 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
     return pairs
 
 
-_SCALE = (0.0, 5.0)
-
-
 def _year(year: int, sizes: dict[str, int]) -> StsTask:
     """Return the task of a SemEval year, with an input and a gold file for each subset."""
     folder = f"STS/STS{year}-en-test"
@@ -144,7 +145,6 @@ def _benchmark(name: str, part: str, size: int) -> StsTask:
 
 
 _SICK = StsFile("test", "SICK/SICK_test_annotated.txt", 4927, columns=(1, 2), gold_column=3, header=True)
-
 # Agirre et al. 2012 to 2016 (SemEval), Cer et al. 2017 (STS Benchmark), Marelli et al. 2014 (SICK).
 TASKS: tuple[StsTask, ...] = (
     _year(12, {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399}),
@@ -159,6 +159,3 @@ TASKS: tuple[StsTask, ...] = (
     _benchmark("sts-b-dev", "dev", 1500),
     _benchmark("sts-b-train", "train", 5749),
 )
-
-SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
-"""The group 'sts', in the order of the papers' tables."""

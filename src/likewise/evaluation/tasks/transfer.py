@@ -25,6 +25,17 @@ FOLDS = 10
 SEED = 1111  # SentEval's
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
 """Values of C: SentEval's for scikit-learn, and those of its cross-validation on a training set (2^-1 to 2^5)."""
+_SENTIMENT = r"(?P<first>.*)\t\s*(?P<label>[01])\s*", "a sentence, a tab and 0 or 1"
+_QUESTION = (
+    r"(?P<label>ABBR|DESC|ENTY|HUM|LOC|NUM)(:[^ ]*)? (?P<first>.*\S.*)",
+    "a class (ABBR, DESC, ENTY, HUM, LOC, NUM), a colon, a finer class and a question",
+)
+_PARAPHRASE = (
+    r"(?P<label>[01])\t[^\t]*\t[^\t]*\t(?P<first>[^\t]*)\t(?P<second>[^\t]*)",
+    "0 or 1, two ids and two sentences, with tabs between them",
+)
+SEVEN = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+"""The group 'transfer', in the order of the papers' tables."""
 
 
 @dataclass(frozen=True)
@@ -93,22 +104,6 @@ def probe(vectors: np.ndarray, labels: np.ndarray, trials: Sequence[Fold], stren
         chosen.append(ordered[best])
         dev.append(checked.max())
     return Probed(float(np.mean(shares)), float(np.mean(dev)), tuple(chosen), predictions, covered)
-
-
-def _accuracies(vectors: np.ndarray, labels: np.ndarray, fold: Fold, strengths: Sequence[float]) -> list[float]:
-    """Return the accuracy on the test rows of a fold for each strength (R,), from the strongest regularisation on.
-
-    Each optimum is the start of the search for the next.
-    """
-    model = _classifier(strengths[0])
-    train, right = (vectors[fold.train], labels[fold.train]), (vectors[fold.test], labels[fold.test])
-    return [model.set_params(C=strength).fit(*train).score(*right) for strength in strengths]
-
-
-def _classifier(strength: float) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=strength, tol=1e-4, max_iter=2000, warm_start=True)
 
 
 @dataclass(frozen=True)
@@ -231,29 +226,35 @@ def _two_files(name: str, second: tuple[str, int], first: tuple[str, int]) -> Tr
     return TransferTask(name.lower(), name, files)
 
 
-_SENTIMENT = r"(?P<first>.*)\t\s*(?P<label>[01])\s*", "a sentence, a tab and 0 or 1"
+def _accuracies(vectors: np.ndarray, labels: np.ndarray, fold: Fold, strengths: Sequence[float]) -> list[float]:
+    """Return the accuracy on the test rows of a fold for each strength (R,), from the strongest regularisation on.
+
+    Each optimum is the start of the search for the next.
+    """
+    model = _classifier(strengths[0])
+    train, right = (vectors[fold.train], labels[fold.train]), (vectors[fold.test], labels[fold.test])
+    return [model.set_params(C=strength).fit(*train).score(*right) for strength in strengths]
+
+
+def _classifier(strength: float) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=strength, tol=1e-4, max_iter=2000, warm_start=True)
+
+
 _SST = (
     TransferFile("SST/binary/sentiment-train", 67349, *_SENTIMENT, "train"),
     TransferFile("SST/binary/sentiment-dev", 872, *_SENTIMENT, "dev"),
     TransferFile("SST/binary/sentiment-test", 1821, *_SENTIMENT, "test"),
 )
-_QUESTION = (
-    r"(?P<label>ABBR|DESC|ENTY|HUM|LOC|NUM)(:[^ ]*)? (?P<first>.*\S.*)",
-    "a class (ABBR, DESC, ENTY, HUM, LOC, NUM), a colon, a finer class and a question",
-)
 _TREC = (
     TransferFile("TREC/train_5500.label", 5452, *_QUESTION, "train", encoding="latin-1"),
     TransferFile("TREC/TREC_10.label", 500, *_QUESTION, "test", encoding="latin-1"),
-)
-_PARAPHRASE = (
-    r"(?P<label>[01])\t[^\t]*\t[^\t]*\t(?P<first>[^\t]*)\t(?P<second>[^\t]*)",
-    "0 or 1, two ids and two sentences, with tabs between them",
 )
 _MRPC = (
     TransferFile("MRPC/msr_paraphrase_train.txt", 4076, *_PARAPHRASE, "train", header=True),
     TransferFile("MRPC/msr_paraphrase_test.txt", 1725, *_PARAPHRASE, "test", header=True),
 )
-
 TASKS: tuple[TransferTask, ...] = (
     _two_files("MR", ("MR/rt-polarity.pos", 5331), ("MR/rt-polarity.neg", 5331)),  # Pang and Lee 2005
     _two_files("CR", ("CR/custrev.pos", 2407), ("CR/custrev.neg", 1368)),  # Hu and Liu 2004
@@ -263,6 +264,3 @@ TASKS: tuple[TransferTask, ...] = (
     TransferTask("trec", "TREC", _TREC),  # Voorhees and Tice 2000
     TransferTask("mrpc", "MRPC", _MRPC, pairs=True),  # Dolan and Brockett 2005
 )
-
-SEVEN = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
-"""The group 'transfer', in the order of the papers' tables."""
