@@ -50,7 +50,7 @@ $(VENV)/.made:
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml $(LOCK)
-	$(INSTALL) -e ".[bundled,negation,search,words,onnx]"
+	$(INSTALL) -e ".[bundled,negation,words]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.made pyproject.toml $(LOCK) benchmarks/compared/pyproject.toml

@@ -2,9 +2,12 @@
 
 Not a script. A header says where the rows below it come from:
 
-    {"table": "arccse", "command": "python benchmarks/arccse_sts.py", "machine": {...}, "versions": {...}, "date": ...}
+    {"table": "arccse", "command": "python benchmarks/arccse_sts.py", "machine": {...}, "versions": {...},
+     "mathematics": {"arccse": 1, "sncse": 1, ...}, "date": ...}
     {"arm": "simcse", "seed": 1, "set": "sts12", "score": 71.36}
     {"arm": "simcse", "seed": 1, "set": "sts13", "score": 78.64}
+
+'mathematics' has the version of each system: a table reads no row that is older than the mathematics of its system.
 
 A row has at least an arm, a set and a score, and a seed where there is chance in it; whatever else was measured stands
 beside them. A run that goes on with another command, on another machine or with other versions writes a header of its
@@ -24,7 +27,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +35,13 @@ from typing import Any
 
 from scipy.stats import t
 
+from likewise.context.stage_options import MATHEMATICS as CONTEXTS
+from likewise.recipes.all_recipes import RECIPES
 from likewise.runs.job import machine, versions
 
 RESULTS = Path(__file__).parent / "results"
+MATHEMATICS = {name: recipe.mathematics for name, recipe in RECIPES.items()} | CONTEXTS
+"""The version of each system's mathematics in the code of today."""
 
 
 class ResultFile:
@@ -62,9 +69,26 @@ class ResultFile:
         """Return the headers, the oldest first."""
         return [row for row in self._lines() if "table" in row]
 
+    def current(self) -> list[dict[str, Any]]:
+        """Return the rows that today's mathematics would measure again.
+
+        A row of a system whose equations have changed since is left out. Its systems are those that its table, its arm
+        or its part is named after.
+        """
+        rows, measured = [], dict[str, int]()
+        for row in self._lines():
+            if "table" in row:
+                measured = row.get("mathematics", {})
+                continue
+            named = " ".join([self.path.stem, *(str(row[key]).lower() for key in ("arm", "part") if key in row)])
+            if all(measured.get(name) == version for name, version in MATHEMATICS.items() if name in named):
+                rows.append(row)
+        return rows
+
     def add(self, *rows: Mapping[str, Any]) -> None:
         """Append rows that belong together, all of them or none, also while other processes append to the same file."""
         here = {"table": self.path.stem, "command": self.command, "machine": machine(), "versions": versions()}
+        here["mathematics"] = MATHEMATICS
         here["date"] = time.strftime("%Y-%m-%d")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked() as file:
@@ -120,25 +144,41 @@ class Difference:
         count = len(self.gaps)
         return float(t.ppf(0.975, count - 1)) * statistics.stdev(self.gaps) / count**0.5 if count > 1 else math.inf
 
+    @property
+    def chance(self) -> float:
+        """The two-sided p of Student's test that the difference is zero; 1 for one seed."""
+        count = len(self.gaps)
+        if count < 2:
+            return 1.0
+        error = statistics.stdev(self.gaps) / count**0.5
+        return float(2 * t.sf(abs(self.mean) / error, count - 1)) if error else float(self.mean == 0)
+
     def __str__(self) -> str:
         low, high = self.mean - self.half, self.mean + self.half
         return f"{self.mean:+.2f}" + (f" ({low:+.2f} to {high:+.2f})" if len(self.gaps) > 1 else "")
 
 
-def difference(rows: Iterable[Mapping[str, Any]], arm: str, other: str, set: str = "average") -> Difference:
-    """Return by how much an arm scores above another on a set, for the seeds that both have.
+def difference(
+    rows: Iterable[Mapping[str, Any]], arm: str, other: str, set: str | Sequence[str] = "average"
+) -> Difference:
+    """Return by how much an arm scores above another on a set, or on the mean of several, for the seeds of both.
 
     Raises:
         LookupError: they have no seed in common.
     """
-    scores: dict[str, dict[int, float]] = {arm: {}, other: {}}
+    sets = (set,) if isinstance(set, str) else tuple(set)
+    scores: dict[str, dict[int, dict[str, float]]] = {arm: {}, other: {}}
     for row in rows:
-        if row.get("arm") in scores and row.get("set") == set:
-            scores[row["arm"]][row["seed"]] = row["score"]
-    seeds = tuple(sorted(scores[arm].keys() & scores[other].keys()))
+        if row.get("arm") in scores and row.get("set") in sets:
+            scores[row["arm"]].setdefault(row["seed"], {})[row["set"]] = row["score"]
+    means = {
+        name: {seed: statistics.fmean(own.values()) for seed, own in seeds.items() if len(own) == len(sets)}
+        for name, seeds in scores.items()
+    }
+    seeds = tuple(sorted(means[arm].keys() & means[other].keys()))
     if not seeds:
-        raise LookupError(f"{arm} and {other} have no seed in common on {set}")
-    return Difference(seeds, tuple(scores[arm][seed] - scores[other][seed] for seed in seeds))
+        raise LookupError(f"{arm} and {other} have no seed in common on {', '.join(sets)}")
+    return Difference(seeds, tuple(means[arm][seed] - means[other][seed] for seed in seeds))
 
 
 def _has(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

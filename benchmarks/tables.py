@@ -21,19 +21,22 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from claims import Claim
+from likewise.cli.demo import MINUTES
 from likewise.runs.whole_files import write_text
-from rows import ResultFile, difference
+from rows import Difference, ResultFile, difference
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_SHOWN: list[Difference] = []
+"""The intervals of a rendering."""
 BLOCK = re.compile(r"^<!-- table: ([\w-]+) -->\n(.*?)^<!-- end -->$", re.DOTALL | re.MULTILINE)
 
 
 @cache
 def rows_of(table: str) -> list[dict[str, Any]]:
-    """Return the rows of a result file."""
-    return ResultFile(table).rows()
+    """Return the rows of a result file that are not older than the mathematics of their system."""
+    return ResultFile(table).current()
 
 
 def values(table: str, arm: str | None = None, *, field: str = "score", **where: Any) -> list[float]:
@@ -45,7 +48,7 @@ def values(table: str, arm: str | None = None, *, field: str = "score", **where:
         if row.get(field) is not None and all(row.get(name) == value for name, value in wanted.items())
     ]
     if not found:
-        raise LookupError(f"benchmarks/results/{table}.jsonl: no row with {wanted} and {field}")
+        raise LookupError(f"benchmarks/results/{table}.jsonl: no row of today's mathematics with {wanted} and {field}")
     return found
 
 
@@ -91,9 +94,37 @@ def differences(table: str, arm: str, other: str, set: str = "average") -> str:
     return f"{gap.mean:+.2f} ({', '.join(f'{value:+.2f}' for value in gap.gaps)})"
 
 
-def interval(table: str, arm: str, other: str, set: str = "average") -> str:
+def interval(table: str, arm: str, other: str, set: str | list[str] = "average") -> str:
     """Return the mean difference of two arms with its 95% interval over the seeds."""
-    return str(difference(rows_of(table), arm, other, set))
+    found = difference(rows_of(table), arm, other, set)
+    if found not in _SHOWN:
+        _SHOWN.append(found)
+    return str(found)
+
+
+def survivors() -> str:
+    """Return how many intervals were shown above, and the means that Holm's correction leaves significant."""
+    ordered, left = (
+        sorted((gap for gap in _SHOWN if len(gap.seeds) > 1), key=lambda gap: gap.chance),
+        list[Difference](),
+    )
+    for place, gap in enumerate(ordered):
+        if gap.chance > 0.05 / (len(ordered) - place):
+            break
+        left.append(gap)
+    named = ", ".join(f"{gap.mean:+.2f}" for gap in sorted(left, key=lambda gap: -gap.mean))
+    return f"{len(ordered)} intervals, of which {len(left)} exclude zero after Holm's correction: {named}"
+
+
+def stage(path: str, digits: int = 1, rank: int = 0) -> str:
+    """Return a figure that the stages of contexts from scratch recorded, such as a perplexity, by its dotted path."""
+    for row in rows_of("context-origin"):
+        if row["part"] == "stages" and row["stages"]["discriminator"]["plan"]["options"]["rank"] == rank:
+            found = row["stages"]
+            for name in path.split("."):
+                found = found[name]
+            return f"{found:.{digits}f}"
+    raise LookupError(f"benchmarks/results/context-origin.jsonl: no stages with rank {rank}")
 
 
 def updates(table: str, arm: str) -> str:
@@ -123,8 +154,11 @@ def times(name: str, processor: str, digits: int = 2) -> str:
 
 def rendered(template: str | None = None) -> dict[str, str]:
     """Return every table of the template by its name."""
+    _SHOWN.clear()
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     known = (mean, spread, of_arms, percent, gain, seeds, differences, interval, updates, paper, claim, times)
+    environment.globals["minutes_of_the_demo"] = MINUTES
+    known += (survivors, stage, values)
     environment.globals |= {function.__name__: function for function in known}
     text = environment.from_string(template or (HERE / "tables.md.j2").read_text(encoding="utf-8")).render()
     return dict(BLOCK.findall(text))

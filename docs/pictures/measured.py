@@ -60,11 +60,11 @@ def speed(theme: dict[str, Any]) -> None:
     points = [
         ("all-MiniLM-L6-v2,\nsentence-transformers", rate["base"], base, 1, (-19, -36)),
         ("the same,\nlikewise", onnx, base, 0, (14, -36)),
-        ("arccse", onnx, average("arccse", "arccse, mean pooling"), 0, (10, 5)),
+        ("sncse", onnx, average("papers-sncse-length", "120 updates at 3e-05"), 0, (10, 5)),
         (
             "gclsr, GloVe",
             rate["narrow bundled:glove"],
-            average("gclsr", "regions 1 alone, no attention"),
+            average("gclsr-table-12", "regions 1 alone, no attention"),
             2,
             (0, -20),
         ),

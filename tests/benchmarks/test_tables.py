@@ -1,5 +1,6 @@
 """The tables of the pages are made from the result files, and no figure in them is typed."""
 
+import json
 import re
 from pathlib import Path
 
@@ -77,10 +78,60 @@ def test_the_interval_of_a_difference_is_students_over_the_seeds_of_both(script)
         rows_script.difference(rows, "a", "b", "another set")
 
 
+def test_a_difference_on_several_sets_is_that_of_their_mean(script):
+    rows_script = script(ROOT / "benchmarks/rows.py")
+    scores = {("a", "x"): (1.0, 2.0), ("a", "y"): (3.0, 6.0), ("b", "x"): (0.0, 1.0), ("b", "y"): (1.0, 2.0)}
+    rows = [
+        {"arm": arm, "set": name, "seed": seed, "score": value}
+        for (arm, name), values in scores.items()
+        for seed, value in enumerate(values, 1)
+    ]
+    gap = rows_script.difference([*rows, {"arm": "a", "set": "x", "seed": 3, "score": 9.0}], "a", "b", ["x", "y"])
+    assert gap.gaps == (1.5, 2.5)
+    assert gap.seeds == (1, 2)
+    assert gap.chance == pytest.approx(ttest_1samp([1.5, 2.5], 0).pvalue)
+
+
+def test_holms_correction_leaves_the_differences_that_it_should(tables, monkeypatch):
+    gaps = {"a": (1.0, 1.01, 0.99), "b": (1.0, 1.1, 0.9), "c": (1.0, 3.0, -1.0)}  # p: 3e-5, 0.003, 0.5
+    rows = [{"arm": name, "set": "average", "seed": n, "score": x} for name, g in gaps.items() for n, x in enumerate(g)]
+    rows += [{"arm": "none", "set": "average", "seed": n, "score": 0.0} for n in range(3)]
+    monkeypatch.setattr(tables, "rows_of", lambda name: rows)
+    shown = "{% for arm in 'abc' %}{{ interval('t', arm, 'none') }}{% endfor %}"
+    made = tables.rendered(f"<!-- table: x -->\n{shown}\n{{{{ survivors() }}}}\n<!-- end -->\n")
+    assert "3 intervals" in made["x"]
+    assert "2 exclude zero" in made["x"]
+
+
+def test_no_table_reads_rows_that_are_older_than_the_mathematics_of_their_recipe(script, tables, tmp_path):
+    results = script(ROOT / "benchmarks/rows.py")
+    path = tmp_path / "raw.jsonl"
+    header = {"table": "raw", "command": "x", "machine": {}, "versions": {}, "date": "2026-01-01"}
+    today, rows = results.MATHEMATICS, [{"arm": arm, "set": "x", "score": 1.0} for arm in ("SNCSE", "ArcCSE", "mean")]
+    for measured, left in (
+        (today, ["SNCSE", "ArcCSE", "mean"]),
+        (today | {"sncse": 0}, ["ArcCSE", "mean"]),
+        ({}, ["mean"]),
+    ):
+        lines = [header | {"mathematics": measured}, *rows]
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        assert [row["arm"] for row in results.ResultFile(path).current()] == left
+
+
+def test_a_recipe_whose_mathematics_change_has_no_table(tables, monkeypatch):
+    tables.rendered()
+    rows = __import__("rows")
+    monkeypatch.setitem(rows.MATHEMATICS, "gclsr", rows.MATHEMATICS["gclsr"] + 1)
+    tables.rows_of.cache_clear()
+    with pytest.raises(LookupError, match="gclsr"):
+        tables.rendered()
+    tables.rows_of.cache_clear()
+
+
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_a_result_file_begins_with_what_made_it(script, path):
     results = script(ROOT / "benchmarks/rows.py").ResultFile(path)
     assert results.rows()
     for header in results.headers():
         assert header["table"] == path.stem
-        assert {"command", "machine", "versions", "date"} <= set(header)
+        assert {"command", "machine", "versions", "mathematics", "date"} <= set(header)

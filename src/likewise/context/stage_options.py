@@ -21,6 +21,9 @@ TERMS = ("coherence", "centre", "left", "right")
 FEATURES = ("cosine", "words", "fit", *TERMS)
 """The parts of a similarity in the form `pmi` in the order of their weights: of the encoder, and of equation 3."""
 
+MATHEMATICS = {"context": 1, "context-origin": 2}
+"""Version of the equations of the stages, and of those from scratch: see `Recipe.mathematics`."""
+
 
 def _listed(value: object) -> object:
     """Parse '1, 2' or '[1, 2]' as a list."""

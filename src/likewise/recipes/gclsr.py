@@ -306,4 +306,5 @@ GCLSR: Recipe = Recipe(
     check_base=_check_base,
     build_optimizer=build_optimizer,
     default_base="bundled:glove",
+    mathematics=2,  # the attention works in training alone, and the filters reach over the ends of a sentence
 )

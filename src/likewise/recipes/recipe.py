@@ -176,6 +176,8 @@ class Recipe(WithPresets):
         default_base: the base where none is given.
         modules: classes of modules of the package's own that a saved encoder has, for `likewise.load`; or their names,
             with dots, so that they are imported only if they are needed.
+        mathematics: version of the equations; it is raised when the same options and seed give another model, and
+            no published table reads measurements of an earlier one.
     """
 
     views: Callable[..., Values] | None = None
@@ -189,6 +191,7 @@ class Recipe(WithPresets):
     build_optimizer: Callable[[SentenceTransformer, Any, int], Optimizers] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
     modules: tuple[type | str, ...] = ()
+    mathematics: int = 1
 
     def __post_init__(self) -> None:
         """Make what was not given of `views` and `loss`, again in each copy by `dataclasses.replace`."""

@@ -1,0 +1,58 @@
+"""The commands that a page of a system begins with run as they stand, on a small corpus and a small base."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SYSTEMS = Path(__file__).parents[2] / "docs/systems"
+TRAINED = {"arccse": (), "sncse": ("--distil-steps", 1), "gclsr": ("--batch-size", 16, "--filters", 4)}
+"""What shortens the training of a page's first command, besides its base and its updates."""
+
+
+def commands_of(page):
+    """Return the commands of the first block of a page, as lists of words, without its installation."""
+    text = (SYSTEMS / f"{page}.md").read_text(encoding="utf-8")
+    block = re.search(r"(?:^    .*\n)+", text, re.MULTILINE)[0]
+    lines = (shlex.split(line, comments=True) for line in block.splitlines())
+    return [words[1:] for words in lines if words[0] == "likewise"]
+
+
+@pytest.fixture
+def sample(monkeypatch, tmp_path, corpus_file):
+    """A small corpus in the place of `bundled:wiki-sample`, and an empty folder to work in."""
+    monkeypatch.setattr("likewise.corpus.sources.wiki_sample_path", lambda: corpus_file)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def base_of(saved_model, sentences, tmp_path):
+    """The small base of a system: an encoder, or word vectors."""
+    vectors, draw = tmp_path / "vectors.txt", np.random.default_rng(0)
+    known = sorted({word for text in sentences for word in text.lower().replace(".", " .").split()})
+    rows = (f"{word} {' '.join(f'{x:.3f}' for x in draw.normal(size=8))}\n" for word in known)
+    vectors.write_text("".join(rows), encoding="utf-8")
+    return lambda page: vectors if page == "gclsr" else saved_model
+
+
+@pytest.mark.parametrize("page", TRAINED)
+def test_the_first_command_of_a_system_trains(page, cli, sample, base_of):
+    if page == "sncse":
+        pytest.importorskip("spacy", reason="negations need spacy")
+    first, *others = commands_of(page)
+    short = ("--base", base_of(page), "--max-steps", 1, "--select-by", "last", *TRAINED[page])
+    done = cli(*first, *short)
+    assert done.exit_code == 0, done.output
+    assert (Path(first[first.index("--out") + 1]) / "modules.json").is_file()
+    assert all("bundled:wiki-sample" in command for command in [first, *others])
+
+
+def test_the_first_commands_of_contexts_explain_a_similarity(cli, sample, saved_model):
+    commands = commands_of("contexts")
+    assert "bundled:wiki-sample" in commands[0]
+    for command in commands:
+        done = cli(*command, *(("--set", f"states.encoder={saved_model}") if "states" in command else ()))
+        assert done.exit_code == 0, (command, done.output)
+    assert "[...]" in done.output
