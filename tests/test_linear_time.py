@@ -157,8 +157,9 @@ def looks() -> dict[str, object]:
         plain,
         without_links,
     )
-    from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans, word_count
+    from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans
     from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
+    from likewise.corpus.words import with_blanks, word_count
     from likewise.documents.other_markup import adoc_lines, org_lines, rst_lines
     from likewise.errors import printable
     from likewise.evaluation.bm25 import analyzer, folded, spellings
@@ -192,7 +193,7 @@ def looks() -> dict[str, object]:
         "asciidoc": lambda text: list(adoc_lines(numbered(text))),
         "sentences": sentence_spans,
         "paragraphs": paragraphs_of,
-        "words": word_count,
+        "words": lambda text: (word_count(text), with_blanks(text)),
         "prose": lambda text: (is_prose(text.split("\n")), is_wrapped(text.split("\n"))),
         "wiki": lambda text: (clean_markup(text), heading_in(text), is_sentence_like(text)),
         "a terminal": printable,

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.augment.spans import mask_words, nested_spans, sentence_rng, words_to_mask
+from likewise.augment.spans import nested_spans, sentence_rng, words_to_mask
+from likewise.corpus.words import DividedText
 
 
 def segments(positions: tuple[int, ...]) -> list[int]:
@@ -75,8 +76,8 @@ def test_refuses_what_cannot_be(n_words, ratios):
 
 
 def test_whole_words_are_masked():
-    words = "Al Jaber's first long-distance travel was of 800km.".split()
-    assert mask_words(words, (1, 2, 7), "<m>") == "Al <m> <m> long-distance travel was of <m>"
+    words = DividedText.of("Al Jaber's first long-distance travel was of 800km.")
+    assert words.replaced((1, 2, 7), "<m>") == "Al <m> <m> long-distance travel was of <m>"
 
 
 def test_rounding_is_half_up_despite_binary_fractions():

@@ -47,6 +47,37 @@ def test_auto_takes_sts_b_dev_where_it_is(dataset, tmp_path, monkeypatch):
     assert if_there.metric == "sts_dev_spearman"
 
 
+GERMAN = [f"Die Pumpe {i} ist heute undicht, und der Techniker muss die Dichtung austauschen." for i in range(400)]
+CHINESE = [f"地下室的水泵{i}昨天晚上突然坏了，今天早上技术员来修理。" for i in range(400)]
+TITLES = [f"Pumpe {i} undicht" for i in range(400)]
+
+
+@pytest.mark.parametrize("texts", [GERMAN, CHINESE])
+def test_sts_b_dev_chooses_for_english_alone(texts, tmp_path):
+    options, data = RECIPES["simcse"].options(), sts_b(tmp_path / "data")
+    dataset = Dataset.from_dict({"sentence": texts, "words": [9] * len(texts)})
+    chosen = choose_selection(dataset, options, 1, data)
+    assert chosen.metric == "held_out_separation"
+    named = choose_selection(dataset, options.updated(select_by="sts-b-dev"), 1, data)
+    assert named.metric == "sts_dev_spearman", "who asks for it gets it"
+
+
+@pytest.mark.parametrize("texts", [CHINESE, TITLES])
+def test_held_out_sentences_of_any_script_and_length_get_damaged_copies(texts):
+    dataset = Dataset.from_dict({"sentence": texts, "words": [9] * len(texts)})
+    evaluator = choose_selection(dataset, RECIPES["simcse"].options(select_by="held-out"), 1, None).evaluator
+    own, copies = evaluator.sentences[:40], evaluator.sentences[40:]
+    assert len(copies) == 40
+    assert all(0 < len(copy) < len(text) for text, copy in zip(own, copies, strict=True))
+
+
+def test_sentences_of_one_word_keep_the_last_checkpoint():
+    dataset = Dataset.from_dict({"sentence": [f"pump{i}" for i in range(100)], "words": [1] * 100})
+    chosen = choose_selection(dataset, RECIPES["simcse"].options(select_by="held-out"), 1, None)
+    assert chosen.evaluator is None
+    assert "one word" in chosen.description
+
+
 def test_a_handful_of_sentences_is_not_divided(dataset):
     chosen = choose_selection(dataset.select(range(12)), RECIPES["simcse"].options(select_by="held-out"), 1, None)
     assert chosen.evaluator is None

@@ -34,17 +34,17 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     >>> delete_words("the small cat sees a dog", 0.6, np.random.default_rng(2))
     'cat a dog'
     """
-    from likewise.corpus.sentences import without_words  # numpy comes with it
+    from likewise.corpus.words import DividedText
 
     if not 0 <= share <= 1:
         raise LikewiseError(f"the share of deleted words must be between 0 and 1, not {share}")
-    words = sentence.split()
-    if not words:
+    words = DividedText.of(sentence)
+    if not len(words):
         return sentence
     kept = rng.random(len(words)) >= share
     if not kept.any():
         kept[rng.integers(len(words))] = True
-    return without_words(words, {place for place, stays in enumerate(kept) if not stays})
+    return words.without({place for place, stays in enumerate(kept) if not stays})
 
 
 def noisy_views(rows: list[dict[str, Any]], deletion: float, seed: int) -> dict[str, list[str]]:

@@ -25,8 +25,9 @@ from likewise.corpus import CorpusOptions
 from likewise.corpus.clean_text import digest_of
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import GivenTexts, given_texts
+from likewise.corpus.languages import language_of
 from likewise.corpus.passages import Passage, read_passages
-from likewise.corpus.sentence_splitter import word_count
+from likewise.corpus.words import word_count
 from likewise.encoder.settings import ModelSettings
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
@@ -118,6 +119,10 @@ def adapt(
     progress.tell(f"{counted(len(passages), 'passage')}, {words:.1f} words each")
     digest = digest_of("\n".join(f"{passage.title}\t{passage.text}" for passage in passages)).hex()
     sts = sts_dev_pairs(data)
+    language = language_of(passage.text for passage in passages)
+    if sts is not None and language not in ("", "English"):
+        progress.tell(f"the text is {language}: STS-B dev, which is English, measures nothing of it")
+        sts = None
     inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
     plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=6, defaults=chosen.defaults())
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:

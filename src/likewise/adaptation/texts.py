@@ -16,7 +16,7 @@ import torch
 
 from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.adaptation.head import BaseTexts, FrozenTexts
-from likewise.augment.negation import negate
+from likewise.augment.negation import NotEnglishError, negate
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs
 from likewise.errors import LikewiseError, MissingExtraError, counted
 from likewise.runs.job import Job
@@ -207,17 +207,14 @@ def unmeasured(text: OwnText) -> str:
 
 
 def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:
-    """Return sentences of the pairs with their negations; none where the extra `negation` is not installed.
-
-    English alone has rules; a sentence of another language gets none, or a few that are wrong.
-    """
+    """Return sentences of the pairs with their negations; none if the text is not English, or without the extra."""
     whole = {"rest": "first", "deletion": "second"}  # the first text of a deletion has lost words
     sentences = list(dict.fromkeys(getattr(pair, whole[pair.kind]) for pair in pairs if pair.kind in whole))
     order = np.random.default_rng([seed, 8]).permutation(len(sentences))[: 2 * _NEGATED]
     chosen = [sentences[int(i)] for i in order]
     try:
         negated = negate(chosen)
-    except MissingExtraError:
+    except (MissingExtraError, NotEnglishError):
         return []
     return [(text, no) for text, no in zip(chosen, negated, strict=True) if no is not None][:_NEGATED]
 

@@ -10,7 +10,6 @@ neither the number of segments nor the rounding; what is done here:
 """
 
 import hashlib
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -72,15 +71,6 @@ def sentence_rng(sentence: str, seed: int) -> np.random.Generator:
     """
     digest = hashlib.blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return np.random.default_rng([seed, int.from_bytes(digest, "little")])
-
-
-def mask_words(words: Sequence[str], positions: Sequence[int], mask_token: str) -> str:
-    """Replace each word at `positions` by one mask token, and join the words with spaces.
-
-    >>> mask_words("It was of 800km .".split(), (2, 3), "[MASK]")
-    'It was [MASK] [MASK] .'
-    """
-    return " ".join(mask_token if i in positions else word for i, word in enumerate(words))
 
 
 def _separate_segments(n_words: int, n_masked: int, rng: np.random.Generator) -> np.ndarray:

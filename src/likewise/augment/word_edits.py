@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 from likewise.augment.spans import sentence_rng
+from likewise.corpus.words import DividedText, joined_words
 from likewise.errors import LikewiseError, require_extra
 
 RATE = 0.1
@@ -35,15 +36,16 @@ class WordEditor:
         """Return an edited sentence, the same one for the same seed and never empty."""
         rng = sentence_rng(sentence, self.seed)
         kind = self.kinds[int(rng.integers(len(self.kinds)))]
-        n_words = max(1, round(RATE * len(sentence.split())))
+        words = DividedText.of(sentence).words
+        n_words = max(1, round(RATE * len(words)))
         before = random.getstate()
         random.seed(int(rng.integers(2**32)))
         try:
             how = {"p": RATE} if kind == "random_deletion" else {"n": n_words}
-            edited = getattr(self._eda, kind)(sentence, **how)
+            edited = getattr(self._eda, kind)(" ".join(words), **how)
         finally:
             random.setstate(before)
-        text = edited if isinstance(edited, str) else " ".join(edited)
+        text = joined_words(edited.split() if isinstance(edited, str) else edited)
         return text if text.strip() else sentence
 
 

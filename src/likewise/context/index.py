@@ -28,6 +28,7 @@ from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.corpus import CorpusOptions, read_documents
 from likewise.corpus.corpus_options import Spec
 from likewise.corpus.sources import find_sources
+from likewise.corpus.words import word_count
 from likewise.errors import counted
 from likewise.runs.job import Resume
 from likewise.runs.progress import Progress
@@ -85,7 +86,7 @@ def read_chunks(
             number += bool(chunks)
             bar.update(number)
             if max_words and chunks:
-                words += sum(len(sentence.split()) for sentence in document.sentences)
+                words += sum(word_count(sentence) for sentence in document.sentences)
             if (max_documents and number >= max_documents) or (max_words and words >= max_words):
                 return
 

@@ -38,6 +38,7 @@ from likewise.context.stage_options import SURROGATE, HarvestOptions, Rule, Sele
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Workspace
 from likewise.corpus.clean_text import digest_of
+from likewise.corpus.words import word_count
 from likewise.data.bundled import resolve_model
 from likewise.encoder.build import build_encoder, build_prompt_encoder
 from likewise.encoder.location import LoadError, check_loadable
@@ -90,7 +91,7 @@ class Profiles:
         self.finder = ContextFinder.open(workspace.path, self.states)
         few, many = HarvestOptions().min_words, HarvestOptions().max_words
         texts = dict.fromkeys(self.states.store.texts())
-        self.sentences = [text for text in texts if few <= len(text.split()) <= many]
+        self.sentences = [text for text in texts if few <= word_count(text) <= many]
 
     def __str__(self) -> str:
         return f"{len(self.sentences):,} sentences and {self.states.store.n_contexts:,} contexts"
@@ -275,7 +276,7 @@ def _of_scores(
     return {
         "dataset": Dataset(InMemoryTable(train.table.drop_columns("score").append_column(LABEL, targets))),
         "corpus": pairs.record(),
-        "selection": sts_dev(options, data) or _selection(dev, options, scale),
+        "selection": sts_dev(options, data, train.texts()[0]) or _selection(dev, options, scale),
         "model": model,
         "loss": loss,
         "collator": collator,
@@ -298,7 +299,7 @@ def _of_profiles(
     return {
         "dataset": Dataset.from_dict({"sentence": profiles.sentences}),
         "corpus": profiles.record(),
-        "selection": sts_dev(options, data) or last_checkpoint(),
+        "selection": sts_dev(options, data, profiles.sentences) or last_checkpoint(),
         "model": encoder,
         "loss": ProfileLoss(encoder, options),
         "collator": TextCollator(profiles.batch, Reading.prompted(encoder, options.max_length), {}, (LABEL,)),

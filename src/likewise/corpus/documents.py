@@ -21,6 +21,7 @@ from likewise.corpus.sentence_splitter import sentences_of
 from likewise.corpus.sources import find_sources
 from likewise.corpus.tables import read_table
 from likewise.corpus.wiki import is_sentence_like, read_articles
+from likewise.corpus.words import word_count
 from likewise.errors import LikewiseError, counted
 from likewise.runs.results import written_result
 
@@ -160,7 +161,7 @@ def section_triplets(documents: Iterable[Document], count: int, seed: int = SEED
 def _draw(document: Document, seed: int) -> list[Triplet]:
     sections = []
     for section in document.sections:
-        sentences = [s for s in dict.fromkeys(section.sentences) if MIN_WORDS <= len(s.split()) <= MAX_WORDS]
+        sentences = [s for s in dict.fromkeys(section.sentences) if MIN_WORDS <= word_count(s) <= MAX_WORDS]
         if section.heading and sentences:
             sections.append((section.heading, sentences))
     rng = random.Random(f"{seed} {document.id}")  # a text seeds alike in every process

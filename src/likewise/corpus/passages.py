@@ -11,9 +11,9 @@ from likewise.corpus.corpus_options import CorpusError, CorpusOptions, Spec
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.formats import Source
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sentence_splitter import joined, parted, word_count
-from likewise.corpus.sentences import without_share_of_words
+from likewise.corpus.sentence_splitter import joined, parted
 from likewise.corpus.sources import find_sources, tell
+from likewise.corpus.words import DividedText, word_count
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 
@@ -156,7 +156,7 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[Offered
             pairs.append(OfferedPair(pieces[place], " ".join(rest), "rest", number))
         else:
             share = rng.uniform(0.1, 1 / 3)
-            shortened = without_share_of_words(passage.text, share, rng)
+            shortened = DividedText.of(passage.text).without_share(share, rng)
             pairs.append(OfferedPair(shortened, passage.text, "deletion", number))
     return pairs
 

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import TypeVar
 
+from likewise.corpus.words import word_count
+
 _T = TypeVar("_T")
 Placed = tuple[int, str]
 """A text after the number of the line where it begins."""
@@ -41,9 +43,6 @@ _OTHER_STOPS = re.compile(
 _THAI_GAP = re.compile("(?<=[\u0e00-\u0eff]) +(?=[\u0e00-\u0eff])")
 _OTHER_SIGNS = re.compile("[¿¡\u0530-\u1fff\u3000-\uffff]")
 _THAI_CLAUSE = 40  # characters; Thai and Lao have a blank between sentences, and between some clauses
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
 
 
 _JOINED = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")  # and their signs
@@ -84,16 +83,6 @@ def parted(items: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iter
         total += size
     if part:
         yield part
-
-
-def word_count(text: str) -> int:
-    """Return the number of words of a text, by white space; two letters of a script without blanks count as one.
-
-    >>> word_count("The pump leaks."), word_count("地下室的水泵坏了。")
-    (3, 5)
-    """
-    words = len(text.split())
-    return words if text.isascii() or not _UNSPACED.search(text) else words + len(_UNSPACED.findall(text)) // 2
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:

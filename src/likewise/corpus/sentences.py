@@ -1,9 +1,8 @@
 """Sentences of files: split, cleaned and measured, one after the other; and prepared for training in one file."""
 
 import hashlib
-import random
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter, itemgetter
@@ -16,9 +15,10 @@ from likewise.corpus.counts import CorpusReport
 from likewise.corpus.files import Tick
 from likewise.corpus.formats import Source
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sentence_splitter import Placed, word_count
+from likewise.corpus.sentence_splitter import Placed
 from likewise.corpus.sources import find_sources, tell
 from likewise.corpus.text_lines import text_layout, text_lines
+from likewise.corpus.words import word_count
 from likewise.errors import counted
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _SIGN = re.compile(r"\w")
 # A part of every cache key: raise it when the same files and options give other sentences.
-FORMAT = 4
+FORMAT = 5
 _BATCH = 10_000  # sentences written at once
 _DATA, _FACTS = "sentences.arrow", "corpus.json"
 
@@ -109,7 +109,7 @@ class PreparedCorpus:
     """Sentences on disk, in the order of the corpus.
 
     Attributes:
-        dataset: memory mapped, columns `sentence` (string) and `words` (int32, counted by white space).
+        dataset: memory mapped, columns `sentence` (string) and `words` (int32, their number, see `word_count`).
         report: counts of what was read, kept and dropped.
         sha256: of the kept sentences in order, each with a line end, in UTF-8: the same sentences give the
             same hash, whatever files they came from.
@@ -216,24 +216,3 @@ def _make(folder: Path, sources: list[Source], options: CorpusOptions, tick: Tic
             writer.write_batch(pa.record_batch([texts, [sentence.words for sentence in batch]], schema=schema))
     facts = {"report": report.to_dict(), "sha256": digest.hexdigest(), "sources": names, "options": options.to_dict()}
     write_json(folder / _FACTS, facts)
-
-
-def without_words(words: Sequence[str], positions: Collection[int]) -> str:
-    """Leave the words at `positions` out, and join the others with spaces.
-
-    >>> without_words("It was of 800km .".split(), (2, 3))
-    'It was .'
-    """
-    return " ".join(word for i, word in enumerate(words) if i not in positions)
-
-
-def without_share_of_words(text: str, share: float, rng: random.Random) -> str:
-    """Return a text without a random share of its words: at least one of several goes.
-
-    >>> without_share_of_words("one two three four five", 0.2, random.Random(0))
-    'one two three five'
-    """
-    words = text.split()
-    if len(words) <= 1:
-        return text
-    return without_words(words, set(rng.sample(range(len(words)), max(1, round(share * len(words))))))

@@ -24,6 +24,7 @@ from tokenizers.models import WordLevel, WordPiece
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
+from likewise.corpus.words import with_blanks
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import Features, hub_arguments
 from likewise.encoder.saved_models import open_model
@@ -236,7 +237,7 @@ class WordVectors(InputModule):
         self, inputs: Any, prompt: str | None = None, max_length: int | None = None, **kwargs: object
     ) -> Features:
         """Tokenize texts to {'input_ids', 'attention_mask'}, each (B, T) with T between 1 and `max_length`."""
-        texts = [(prompt or "") + text for text in inputs]
+        texts = [with_blanks((prompt or "") + text) for text in inputs]
         tokenizer: Any = self.tokenizer
         token_ids = tokenizer(texts, truncation=True, max_length=max_length or self.max_seq_length)["input_ids"]
         longest = max(1, *map(len, token_ids)) if token_ids else 1  # a text of no word is one padding
@@ -302,14 +303,14 @@ def build_word_vectors(
     """
     if is_distilled(source):
         encoder, lower = load_encoder(source)
-        counts = count_words(word_tokenizer((), lower).backend_tokenizer, sentences or ())
+        counts = count_words(word_tokenizer((), lower).backend_tokenizer, map(with_blanks, sentences or ()))
         table = distill(source, counts, dimension, encoder, lower)
         most_frequent = len(table.words)
         weighted = False  # they are
     else:
         table = read_word_vectors(source, dimension, trust_pickle)
         lower = not any(word != word.lower() for word in islice(table.words, 50_000))
-        counts = count_words(word_tokenizer((), lower).backend_tokenizer, sentences or ())
+        counts = count_words(word_tokenizer((), lower).backend_tokenizer, map(with_blanks, sentences or ()))
     words, rows, known = choose_words(table, counts, most_frequent)
     report = f"{source}: {len(table.words):,} words of {table.vectors.shape[1]} numbers, {len(words):,} kept"
     if sentences is not None:

@@ -12,12 +12,14 @@ from functools import cache
 
 import numpy as np
 
+from likewise.corpus.words import UNSPACED, with_blanks
+
 K1, B = 1.5, 0.75
 """Of BM25, the defaults of bm25s."""
 
 MARKS = "".join(sign for sign in map(chr, range(0x300, 0xABF0)) if unicodedata.category(sign)[0] == "M")
 """The signs that are part of a letter, such as vowels of Hindi and Thai; Python's \\w has no place for them."""
-_WORD = re.compile(rf"[\w{MARKS}]{{2,}}")
+_WORD = re.compile(rf"[\w{MARKS}]{{2,}}|{UNSPACED}")
 _DIGIT = re.compile(r"[^\D0-9]")
 _MARKED = re.compile(r"([a-z\u0370-\u03ff])[\u0300-\u036f]+")
 _LETTERS = str.maketrans(
@@ -44,7 +46,7 @@ _FORMS |= dict.fromkeys([*range(0x610, 0x61B), *range(0x64B, 0x660)])
 def bm25(queries: Sequence[str], passages: Sequence[str], language: str = "english") -> np.ndarray:
     """Return the BM25 scores (Q, N) of queries with passages, float32, as Lucene has them (Robertson and others 1994).
 
-    Words are stems, of two letters or more.
+    Words are stems, of two letters or more, or of one in a script without blanks.
 
     >>> bm25(["pumps"], ["A pump failed.", "The door is open."]).round(2)
     array([[0.33, 0.  ]], dtype=float32)
@@ -127,4 +129,4 @@ def analyzer(language: str) -> Callable[[str], list[str]]:
         import snowballstemmer
 
         stem = cache(snowballstemmer.stemmer(language).stemWord)
-    return lambda text: [stem(word) for word in _WORD.findall(text.lower())]
+    return lambda text: [stem(word) for word in _WORD.findall(with_blanks(text.lower()))]

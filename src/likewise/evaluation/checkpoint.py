@@ -8,7 +8,7 @@ D embedding.
 import math
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -18,7 +18,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 from sentence_transformers.util import batch_to_device
 
-from likewise.corpus.sentences import without_share_of_words
+from likewise.corpus.words import DividedText, word_count
 from likewise.encoder.location import Role
 from likewise.encoder.modules import Features, find_part, undisturbed
 from likewise.encoder.settings import ModelSettings
@@ -33,7 +33,7 @@ from likewise.evaluation.vector_measures import alignment, separation_of_each, u
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0
 _RATE = 0.4  # share of the words that a copy lacks
-_SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean anything
+_LONG = 5  # words; with some of them removed, a shorter sentence may mean anything
 
 Metrics = dict[str, float]
 
@@ -159,21 +159,22 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
     separation: it separates broken models from good ones, but good ones less well.
 
     Args:
-        sentences: sentences that are not trained on; those of fewer than five words, and repeats, are left out.
+        sentences: sentences that are not trained on. Repeats and sentences of one word are left out, and sentences of
+            fewer than five words, unless these are more than half of all.
         limit: highest number of sentences, drawn by the seed.
 
     Raises:
         EvaluationError: fewer than two sentences are left.
     """
-    usable = [s for s in dict.fromkeys(sentences) if len(s.split()) >= _SHORTEST]
+    usable = measurable_sentences(sentences)
     if len(usable) < 2:
         raise EvaluationError(
-            f"Selection on held-out sentences needs two different ones of {_SHORTEST} words or more, and there are "
+            "Selection on held-out sentences needs two different ones of two words or more, and there are "
             f"{len(usable)}. Hold out more."
         )
     chance = random.Random(seed)
     kept = usable if len(usable) <= limit else chance.sample(usable, limit)
-    texts = [*kept, *(without_share_of_words(sentence, _RATE, chance) for sentence in kept)]
+    texts = [*kept, *(DividedText.of(sentence).without_share(_RATE, chance) for sentence in kept)]
     cache = TokenCache(texts)
 
     def score(model: SentenceTransformer) -> tuple[Metrics, Items]:
@@ -191,6 +192,18 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
         "(no ratings)"
     )
     return CheckpointEvaluator("separation", "held_out", score, description, texts)
+
+
+def measurable_sentences(sentences: Iterable[str]) -> list[str]:
+    """Return the different sentences that `sentences_evaluator` can measure on, in order.
+
+    >>> measurable_sentences(["pump", "pump noise", "pump seal", "the pump makes a noise"])
+    ['pump noise', 'pump seal', 'the pump makes a noise']
+    """
+    words = {sentence: word_count(sentence) for sentence in dict.fromkeys(sentences)}
+    usable = [sentence for sentence, count in words.items() if count > 1]
+    long = [sentence for sentence in usable if words[sentence] >= _LONG]
+    return long if 2 * len(long) >= len(usable) else usable
 
 
 def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> CheckpointEvaluator:

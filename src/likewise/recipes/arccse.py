@@ -18,6 +18,7 @@ from likewise.recipes import (
     OptionError,
     Reading,
     Recipe,
+    Run,
     Template,
     TextCollator,
     check_templates,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from likewise.losses import EncoderLoss
 
 _AS_SIMCSE: Record = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}
+_ANY_SHARE = 1000  # words, of which any share of a thousandth is a word
 
 
 class ArcCSEOptions(HeadOptions):
@@ -93,21 +95,40 @@ def triplet_views(rows: list[Record], options: ArcCSEOptions, mask_token: str, s
 
     The triplets are K sentences, then K closer, then K farther versions; none if no sentence is long enough.
     """
-    from likewise.augment.spans import mask_words, nested_spans, sentence_rng
+    from likewise.augment.spans import nested_spans, sentence_rng
+    from likewise.corpus.words import DividedText
 
-    at_least = options.triplet_min_words if options.triplet_weight else math.inf
+    at_least = shortest_of_triplets(options) if options.triplet_weight else math.inf
     long = [row["sentence"] for row in rows if row["words"] >= at_least][: options.triplet_limit or None]
-    texts = [sentence.split() for sentence in long]
+    texts = [DividedText.of(sentence) for sentence in long]
     ratios = (options.mask_closer, options.mask_farther)
     independent = options.masks == "independent"
     spans = [
         nested_spans(len(words), ratios, sentence_rng(sentence, seed), independent)
         for sentence, words in zip(long, texts, strict=True)
     ]
-    masked = [
-        mask_words(words, both[i], mask_token) for i in range(2) for words, both in zip(texts, spans, strict=True)
-    ]
+    masked = [words.replaced(both[i], mask_token) for i in range(2) for words, both in zip(texts, spans, strict=True)]
     return {"sentence": [row["sentence"] for row in rows], "triplet": long + masked}
+
+
+def shortest_of_triplets(options: ArcCSEOptions) -> int:
+    """Return the fewest words of a sentence of which the three versions of a triplet differ."""
+    from likewise.augment.spans import words_to_mask
+
+    ratios = sorted({0.0, options.mask_closer, options.mask_farther})
+    words = options.triplet_min_words
+    while len({words_to_mask(words, ratio) for ratio in ratios}) < len(ratios) and words < _ANY_SHARE:
+        words += 1
+    return words
+
+
+def with_triplets_counted(run: Run) -> Run:
+    """Return the run as it is, after telling how many of its sentences make a triplet."""
+    if run.options.triplet_weight:
+        words = run.rows.with_format("numpy")["words"][:]
+        enough = int((words >= (least := shortest_of_triplets(run.options))).sum())
+        run.progress.tell(f"{enough:,} of {len(words):,} sentences have the {least} words that a triplet needs")
+    return run
 
 
 def arccse_loss(
@@ -306,6 +327,7 @@ ARCCSE: Recipe = Recipe(
     loss=arccse_loss,
     build_encoder=_encoder,
     build_collator=_collator,
+    stages=(with_triplets_counted,),
 )
 SIMCSE: Recipe = dataclasses.replace(
     ARCCSE,

@@ -112,7 +112,7 @@ def in_english(run: Run) -> Run:
     Raises:
         NotEnglishError: most sentences are of another language.
     """
-    from likewise.augment.negation.stream import check_english
+    from likewise.augment.negation.english import check_english
 
     check_english(run.sentences())
     return run

@@ -1,14 +1,20 @@
-"""The selection of the checkpoint: by STS-B dev if it is found, otherwise by held-out rows."""
+"""The selection of the checkpoint: by STS-B dev for English, if it is there, otherwise by held-out rows."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from datasets import Dataset
 
-from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator, sts_b_dev_evaluator
+from likewise.corpus.languages import language_of
+from likewise.evaluation.checkpoint import (
+    CheckpointEvaluator,
+    measurable_sentences,
+    sentences_evaluator,
+    sts_b_dev_evaluator,
+)
 from likewise.evaluation.data_folder import find_data, find_file
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, Items
@@ -17,6 +23,7 @@ from likewise.runs.options import choices_of
 from likewise.runs.whole_files import Record, checksum
 
 _STS_DEV = "sts-b-dev"
+_LOOKED_AT = 1000  # rows, to know the language
 
 
 @dataclass(frozen=True)
@@ -87,18 +94,34 @@ def choose_selection(
     """
     if options.select_by == "last":
         return last_checkpoint()
-    if by_ratings := sts_dev(options, data):
+    if by_ratings := sts_dev(options, data, texts_of(dataset)):
         return by_ratings
     kept, held = hold_out(range(len(dataset)) if groups is None else groups, options.held_out, seed)
     if len(held) < 2:
         return last_checkpoint("too few rows to hold any out; ")
     rows = dataset.select(held)
+    if not evaluator_of and len(measurable_sentences(rows["sentence"])) < 2:
+        return last_checkpoint(f"the {len(held)} held-out sentences of one word measure nothing; ")
     evaluator = evaluator_of(rows) if evaluator_of else sentences_evaluator(rows["sentence"], seed=seed)
     return Selection(evaluator.description, evaluator, kept)
 
 
-def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Selection | None:
-    """Return the selection by STS-B dev; None if the options do not want it, or if it is not found."""
+def texts_of(dataset: Dataset) -> Iterator[str]:
+    """Yield texts from all over a dataset, which say what language it is in."""
+    names = [name for name, feature in dataset.features.items() if feature.dtype == "string"]
+    for row in np.linspace(0, len(dataset) - 1, min(len(dataset), _LOOKED_AT)).astype(int).tolist():
+        yield from (text for name in names if (text := dataset[row][name]))
+
+
+def sts_dev(
+    options: TrainingOptions, data: str | os.PathLike[str] | None, texts: Iterable[str] = ()
+) -> Selection | None:
+    """Return the selection by STS-B dev; None if the options do not want it, or if it is not found.
+
+    Args:
+        data: the folder of SentEval's data.
+        texts: texts that are trained on. With `select_by="auto"`, STS-B dev measures English ones alone.
+    """
     if options.select_by not in ("auto", _STS_DEV) or _STS_DEV not in choices_of(type(options), "select_by"):
         return None
     try:
@@ -108,6 +131,8 @@ def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Se
     except DataError:
         if options.select_by == _STS_DEV or data is not None:
             raise
+        return None
+    if options.select_by == "auto" and language_of(texts) not in ("", "English"):
         return None
     return Selection(evaluator.description, evaluator, fingerprint=" ".join(checksum(file) for file in files))
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from likewise.augment.negation.stream import NotEnglishError, check_english
+from likewise.augment.negation import negate
+from likewise.augment.negation.english import NotEnglishError, check_english
 
 GERMAN = ["Die Pumpe im Keller ist kaputt.", "Der Techniker muss die Dichtung heute noch austauschen."] * 3
 CHINESE = ["地下室的水泵坏了，正在漏油。", "技术人员今天必须更换密封圈。"] * 5
@@ -20,3 +21,8 @@ def test_english_passes_whole_and_so_does_what_tells_nothing():
     assert list(check_english(iter(ENGLISH))) == ENGLISH
     assert list(check_english(["P-107", "12.5 bar"] * 50)) == ["P-107", "12.5 bar"] * 50
     assert list(check_english(GERMAN[:1])) == GERMAN[:1], "too little to judge by"
+
+
+def test_a_list_in_another_language_is_refused_in_python_too():
+    with pytest.raises(NotEnglishError, match="German"):
+        negate(GERMAN)

@@ -4,6 +4,7 @@ Parsed by spaCy, with verb forms from lemminflect; both are loaded at the first 
 """
 
 from likewise.augment.negation.antonyms import may_have_opposites, opposites
+from likewise.augment.negation.english import NotEnglishError
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate, negate_batch
 from likewise.augment.negation.stream import NegationCounts, kept_negations, negate_corpus, read_negations
 
@@ -11,6 +12,7 @@ __all__ = [
     "RULES_VERSION",
     "Negation",
     "NegationCounts",
+    "NotEnglishError",
     "kept_negations",
     "may_have_opposites",
     "negate",

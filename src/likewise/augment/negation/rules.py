@@ -12,6 +12,7 @@ from likewise.augment.negation.affirm import affirm
 from likewise.augment.negation.clause import Clause, Refused, main_clause
 from likewise.augment.negation.deny import deny
 from likewise.augment.negation.edits import Edits, like, word_after
+from likewise.augment.negation.english import check_english
 from likewise.augment.negation.function_words import BE, NOT, OPERATORS, PRONOUNS, STUMPS, listed
 from likewise.augment.negation.negators import find_negator
 
@@ -73,15 +74,15 @@ def negate(texts: str | Sequence[str], *, model: str = parser.DEFAULT_MODEL) -> 
 
     Raises:
         MissingExtraError: spaCy, lemminflect or the model is not installed.
+        NotEnglishError: the sentences are of another language. It is not known of fewer than 100 characters.
 
     >>> negate("Tom and Jerry became good friends.")
     'Tom and Jerry did not become good friends.'
     >>> negate(["Tom and Jerry did not become good friends.", "The Beatles"])
     ['Tom and Jerry became good friends.', None]
     """
-    if isinstance(texts, str):
-        return negate_batch([texts], model=model)[0].negation
-    return [item.negation for item in negate_batch(texts, model=model)]
+    made = negate_batch(check_english([texts] if isinstance(texts, str) else texts), model=model)
+    return made[0].negation if isinstance(texts, str) else [item.negation for item in made]
 
 
 def negate_batch(sentences: Iterable[str], *, model: str = parser.DEFAULT_MODEL) -> list[Negation]:

@@ -19,14 +19,13 @@ from typing import IO
 from threadpoolctl import threadpool_limits
 
 from likewise.augment.negation import parser
+from likewise.augment.negation.english import check_english
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
 from likewise.corpus.clean_text import digest_of
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.encodings import AUTO
 from likewise.corpus.files import COMPRESSED, strict_lines
 from likewise.corpus.known_formats import has_rows
-from likewise.corpus.languages import language_of
-from likewise.errors import LikewiseError
 from likewise.runs.cache import KeptRows
 from likewise.runs.job import Plan, open_job
 from likewise.runs.options import OptionError
@@ -41,9 +40,6 @@ _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
 _OTHER_ENDINGS = (*COMPRESSED, ".csv", ".tsv", ".parquet", ".xlsx")
-_LOOKED_AT = 200
-"""Sentences by which the language is told."""
-_ENOUGH = 100  # characters
 
 
 @dataclass
@@ -147,26 +143,6 @@ def negate_corpus(
         lines.close()
         job.finish()
     return counts
-
-
-class NotEnglishError(LikewiseError):
-    """Raised if sentences are of another language than English, whose negations alone are known."""
-
-
-def check_english(sentences: Iterable[str]) -> Iterator[str]:
-    """Return sentences, after a look at the first of them.
-
-    Raises:
-        NotEnglishError: most of these are of another language.
-    """
-    left = iter(sentences)
-    first = list(islice(left, _LOOKED_AT))
-    if sum(map(len, first)) >= _ENOUGH and (language := language_of(first)) not in ("", "English"):
-        raise NotEnglishError(
-            f"these sentences are {language} ({first[0][:60]!r}), and negations and exclusions are known for "
-            "English alone: give English text, or a method that needs none, such as arccse or simcse"
-        )
-    return chain(first, left)
 
 
 def kept_negations(

@@ -18,6 +18,7 @@ from typing import Any
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
+from likewise.corpus.words import DividedText, word_count
 from likewise.evaluation.bm25 import analyzer
 from likewise.runs.whole_files import write_text
 from likewise.searching.index.passages import Splitting
@@ -98,13 +99,13 @@ class HeldOut:
         queries = []
         for query in drawn:
             own = set[str]().union(*(words[name] for name in query.own))
-            kept = []
-            for word in query.text.split():
+            divided, gone = DividedText.of(query.text), set[int]()
+            for place, word in enumerate(divided.words):
                 here = [holding[stem] for stem in stems(word) if stem in own]
-                if not here or min(here) > len(query.own):
-                    kept.append(word)
-            if len(kept) >= min(_SHORTEST, len(query.text.split())) and len(kept) > 1:
-                queries.append(replace(query, text=" ".join(kept)))
+                if here and min(here) <= len(query.own):
+                    gone.add(place)
+            if len(divided) - len(gone) >= max(2, min(_SHORTEST, len(divided))):
+                queries.append(replace(query, text=divided.without(gone)))
         there = {passage.id for passage in passages}
         queries += [Query(text, frozenset([name]), "written") for text, name in written if name in there]
         return cls(passages, queries)
@@ -140,11 +141,11 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random) -> tuple[list[Ex
     for pair in offered_pairs(whole, seed=rng.randrange(2**32)):
         if pair.kind == "title":
             heading = pair.first.rpartition(_ABOVE)[2]  # what people would ask for; the others are the way to it
-            if len(sections[heading]) == 1 and len(heading.split()) > 1:
+            if len(sections[heading]) == 1 and word_count(heading) > 1:
                 offered["title"].append(pair)
         elif not excerpts[pair.passage].prose:
             continue
-        elif pair.kind in KINDS and pair.first not in pair.second and len(pair.second.split()) >= 2 * _SHORTEST:
+        elif pair.kind in KINDS and pair.first not in pair.second and word_count(pair.second) >= 2 * _SHORTEST:
             offered[pair.kind].append(pair)
     for pairs in offered.values():
         rng.shuffle(pairs)

@@ -16,8 +16,9 @@ from likewise.corpus.csv_rows import decimal_of
 from likewise.corpus.inputs import ID
 from likewise.corpus.markdown import ITEM, is_delimiter
 from likewise.corpus.paragraphs import Paragraph, read_paragraphs
-from likewise.corpus.sentence_splitter import Placed, gap, word_count
+from likewise.corpus.sentence_splitter import Placed, gap
 from likewise.corpus.sources import open_source
+from likewise.corpus.words import word_count
 from likewise.searching.index.fields import Kind, kept_values
 
 if TYPE_CHECKING:

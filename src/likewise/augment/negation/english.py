@@ -1,0 +1,31 @@
+"""The check that sentences are English, whose negations and exclusions alone are known."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
+from likewise.corpus.languages import language_of
+from likewise.errors import LikewiseError
+
+_LOOKED_AT = 200
+"""Number of sentences that show the language."""
+_ENOUGH = 100  # characters
+
+
+class NotEnglishError(LikewiseError):
+    """Raised if sentences are of another language than English, whose negations alone are known."""
+
+
+def check_english(sentences: Iterable[str]) -> Iterator[str]:
+    """Return sentences, after a look at the first of them.
+
+    Raises:
+        NotEnglishError: most of these are of another language.
+    """
+    left = iter(sentences)
+    first = list(islice(left, _LOOKED_AT))
+    if sum(map(len, first)) >= _ENOUGH and (language := language_of(first)) not in ("", "English"):
+        raise NotEnglishError(
+            f"these sentences are in {language} ({first[0][:60]!r}), and negations and exclusions are known for "
+            "English alone: give English text, or a method that needs none, such as arccse or simcse"
+        )
+    return chain(first, left)
