@@ -28,6 +28,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from likewise.context.stage_options import HarvestOptions
 from likewise.context.workspace import ContextError
+from likewise.corpus.words import word_count
 
 SentencePair = tuple[str, str]
 
@@ -44,7 +45,7 @@ class PairSource:
         self.options = options
         first: dict[str, int] = {}
         for row, sentence in enumerate(sentences):
-            if options.min_words <= len(sentence.split()) <= options.max_words:
+            if options.min_words <= word_count(sentence) <= options.max_words:
                 first.setdefault(sentence, row)
         self.pool = list(first)
         self.vectors = vectors[list(first.values())]

@@ -8,6 +8,8 @@ from torch import nn
 from torch.utils.data import BatchSampler, RandomSampler
 from transformers import PreTrainedTokenizerBase
 
+from likewise.corpus.words import word_count
+
 BATCHES_IN_A_POOL = 50
 """How many batches are cut from one length-sorted pool. More: less padding; fewer: more chance in who meets whom."""
 
@@ -82,4 +84,4 @@ def lengths_of(dataset: Dataset, model: nn.Module) -> np.ndarray | TokenLengths:
         return TokenLengths(dataset, texts, tokenizer)
     if "words" in columns:
         return np.asarray(dataset.with_format("numpy")["words"][:])
-    return np.array([[len(text.split()) for text in dataset[name]] for name in texts]).sum(axis=0)
+    return np.array([[word_count(text) for text in dataset[name]] for name in texts]).sum(axis=0)
