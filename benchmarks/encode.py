@@ -42,7 +42,8 @@ from likewise.inference import load
 from likewise.inference.engines.engine import EngineError
 from likewise.inference.load_model import Encoder
 from likewise.inference.model_tokens import tokens_of
-from likewise.inference.policy import Sample, policy_of
+from likewise.inference.policy import policy_of
+from likewise.inference.sample import Sample
 from likewise.runs.cache import data_folder
 from likewise.runs.job import machine
 
@@ -67,7 +68,7 @@ def by_default(name: str, texts: list[str], export: bool) -> Encoder:
         own = os.environ.get("LIKEWISE_CACHE")
         if export:
             if pair := policy_of(model).missing_export():
-                policy_of(model).make(pair, Sample(model, texts))
+                policy_of(model).engines.make(pair, Sample(model, texts))
         else:
             os.environ["LIKEWISE_CACHE"] = empty
         model.encode(texts)

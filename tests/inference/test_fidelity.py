@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from likewise.inference.engines.store import ENOUGH
-from likewise.inference.policy import compare
+from likewise.inference.sample import compare
 
 
 def test_by_hand():

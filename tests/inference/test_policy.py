@@ -17,9 +17,11 @@ from likewise.inference.engines.store import ENOUGH, Fidelity
 from likewise.inference.handle import ModelHandle
 from likewise.inference.model_export import keep_export
 from likewise.inference.model_tokens import tokens_of
-from likewise.inference.policy import Sample, policy_of
+from likewise.inference.policy import policy_of
+from likewise.inference.sample import Sample
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.vectors import encode
+from likewise.inference.verdict import Facts, verdict
 from likewise.runs.progress import Progress
 
 
@@ -37,8 +39,8 @@ def bf16(monkeypatch, tmp_path):
 
 def judge(model, lowest):
     fidelity = Fidelity(cosine=1.0, lowest=lowest, rank=1.0, difference=0.01, sentences=32)
-    policy_of(model).store.keep(("torch", "bf16"), fidelity)
-    return policy_of(model).store
+    policy_of(model).engines.store.keep(("torch", "bf16"), fidelity)
+    return policy_of(model).engines.store
 
 
 def lowest(found, wanted):
@@ -115,7 +117,7 @@ def test_a_kept_export_is_taken_from_the_first_text_on(folder, sentences, tmp_pa
     plain = load(folder, device="cpu")
     exact = plain.encode(sentences[:40])
     policy = policy_of(plain)
-    policy.make(("onnx", "fp32"), Sample(plain, sentences[:ENOUGH]))
+    policy.engines.make(("onnx", "fp32"), Sample(plain, sentences[:ENOUGH]))
     model = load(folder, device="cpu")
     np.testing.assert_allclose(model.encode(sentences[:1]), exact[:1], atol=1e-5)
     assert model.last_engine == "onnx fp32"
@@ -242,3 +244,35 @@ def test_a_folder_for_others_names_its_format(folder, tmp_path):
         export(folder, out=tmp_path / "out")
     with pytest.raises(EngineError, match="--out"):
         export(folder, "model2vec")
+
+
+OWN_FORWARD = "its parts have a forward of their own"
+CLOSE, EXACT, INT8 = EngineChoice("auto", "close"), EngineChoice("auto", "fp32"), EngineChoice("auto", "int8")
+
+
+@pytest.mark.parametrize(
+    ("pair", "facts", "expected"),
+    [
+        (("onnx", "fp32"), Facts(CLOSE, exported=True), ("check", "")),
+        (("onnx", "fp32"), Facts(CLOSE, pays=True), ("check", "")),
+        (("onnx", "fp32"), Facts(CLOSE), ("skip", "there is no export for onnx")),
+        (("onnx", "fp32"), Facts(CLOSE, few=True), ("skip", "there is no export for onnx")),
+        (("onnx", "fp32"), Facts(EXACT, few=True, exported=True), ("skip", "few texts do not pay for onnx")),
+        (("onnx", "fp32"), Facts(EXACT, few=True, is_open=True), ("check", "")),
+        (("openvino", "fp32"), Facts(EXACT, on_cpu=False, exported=True), ("skip", "openvino runs on the CPU alone")),
+        (("openvino", "fp32"), Facts(EXACT, installed=False, pays=True), ("skip", "openvino is not installed")),
+        (("onnx", "fp32"), Facts(EXACT, failure="too large", exported=True), ("skip", "onnx fp32: too large")),
+        (("onnx", "int8"), Facts(INT8, few=True), ("check", "")),  # it was requested by name
+        (("onnx", "int8"), Facts(EngineChoice("onnx", "int8"), failure="x", installed=False), ("check", "")),
+        (("torch", "bf16"), Facts(CLOSE), ("check", "")),
+        (("torch", "bf16"), Facts(CLOSE, judged=False), ("wait", "")),
+        (
+            ("torch", "bf16"),
+            Facts(CLOSE, own_forward=True),
+            ("skip", "torch bf16: its parts have a forward of their own"),
+        ),
+        (("torch", "bf16"), Facts(INT8, own_forward=True), ("check", "")),
+    ],
+)
+def test_what_is_done_with_an_engine(pair, facts, expected):
+    assert verdict(pair, facts) == expected

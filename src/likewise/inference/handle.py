@@ -237,7 +237,7 @@ class ModelHandle:
         Raises:
             ClusterError: the model has no folder or name from which it could be loaded there.
         """
-        from likewise.inference.policy import sample_of
+        from likewise.inference.sample import sample_of
 
         some = tuple(sample_of(texts))
         return partial(

@@ -23,8 +23,10 @@ from likewise.inference.engines.store import MAKERS, TOKENIZER, release
 from likewise.inference.handle import EXPORTS
 from likewise.inference.load_model import default_prompt, load
 from likewise.inference.model_tokens import UnfitModel, fits, tokens_of
-from likewise.inference.policy import DEFAULT, Sample, candidates, policy_of, sample_of
+from likewise.inference.policy import DEFAULT, policy_of
+from likewise.inference.sample import Sample, sample_of
 from likewise.inference.tokens import SENTENCES
+from likewise.inference.verdict import candidates
 from likewise.runs.cache import made_in_cache
 from likewise.runs.job import Job, Plan, check_target, open_job
 from likewise.runs.options import checked
@@ -119,10 +121,10 @@ def _write_graph(encoder: SentenceTransformer, format: EngineName, job: Job) -> 
     policy = policy_of(encoder)
     try:
         sample = Sample(encoder, _TEXTS)
-        policy.check(pair, sample)
+        policy.engines.check(pair, sample)
     except (CannotExport, UnfitModel) as reason:
         raise CannotExport(f"The model cannot be exported: {reason}.") from None
-    tokens, made = sample.tokens, policy.store.folder(pair)
+    tokens, made = sample.tokens, policy.engines.store.folder(pair)
     assert made is not None
     shutil.copytree(made, job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json", "with-tokens.*"))
     write_text(job.result / TOKENIZER, tokens.json)
@@ -186,7 +188,7 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
         policy, installed = policy_of(model), next((engine for engine in EXPORTS if release(engine)), None)
         if policy.missing_export() is not None:
             _in_cache(model, None, sample_of(texts), progress)
-        elif installed and not any(policy.store.is_same(engine) for engine in EXPORTS):
+        elif installed and not any(policy.engines.store.is_same(engine) for engine in EXPORTS):
             _in_cache(model, installed, sample_of(texts), progress)
 
 
@@ -203,21 +205,21 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
     usable: list[EngineVariant] = [pair for pair in candidates(DEFAULT) if pair[0] in ([format] if format else MAKERS)]
     pair = policy.missing_export() if format is None else next(iter(usable), None)
     if pair is None:  # it is there, or none would be faster
-        pair = next((pair for pair in usable if policy.is_there(pair)), None)
+        pair = next((pair for pair in usable if policy.engines.is_there(pair)), None)
         if pair is None:
             progress.tell("no export is faster than torch on this processor, or its package is not installed")
             return []
-    elif not policy.is_there(pair):
+    elif not policy.engines.is_there(pair):
         progress.tell(f"exporting the model for {pair[0]}, so that later commands start sooner: 10 to 40 seconds")
     try:
-        fidelity = policy.make(pair, Sample(model, [prompt + text for text in texts]))
+        fidelity = policy.engines.make(pair, Sample(model, [prompt + text for text in texts]))
     except CannotExport as reason:
         if format:
             raise
         progress.tell(f"{' '.join(pair)}: {reason}")
         return _in_cache(model, None, texts, progress)  # the next one: it is known by now that this one fails
     progress.tell(f"{' '.join(pair)}: {fidelity}")
-    folder = policy.store.folder(pair)
+    folder = policy.engines.store.folder(pair)
     return sorted(path for path in folder.iterdir() if path.name[0] != ".") if folder else []
 
 

@@ -10,11 +10,12 @@ import torch
 from sentence_transformers.sentence_transformer.modules import Dense
 
 from likewise.errors import MissingExtraError
-from likewise.inference import export, load, policy
+from likewise.inference import checked_engines, export, load, policy
 from likewise.inference.engines import onnx_engine, openvino_engine, store
 from likewise.inference.engines.engine import CannotExport, EngineChoice, QuantisationRefused
 from likewise.inference.engines.store import Store
-from likewise.inference.policy import candidates, policy_of
+from likewise.inference.policy import policy_of
+from likewise.inference.verdict import candidates
 
 KINDS = ["cls", "mean", "last token", "whitening", "mask prompt", "text cnn"]
 
@@ -106,7 +107,7 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(an_engine, tiny_model
     folder = tmp_path / "model"
     model = saved(tiny_model, folder, engine=engine)
     model.encode(texts[:5])
-    before = policy_of(model).store
+    before = policy_of(model).engines.store
     assert before.folder((engine, "fp32")).is_relative_to(cache / "engines")
     assert not (folder / "engines").exists()
     load(folder, device="cpu", engine=engine).encode(texts[:5])
@@ -116,7 +117,7 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(an_engine, tiny_model
     wanted = model.encode(texts[:5], output_value="token_embeddings")[0][0]  # [CLS] by sentence-transformers itself
     np.testing.assert_allclose(model.encode(texts[:5])[0], wanted, atol=1e-5)
     assert len(made) == 2
-    after = policy_of(model).store
+    after = policy_of(model).engines.store
     assert after.fingerprint != before.fingerprint
     assert {before.folder((engine, "fp32")), after.folder((engine, "fp32"))} < set((cache / "engines").iterdir())
 
@@ -162,7 +163,7 @@ def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences,
     cosines = (found * wanted).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
     assert cosines.mean() > store.MIN_COSINE
     assert "mean cosine 0.99" in model.last_engine or "mean cosine 1.0" in model.last_engine
-    monkeypatch.setattr(policy, "MIN_COSINE", 1.01)
+    monkeypatch.setattr(checked_engines, "MIN_COSINE", 1.01)
     monkeypatch.setattr(store, "MIN_COSINE", 1.01)
     again = load(tmp_path / "model", device="cpu", engine=engine, precision="int8")
     with pytest.raises(QuantisationRefused, match=r"int8 does not keep the vectors: mean cosine [01]\.\d+.*1\.01 and"):
