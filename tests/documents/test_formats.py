@@ -11,7 +11,7 @@ from likewise.corpus.known_formats import place_in
 from likewise.corpus.markdown import front_matter
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
-from likewise.documents.page_edges import without_edges
+from likewise.documents.pdf_files import Hyphens
 
 OPTIONS = CorpusOptions()
 
@@ -254,12 +254,18 @@ class TestConverted:
         ]
 
 
-def test_words_that_a_line_of_a_pdf_divides():
-    assert without_edges([["The turbo\u00ad\ncharger is hot."]]) == ["The turbocharger is hot."]
-    assert without_edges([["The con\u2010\ndenser. A condenser."]]) == ["The condenser. A condenser."]
-    assert without_edges([["A well-\nknown pump."]]) == ["A well-known pump."]
-    assert without_edges([["Vor-\nund Nachteile"]]) == ["Vor- und Nachteile"]
-    assert without_edges([["An up-\nand-coming pump."]]) == ["An up-and-coming pump."]
+@pytest.mark.parametrize(
+    ("lines", "joined", "right"),
+    [
+        (["The con\u2010", "denser. A condenser."], "The condenser.", "The condenser."),
+        (["A well-", "known pump."], "A wellknown pump.", "A well-known pump."),
+        (["Vor-", "und Nachteile"], "Vorund Nachteile", "Vor- und Nachteile"),
+        (["An up-", "and-coming pump."], "An upand-coming pump.", "An up-and-coming pump."),
+        (["The turbo\u00ad", "charger is hot."], "The turbocharger is hot.", "The turbocharger is hot."),
+    ],
+)
+def test_words_that_a_line_of_a_pdf_divides(lines, joined, right):
+    assert Hyphens(lines).restored(joined) == right
 
 
 @pytest.mark.parametrize("below", ["---", "![](a.png)", "<hr>", "..."])

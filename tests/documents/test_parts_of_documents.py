@@ -10,7 +10,7 @@ from likewise.corpus import CorpusError, CorpusOptions
 from likewise.corpus.markdown import markdown_blocks
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
-from likewise.documents.page_edges import without_edges
+from likewise.documents.page_edges import edges_of
 
 pytest.importorskip("markitdown")
 OFFICE = "http://schemas.openxmlformats.org"
@@ -527,13 +527,10 @@ def test_lines_of_pages_whose_numbers_are_their_own_are_no_edges():
     invoices = [
         [f"Invoice number {number}", f"To {name}.", "Page 1"] for number, name in ((471, "A"), (482, "B"), (499, "C"))
     ]
-    assert without_edges(invoices) == [
-        "Invoice number 471\n\nTo A.",
-        "Invoice number 482\n\nTo B.",
-        "Invoice number 499\n\nTo C.",
-    ]
+    assert edges_of(invoices) == [[2], [2], [2]]
     pages = [["Manual 2024", f"Text {name}.", f"{number} / 9"] for number, name in ((4, "A"), (5, "B"), (6, "C"))]
-    assert without_edges(pages) == ["Text A.", "Text B.", "Text C."]
+    assert edges_of(pages) == [[0, 2], [0, 2], [0, 2]]
+    assert edges_of([["Page 1"], ["Page 2"], ["Page 3"]]) == [[], [], []]
 
 
 def test_tables_within_tables(read):

@@ -28,11 +28,12 @@ class Page(NamedTuple):
         place: Number of the page, slide, cell or chapter, from 1; 0 for a document without such parts.
         text: Text of the page.
         title: Heading above all of it.
-        form: "markdown", in which a backslash stands before each character that is no mark; "plain", paragraphs
-            between blank lines; or "written", Markdown as its author wrote it, which goes on from page to page.
+        form: "markdown", in which a backslash stands before each character that is no mark; "written", Markdown as
+            its author wrote it; or "plain", paragraphs between blank lines.
         fields: Values that the document gives about itself, such as the sender of a mail.
         cells: Cells of a row of a sheet.
         left_out: Reason why something on it is not read, "" if all is.
+        goes_on: Whether the headings of the page before still hold, as in a PDF or a notebook.
     """
 
     place: int
@@ -42,6 +43,7 @@ class Page(NamedTuple):
     fields: Mapping[str, object] = {}
     cells: Sequence[object] = ()
     left_out: str = ""
+    goes_on: bool = False
 
 
 class Format:

@@ -131,24 +131,32 @@ def _blocks(source: Source) -> Iterator[tuple[Block, Values]]:
         blocks = markdown_blocks(chain(first, lines), titles=[title], escaped=escaped)
         yield from ((block if escaped else _without_links(block), fields) for block in _or_title(blocks, 1, title))
         return
-    kinds = groupby(_with_text(source, _pages(source)), lambda page: (page.title, bool(page.cells), page.form))
-    for (title, _, form), group in kinds:
+    pages = _with_text(source, _pages(source))
+    for (title, _, _), group in groupby(pages, lambda page: (page.title, bool(page.cells), page.goes_on)):
         title = " ".join(without_invisible(title).split())
-        if form == "written":
-            lines = ((page.place, line) for page in group for line in [*without_invisible(page.text).split("\n"), ""])
-            yield from ((_without_links(block), {}) for block in markdown_blocks(lines, titles=[title]))
-            continue
         opening = next(group)
-        if opening.cells:
-            yield from ((block, {}) for block in _table(chain([opening], group), title))
+        whole = chain([opening], group)  # noqa: B031 (once for each group)
+        if opening.goes_on:
+            yield from _one_text(whole, title, opening)
             continue
-        for page in chain([opening], group):
+        if opening.cells:
+            yield from ((block, {}) for block in _table(whole, title))
+            continue
+        for page in whole:
             placed = [(page.place, line) for line in without_invisible(page.text).split("\n")]
             if page.form == "markdown":
                 blocks = markdown_blocks(placed, titles=[title], escaped=True)
             else:
                 blocks = _plain(placed, title)
             yield from ((block, page.fields) for block in _or_title(blocks, page.place, title))
+
+
+def _one_text(pages: Iterable[Page], title: str, opening: Page) -> Iterator[tuple[Block, Values]]:
+    """Yield the blocks of pages of Markdown below each other's headings."""
+    is_escaped = opening.form == "markdown"
+    lines = ((page.place, line) for page in pages for line in [*without_invisible(page.text).split("\n"), ""])
+    for block in markdown_blocks(lines, titles=[title], escaped=is_escaped):
+        yield block if is_escaped else _without_links(block), opening.fields
 
 
 def _pages(source: Source) -> Iterator[Page]:

@@ -30,7 +30,7 @@ class Notebook(Format):
                 if cell["cell_type"] == "code" and text.strip():
                     fence = "````" if "```" in text else "```"
                     text = f"{fence}{language}\n{text}\n{fence}"
-                yield Page(number, text, form="written")
+                yield Page(number, text, form="written", goes_on=True)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorpusError(
                 f"{source.path}: this is not a whole notebook ({type(error).__name__}: {error}): save it again"

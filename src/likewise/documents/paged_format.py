@@ -5,7 +5,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
@@ -20,7 +20,7 @@ from likewise.runs.whole_files import Record, checksum
 INSTALL = "pip install 'likewise[files]'"
 MARKS = re.compile(r"([\\`*_{}\[\]<>#+\-.!|~=()&])")
 """A character that may be a mark of Markdown."""
-_PACKAGES = ("markitdown", "pypdfium2", "openpyxl")
+_PACKAGES = ("markitdown", "liteparse", "pypdfium2", "openpyxl")
 _PAGES = "pages.jsonl"
 _FORMAT = 12  # raise it when the same file gives another text
 
@@ -87,10 +87,7 @@ class PagedFormat(Format):
         """Return what changes when the same file may be read as another text."""
         if not self.is_own:
             return checksum(Path(str(sys.modules[type(self).__module__].__file__)))
-        try:
-            return version("markitdown")
-        except PackageNotFoundError:
-            return ""
+        return " ".join(version(name) for name in ("markitdown", "liteparse"))
 
     def _keep_text(self, path: Path, out: Path) -> None:
         """Keep the pages with text, and those of which something is left out."""

@@ -1,34 +1,44 @@
-"""The converter of PDF files to text, which also reads what was typed into their forms."""
+"""The format of PDF files: their headings, paragraphs and tables, and what was typed into their forms."""
 
 from __future__ import annotations
 
 import ctypes
-import io
-import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from contextlib import closing, suppress
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.corpus.formats import Page, Source
-from likewise.documents.page_edges import without_edges
-from likewise.documents.paged_format import PagedFormat
-from likewise.documents.web_pages import stream_info
+from likewise.corpus.sentence_splitter import JOINING
+from likewise.documents.page_edges import edges_of
+from likewise.documents.paged_format import MARKS, PagedFormat
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage
+    from liteparse.types import LayoutBlock, ParsedPage
+    from pypdfium2 import PdfPage
 
 _BEGIN = b"%PDF-"
 _FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
 _NO_LETTERS = "this page has no text, only pictures or glyphs without letters: docling can turn a scan into text"
-_EACH = 7  # letters of a page of which one is looked at
-_UPRIGHT = 0.1
-"""From this share of upright letters on, a page of a PDF is read by PDFium, which sees no tables."""
-_GLYPH = re.compile(r"\(cid:\d+\)")
+_MISSED = 0.9
+"""Share of the words of a page below which its blocks do not hold what stands on it, such as upright text."""
+_EACH = 7
+"""One of so many glyphs of a page is looked at."""
+_HYPHENATED = 10, 0.05
+"""Number and share of lines with a hyphen at their ends from which on a program has divided the words of a text."""
+_LEADING = 4.0
+"""Points by which the lines of a page differ at least in height."""
+_OUTER = 2
+"""Number of blocks at the top and at the bottom of a page that may hold its header and footer."""
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
+_EMPHASIS = re.compile(r"\\(.)|\*+")
+_DIVIDED = re.compile("(\\w+)[-\u2010]$")
+_GAP = re.compile(r"\s{2,}")
+_JOINING = re.compile(rf"{JOINING}(?=\s)")
 
 
 class Pdf(PagedFormat):
@@ -52,62 +62,161 @@ class Pdf(PagedFormat):
     def pages(self, path: Path) -> Iterator[Page]:
         """Yield the pages."""
         import pypdfium2
+        from liteparse import LiteParse
 
-        with path.open("rb") as file:
-            whole = pypdfium2.PdfDocument(file)
+        parser = LiteParse(
+            ocr_enabled=False,  # it would want to download models
+            output_format="markdown",
+            image_mode="off",
+            extract_links=False,
+            keep_headers_footers=True,  # it would also remove a line of text that two pages share
+            extract_blocks=True,
+            quiet=True,
+            num_workers=1,
+        )
+        content = path.read_bytes()
+        parsed = parser.parse(content).pages
+        lines = [_lines(page) for page in parsed]
+        hyphens = Hyphens(text for page in lines for line in page for text in line)
+        edges = edges_of([[" ".join(line) for line in page] for page in lines])
+        with closing(pypdfium2.PdfDocument(content)) as whole:
             whole.init_forms()
-            pages: list[list[str]] = []
-            left_out: dict[int, str] = {}
-            for number in range(len(whole)):
-                with closing(whole[number]) as page:
-                    text = _turned(page) or _laid_out(whole, number)
-                    has_letters = _has_letters(text)
-                    pages.append([*(blocks_of(text) if has_letters else []), *_typed(page)])
-                    if not pages[-1] and (not has_letters or _is_picture(page)):
-                        left_out[number + 1] = _NO_LETTERS
-            whole.close()
-        for number, text in enumerate(without_edges(pages), 1):
-            yield Page(number, text, left_out=left_out.get(number, ""))
+            for laid_out, its_lines, places in zip(parsed, lines, edges, strict=True):
+                with closing(whole[laid_out.page_num - 1]) as page:
+                    without = {part for place in places for part in its_lines[place]}
+                    blocks = list(_blocks(laid_out, hyphens, without)) if _has_letters(page) else []
+                    blocks += [text for text in _typed(page) if text not in " ".join(blocks)]
+                    is_lost = not blocks and not places and _has_marks(page)
+                text, left_out = "\n\n".join(blocks), _NO_LETTERS if is_lost else ""
+                yield Page(laid_out.page_num, text, form="markdown", left_out=left_out, goes_on=True)
 
 
-def _laid_out(document: PdfDocument, number: int) -> str:
-    """Return the text of a page of a PDF, with its tables."""
-    import pypdfium2
-    from markitdown.converters import PdfConverter
+class Hyphens:
+    """The words that hyphens divide at the ends of lines, which liteparse joins whatever they are.
 
-    content = io.BytesIO()
-    single = pypdfium2.PdfDocument.new()
-    single.import_pages(document, [number])
-    single.save(content)
-    single.close()
-    content.seek(0)
-    return str(PdfConverter().convert(content, stream_info(".pdf")).markdown)
+    A hyphen is put back unless the joined word is elsewhere in the text, or a program has divided the words of the
+    text; then it is put back into words that are elsewhere written with it.
 
-
-def _is_picture(page: PdfPage) -> bool:
-    from pypdfium2 import raw
-
-    return next(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE]), None) is not None
-
-
-def _turned(page: PdfPage) -> str:
-    """Return the text of a page of a PDF on which some stands upright, such as a wide table; "" for any other page.
-
-    pdfminer gives such text letter by letter.
+    >>> hyphens = Hyphens(["Turn the valve-", "wheel by the val-", "ve, pro-", "and contra. Oil the valve."])
+    >>> hyphens.restored("Turn the valvewheel by the valve, proand contra. Oil the valve.")
+    'Turn the valve-wheel by the valve, pro- and contra. Oil the valve.'
     """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        lines = [line.strip() for line in lines]
+        self._begins = {begin[0] for line in lines if (begin := re.match(r"\w+", line))}
+        self._ends = {end[1] for line in lines if (end := _DIVIDED.search(line))}
+        text = " ".join(lines)
+        self._words, self._compounds = set(re.findall(r"\w+", text)), set(re.findall(r"(?=\b(\w+-\w+))", text))
+        divided = sum(_DIVIDED.search(line) is not None for line in lines)
+        self._is_hyphenated = divided >= _HYPHENATED[0] and divided > _HYPHENATED[1] * len(lines)
+
+    def restored(self, text: str) -> str:
+        """Return a text with the hyphens that belong to its words."""
+        return re.sub(r"\w+", self._word, text) if self._ends else text
+
+    def _word(self, match: re.Match[str]) -> str:
+        word = match[0]
+        for cut in range(1, len(word)) if word not in self._words else ():
+            first, second = word[:cut], word[cut:]
+            if first in self._ends and second in self._begins:
+                is_apart = _JOINING.match(second + match.string[match.end() : match.end() + 1])
+                if self._is_hyphenated and not is_apart and f"{first}-{second}" not in self._compounds:
+                    return word
+                return f"{first}- {second}" if is_apart else f"{first}-{second}"
+        return word
+
+
+def _lines(page: ParsedPage) -> list[list[str]]:
+    """Return the lines of a page from top to bottom, each as its parts from left to right."""
+    items = sorted((round(item.y / _LEADING), item.x, item.text) for item in page.text_items if item.text.strip())
+    return [[text for _, _, text in line] for _, line in groupby(items, lambda item: item[0])]
+
+
+def _blocks(page: ParsedPage, hyphens: Hyphens, without: Set[str]) -> Iterator[str]:
+    """Yield the blocks of a page as Markdown; if they do not hold its words, its paragraphs.
+
+    Args:
+        page: The page as liteparse reads it.
+        hyphens: The divided words of the whole file.
+        without: The parts of the header and footer.
+    """
+    blocks = [block for block in page.blocks or [] if (block.text or block.lines or block.rows or block.header)]
+    words = sum(len(_all_text(block).split()) for block in blocks)
+    if words < _MISSED * len(page.text.split()):
+        yield from (_escaped(" ".join(part.split())) for part in re.split(r"\n\s*\n", page.text) if part.strip())
+        return
+    for place, block in enumerate(blocks):
+        is_outer = not _OUTER <= place < len(blocks) - _OUTER
+        if text := _markdown(block, hyphens, without if is_outer else ()):
+            yield text
+
+
+def _all_text(block: LayoutBlock) -> str:
+    cells = [cell.text for row in [block.header or [], *(block.rows or [])] for cell in row]
+    return " ".join([block.text or "", *(block.lines or []), *cells])
+
+
+def _markdown(block: LayoutBlock, hyphens: Hyphens, without: Collection[str]) -> str:
+    """Return a block as Markdown with a backslash before each character that is no mark."""
+    if block.kind == "table":
+        return _table([[cell.text for cell in row] for row in [block.header or [], *(block.rows or [])]])
+    if block.kind in ("code", "grid_fallback"):
+        lines = [line for line in block.lines or [] if line.strip()]
+        cells = [_GAP.split(line.strip()) for line in lines]
+        if block.kind == "grid_fallback" and 2 * sum(len(row) > 1 for row in cells) > len(cells):
+            return _table(cells)
+        if block.kind == "code" and lines:
+            return "\n".join(("`````", *lines, "`````"))
+        return "\n\n".join(_escaped(line.strip()) for line in lines)
+    text = _EMPHASIS.sub(lambda mark: mark[1] or "", block.text or "")
+    for part in without:
+        text = text.strip().removeprefix(part).removesuffix(part)
+    text = _escaped(hyphens.restored(" ".join(text.split())))
+    if text and block.kind == "heading":
+        return f"{'#' * min(6, block.level or 1)} {text}"
+    if text and block.kind == "list_item":
+        mark = re.sub(r"[^\w.)]", "", block.marker or "")
+        is_number = re.fullmatch(r"\d{1,9}[.)]", mark)
+        return f"{'  ' * (block.level or 0)}{mark if is_number else f'- {_escaped(mark)}'.strip()} {text}"
+    return text
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as a table of Markdown, of which the first is the header."""
+    rows = [row for row in rows if any(cell.strip() for cell in row)]
+    width = max(map(len, rows), default=0)
+    lines = [
+        f"| {' | '.join(_escaped(' '.join(cell.split())) for cell in [*row, *[''] * (width - len(row))])} |"
+        for row in rows
+    ]
+    return "\n".join([*lines[:1], "|" + " --- |" * width, *lines[1:]]) if lines else ""
+
+
+def _escaped(text: str) -> str:
+    text = _LIGATURES.sub(lambda ligature: unicodedata.normalize("NFKC", ligature[0]), text)
+    return MARKS.sub(r"\\\1", text)
+
+
+def _has_letters(page: PdfPage) -> bool:
+    """Return whether the fonts of a page name the letters of most of its glyphs."""
     from pypdfium2 import raw
 
     text = page.get_textpage()
-    angles = [raw.FPDFText_GetCharAngle(text.raw, place) for place in range(0, text.count_chars(), _EACH)]
-    upright = sum(abs(math.sin(angle)) > 0.5 for angle in angles)
-    if upright > _UPRIGHT * len(angles):
-        return str(text.get_text_range()).replace("\r\n", "\n")
-    page.set_rotation(0)  # somebody has turned it in a viewer
-    return ""
+    places = range(0, text.count_chars(), _EACH)
+    return 2 * sum(raw.FPDFText_HasUnicodeMapError(text.raw, place) == 1 for place in places) <= len(places)
+
+
+def _has_marks(page: PdfPage) -> bool:
+    """Return whether a page without letters has a picture, or glyphs without letters."""
+    from pypdfium2 import raw
+
+    kinds = [raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_TEXT]
+    return next(page.get_objects(filter=kinds), None) is not None
 
 
 def _typed(page: PdfPage) -> Iterator[str]:
-    """Yield what was typed into the fields of a page of a PDF, and the notes that show on it."""
+    """Yield what was typed into the fields of a page, and the notes that show on it."""
     from pypdfium2 import raw
 
     form = page.pdf.formenv
@@ -122,20 +231,4 @@ def _typed(page: PdfPage) -> Iterator[str]:
         size = read(ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), len(room)) if read else 0
         raw.FPDFPage_CloseAnnot(note)
         if text := " ".join(room.raw[:size].decode("utf-16-le", "replace").strip("\0").split()):
-            yield text
-
-
-def _has_letters(text: str) -> bool:
-    """Return whether the text of a PDF page is more than the numbers of glyphs whose letters no font tells."""
-    rest, glyphs = _GLYPH.subn("", text)
-    return 2 * glyphs <= len("".join(rest.split())) or not glyphs
-
-
-def blocks_of(text: str) -> list[str]:
-    r"""Return the blocks of a page: what blank lines divide.
-
-    >>> blocks_of("The \ufb01rst.\n\n\nThe second\nline.\f")
-    ['The first.', 'The second\nline.']
-    """
-    text = _LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text.replace("\f", ""))
-    return [block.strip("\n") for block in re.split(r"\n\s*\n", text) if block.strip()]
+            yield _escaped(text)
