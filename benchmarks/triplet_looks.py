@@ -59,7 +59,7 @@ def missed(shares: list[float | None], every: int) -> list[int]:
         if not watch.is_due(step):
             steps += [step] if share else []
         elif share:
-            watch.found(step)
+            watch.restart(step)
     return steps
 
 

@@ -91,7 +91,7 @@ class TripletWatch(TrainingOnly):
         """Return whether the batches of an update, counted from 0, are looked at."""
         return step < int(self.until) or step % self.every == 0
 
-    def found(self, step: int) -> None:
+    def restart(self, step: int) -> None:
         """Look at all batches for a while, since one of this update had a triplet in the wrong order."""
         self.until.fill_(step + 1 + _WATCHED * self.every)
 

@@ -197,7 +197,7 @@ def triplet_hinge(loss: EncoderLoss[ArcCSEOptions], triplets: Features | None) -
     if triplets and _can_skip(options):
         chosen = _out_of_order(loss, triplets)
     if watch and processes.any_of(_count(chosen) > 0):
-        watch.found(loss.step)
+        watch.restart(loss.step)
     if not chosen or not _count(chosen):
         return None
     with nullcontext() if options.triplet_dropout else _no_dropout(loss):

@@ -21,8 +21,10 @@ class Reading(NamedTuple):
     """The way in which the texts of a column are tokenised.
 
     Attributes:
-        prompt: put before each text.
-        unpooled: tokens of the prompt that the pooling leaves out; 0 where it takes them all.
+        tokenizer: Tokenizer of the encoder.
+        length: Maximum number of tokens.
+        prompt: Text before each text.
+        unpooled: Number of tokens of the prompt that the pooling leaves out; 0 if it takes them all.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -44,7 +46,7 @@ class Reading(NamedTuple):
         """Return an encoder's own of at most `length` tokens, its prompt included, which must leave room.
 
         Args:
-            template: of another prompt than the encoder's own.
+            template: Template of another prompt than the encoder's own.
         """
         own = cls.of(encoder, length)
         if template:
@@ -57,7 +59,7 @@ class Reading(NamedTuple):
 
     @property
     def taken(self) -> int:
-        """The tokens of an empty text: those of the prompt, and the special ones."""
+        """The number of tokens of an empty text: the prompt and the special tokens."""
         return len(self.tokenizer(self.prompt)["input_ids"])
 
     def tokens(self, texts: list[Any]) -> Record:

@@ -59,9 +59,9 @@ def some_words(sentence: str, rng: random.Random) -> str | None:
         return None
     start = rng.choice(starts)
     end = rng.choice([i for i in range(start, min(start + _LONGEST, len(words))) if says[i]])
-    found = " ".join(words[start : end + 1]).strip(_SIGNS)
+    phrase = " ".join(words[start : end + 1]).strip(_SIGNS)
     # A sign inside would end the phrase.
-    return bare[start] if any(sign in found for sign in ",;:()") else found
+    return bare[start] if any(sign in phrase for sign in ",;:()") else phrase
 
 
 def excluding(sentence: str, what: str, rng: random.Random) -> str:

@@ -226,10 +226,10 @@ class GroupedCosine:
         fine = not least or all(value >= least for value in spreads.values())
         self._collapsed = 0 if fine else self._collapsed + 1
         if self._collapsed >= _PATIENCE:
-            shown = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in spreads.items())
+            values = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in spreads.items())
             raise CollapseError(
                 f"training collapsed: in {_PATIENCE} consecutive batches nearly all sentences had the same vector "
-                f"({shown}; 1 is even, below {least} is collapsed, nan is a rate too high). Lower learning_rate or "
+                f"({values}; 1 is even, below {least} is collapsed, nan is a rate too high). Lower learning_rate or "
                 "predictor_rate, lengthen warmup_epochs, or give larger batches; collapse_below=0 continues regardless."
             )
 

@@ -100,18 +100,18 @@ def words_and_vectors(rows: list[Record], preprocess: Callable[[list[str]], dict
     import torch
 
     words = preprocess([row["sentence"] for row in rows])
-    wanted = np.frombuffer(b"".join(row["teacher"] for row in rows), dtype=np.float16).astype(np.float32)
+    vectors = np.frombuffer(b"".join(row["teacher"] for row in rows), dtype=np.float16).astype(np.float32)
     batch = {f"sentence_{name}": value for name, value in words.items()}
-    return batch | {"teacher_sentence_embedding": torch.from_numpy(wanted.reshape(len(rows), -1))}
+    return batch | {"teacher_sentence_embedding": torch.from_numpy(vectors.reshape(len(rows), -1))}
 
 
-def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, wanted: Features) -> Tensor:
+def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, targets: Features) -> Tensor:
     """Return the mean of 1 - cos with vectors that were made before.
 
     Args:
         loss: The encoder and the options.
         own: Features of the sentences.
-        wanted: {'sentence_embedding': (B, E)}, the vectors of the base.
+        targets: {'sentence_embedding': (B, E)}, the vectors of the base.
 
     See also:
         `likewise.recipes.exclusion.composed_loss`: the same distance from vectors that a teacher makes in training.
@@ -120,13 +120,13 @@ def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, wanted: Feature
     >>> import torch
     >>> from types import SimpleNamespace
     >>> loss = SimpleNamespace(vectors=lambda tokens: tokens["vectors"])
-    >>> own, wanted = {"vectors": torch.tensor([[1.0, 0.0]])}, {"sentence_embedding": torch.tensor([[3.0, 3.0]])}
-    >>> round(float(vectors_loss(loss, own, wanted)), 3)
+    >>> own, targets = {"vectors": torch.tensor([[1.0, 0.0]])}, {"sentence_embedding": torch.tensor([[3.0, 3.0]])}
+    >>> round(float(vectors_loss(loss, own, targets)), 3)
     0.293
     """
     from likewise.losses import functional
 
-    return functional.cosine_distance(loss.vectors(own), wanted["sentence_embedding"])
+    return functional.cosine_distance(loss.vectors(own), targets["sentence_embedding"])
 
 
 def build_optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:

@@ -41,10 +41,10 @@ def _encoder(base: str, options: MaskDistillationOptions) -> SentenceTransformer
     encoder = build_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
     pooling: OwnOrMode = "own" if is_sentence_encoder(base) else "mean"
     own = build_encoder(base, pooling=pooling, head=False)
-    of_mask, wanted = encoder.get_embedding_dimension(), own.get_embedding_dimension()
-    if of_mask != wanted:
+    of_mask, of_own = encoder.get_embedding_dimension(), own.get_embedding_dimension()
+    if of_mask != of_own:
         raise LoadError(
-            f"--base {base}: its vectors have {wanted} dimensions, and the mask of a prompt, which is to learn them, "
+            f"--base {base}: its vectors have {of_own} dimensions, and the mask of a prompt, which is to learn them, "
             f"has {of_mask}: take a base whose vectors are as long as its token vectors"
         )
     encoder.append(FrozenCopy(own))

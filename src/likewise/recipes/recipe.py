@@ -46,13 +46,17 @@ class Run:
     """A training that is being made ready. A stage of its recipe takes it and gives it back with something changed.
 
     Attributes:
-        base: what the encoder is built from: the base that was named, or the model of an earlier stage.
-        corpus: all sentences.
-        rows: those to train on, with 'sentence', 'words', and the columns that stages add.
-        evaluator: what selects the checkpoint; None if it is simply the last.
-        train: (the run of an earlier stage, whether it is needed) to that run's model in the cache, or None. A model
-            that is there already is needed.
-        encoder: to be trained; None until it is built.
+        recipe: Recipe that is trained.
+        options: Options of the recipe.
+        base: Model that the encoder is built from: the base that was named, or the model of an earlier stage.
+        seed: Seed of all chance.
+        corpus: All sentences.
+        rows: Sentences to train on, with 'sentence', 'words', and the columns that stages add.
+        evaluator: Evaluator that selects the checkpoint; None if it is simply the last.
+        progress: What shows the course of the work.
+        train: Function from the run of an earlier stage, and whether it is needed, to that run's model in the cache, or
+            to None. A model that is there already is needed.
+        encoder: Encoder to train; None until it is built.
     """
 
     recipe: Recipe
@@ -74,7 +78,7 @@ class Run:
         """Return the run with its encoder, whose random parts (a training head) are fixed by the seed.
 
         Args:
-            arguments: further ones of the recipe's `build_encoder`.
+            arguments: Further arguments of the recipe's `build_encoder`.
         """
         from transformers import set_seed
 
@@ -90,12 +94,12 @@ class Run:
             return self.but(encoder=encoder)
 
     def built_from_sentences(self) -> Run:
-        """Return the run with an encoder whose words are those of the sentences: `build_encoder` gets them too."""
+        """Return the run with an encoder of the sentences' own words: `build_encoder` gets the sentences as well."""
         return self.built(self.rows["sentence"])
 
-    def sample(self, wanted: int) -> np.ndarray:
-        """Return the numbers of `wanted` random rows, in order, which the seed fixes; all rows for 0."""
-        return sample_rows(len(self.rows), wanted, self.seed, 2)
+    def sample(self, size: int) -> np.ndarray:
+        """Return the numbers of `size` random rows, in order, which the seed fixes; all rows for 0."""
+        return sample_rows(len(self.rows), size, self.seed, 2)
 
     def prepared(self, key: Sequence[object], make: Callable[[Path], object]) -> Path:
         """Return the folder of the cache for what a stage makes of the sentences, see `likewise.runs.cache.cached`.
@@ -103,7 +107,8 @@ class Run:
         A stop keeps what `make` has done.
 
         Args:
-            key: all that decides the content, besides the recipe and the sentences of the rows.
+            key: Everything that decides the content, besides the recipe and the sentences of the rows.
+            make: Function that writes the content into a folder.
         """
         from likewise.runs import processes
 
@@ -124,8 +129,9 @@ class Run:
         It is trained from the base to its last checkpoint, and kept in the cache for every seed and every later run.
 
         Args:
-            needed: asked if the cache does not have it.
-            options: of that recipe, over those of its first preset.
+            recipe: Recipe to train first.
+            needed: Function that says whether it is needed; it is called if the cache does not have the model.
+            options: Options of that recipe, over its first preset.
         """
         chosen = recipe.options(**options, select_by="last")
         first = self.but(recipe=recipe, options=chosen, rows=self.corpus.dataset, evaluator=None, seed=1)
@@ -161,20 +167,24 @@ class Recipe(WithPresets):
     Args:
         views: Function from corpus rows ({'sentence', 'words'}) to texts by column, as in `TextCollator`; it is called
             with (rows), or with (rows, options, seed) if it takes them.
-        loss: the equation of an `EncoderLoss`: called with that loss and the tokens of each column, it returns a
-            scalar, or weighted parts by name. A class is made anew for each training, so that it can count.
-        distils: the encoder learns without dropout from a `FrozenCopy` among its modules; without `loss`, its vectors.
-        build_encoder: (base, options) to a SentenceTransformer; by default the base's own pooling, with the dropout of
-            `ContrastiveOptions`, or the pooling and the head of `HeadOptions`.
-        build_collator: (encoder, options, seed) to a function from rows to a batch, for what `views` cannot say.
-        build_loss: (encoder, options) to a loss of sentence-transformers, for what `loss` cannot say.
-        stages: what happens to a run before it is trained, one after the other: another base, other rows, more columns.
-            `Run.built` among them calls `build_encoder`, before a stage that takes long; otherwise it comes last.
-        check_base: (base, options), called before the corpus is read; raises a LikewiseError for a base that cannot do.
-            By default, the base must be a model.
-        build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; (None, None) is AdamW.
-        default_base: the base where none is given.
-        modules: classes of modules of the package's own that a saved encoder has, for `likewise.load`; or their names,
+        loss: Equation of an `EncoderLoss`: a function of that loss and the tokens of each column that returns a scalar,
+            or weighted parts by name. A class is made anew for each training, so that it can count.
+        distils: Whether the encoder learns, without dropout, from a `FrozenCopy` among its modules; without `loss`, it
+            learns the copy's vectors.
+        build_encoder: Function from (base, options) to a SentenceTransformer; by default the base's own pooling, with
+            the dropout of `ContrastiveOptions`, or the pooling and the head of `HeadOptions`.
+        build_collator: Function from (encoder, options, seed) to a function from rows to a batch, for what `views`
+            cannot say.
+        build_loss: Function from (encoder, options) to a loss of sentence-transformers, for what `loss` cannot say.
+        stages: Functions from a run to a run, which are called one after the other before it is trained: another base,
+            other rows, more columns. `Run.built` among them calls `build_encoder`, before a stage that takes long;
+            otherwise it comes last.
+        check_base: Function of (base, options) that is called before the corpus is read and raises a LikewiseError for
+            a base that the recipe cannot use. By default, the base must be a model.
+        build_optimizer: Function from (encoder, options, number of updates) to an optimizer and its schedule;
+            (None, None) is AdamW.
+        default_base: Base that is taken if none is given.
+        modules: Classes of the package's own modules that a saved encoder has, for `likewise.load`; or their names,
             with dots, so that they are imported only if they are needed.
         mathematics: version of the equations; it is raised when the same options and seed give another model, and
             no published table reads measurements of an earlier one.
@@ -208,11 +218,11 @@ def check_encoder(base: str, verb: str = "training on sentences", **refused: str
     """Check that a base is a model, and that sentences alone can teach it, without loading it.
 
     Args:
-        base: a folder, a name of the hub, or `bundled:NAME`.
-        verb, refused: see `likewise.encoder.settings.ModelSettings.check`.
+        base: Folder, name of the hub, or `bundled:NAME`.
+        verb, refused: As in `likewise.encoder.settings.ModelSettings.check`.
 
     Raises:
-        LoadError: there is no such model, or one of its settings cannot be obeyed.
+        LoadError: There is no such model, or one of its settings cannot be obeyed.
     """
     check_loadable(base)
     from likewise.encoder.settings import ModelSettings
@@ -221,13 +231,13 @@ def check_encoder(base: str, verb: str = "training on sentences", **refused: str
     ModelSettings.named(base).check(base, verb, **refused)
 
 
-def sample_rows(n_rows: int, wanted: int, *seed: int) -> np.ndarray:
-    """Return the sorted numbers of `wanted` random rows, the same ones for the same seed; all rows for 0."""
+def sample_rows(n_rows: int, size: int, *seed: int) -> np.ndarray:
+    """Return the sorted numbers of `size` random rows, the same ones for the same seed; all rows for 0."""
     import numpy as np
 
-    if not wanted or wanted >= n_rows:
+    if not size or size >= n_rows:
         return np.arange(n_rows)
-    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:wanted])
+    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:size])
 
 
 def _usual_encoder(base: str, options: TrainingOptions) -> SentenceTransformer:

@@ -64,8 +64,8 @@ class WithPresets:
         """
         if isinstance(preset, Options):
             if not isinstance(preset, self.options_type):
-                wanted, other = self.options_type.__name__, type(preset).__name__
-                raise OptionError(f"preset of {self.name} must be a name or {wanted}(...), not {other}(...)")
+                expected, other = self.options_type.__name__, type(preset).__name__
+                raise OptionError(f"preset of {self.name} must be a name or {expected}(...), not {other}(...)")
             return preset.updated(**changes)
         if "epochs" in changes and "max_steps" in self.options_type.model_fields:
             # Who asks for passes over the corpus means them, and not a preset's number of updates.

@@ -101,7 +101,7 @@ def negation_views(
 
     from likewise.augment.negation import opposites
 
-    negated = [i for i, row in enumerate(rows) if _is_told_apart(row, reading)]
+    negated = [i for i, row in enumerate(rows) if _is_distinct(row, reading)]
     negations = [rows[i]["negation"] for i in negated]
     texts = [*(row["sentence"] for row in rows), *negations]
     name = "other" if in_two_prompts else "sentence"
@@ -130,15 +130,15 @@ def with_candidates(dataset: Dataset, rows: np.ndarray, share: float, seed: int,
     from likewise.augment.negation import may_have_opposites
 
     rng = np.random.default_rng([seed, 3])
-    wanted = round(share * len(rows))
+    count = round(share * len(rows))
     candidates: list[int] = []
     short = np.flatnonzero(dataset.with_format("numpy")["words"][:] <= max_words)
     order = rng.permutation(short)
-    while len(candidates) < wanted and len(order):
+    while len(candidates) < count and len(order):
         some, order = order[:10_000], order[10_000:]
         sentences = dataset.select(some)["sentence"][:]
         candidates += [int(row) for row, text in zip(some, sentences, strict=True) if may_have_opposites(text)]
-    chosen = np.array(candidates[:wanted], dtype=np.int64)
+    chosen = np.array(candidates[:count], dtype=np.int64)
     others = rng.permutation(np.setdiff1d(rows, chosen))[: len(rows) - len(chosen)]
     return np.sort(np.concatenate([chosen, others]))
 
@@ -156,8 +156,8 @@ def with_negations(run: Run) -> Run:
     from likewise.augment.negation import kept_negations
 
     # A sentence takes milliseconds to parse: a short run on a large corpus should not wait for all of it.
-    wanted = options.batch_size * options.accumulation * options.max_steps
-    chosen = run.sample(wanted)
+    needed = options.batch_size * options.accumulation * options.max_steps
+    chosen = run.sample(needed)
     if options.opposite_weight:
         chosen = with_candidates(run.rows, chosen, options.opposite_share, run.seed)
     run = run.but(rows=run.rows.select(chosen))
@@ -304,7 +304,7 @@ def distilled_mask(run: Run) -> Run:
     )
 
 
-def _is_told_apart(row: dict[str, Any], reading: Reading) -> bool:
+def _is_distinct(row: dict[str, Any], reading: Reading) -> bool:
     """Return whether a row has a negation that still differs from the sentence once both are truncated.
 
     A 'not' behind the cut leaves two equal texts: 3% of the sentences of running text at 32 tokens, 1% at 40.

@@ -55,7 +55,7 @@ def finetune(
         base: any model: a folder (of likewise, sentence-transformers or transformers), a name of the hub, or
             `bundled:NAME`. Its modules are kept.
         out: the folder that becomes the model: the base's modules with other weights, and no classifier.
-        dev: such files that pick the checkpoint, in place of STS-B dev or of held-out rows.
+        dev: such files that pick the checkpoint, instead of STS-B dev or held-out rows.
         data: the folder of SentEval's data.
         preset: a named set of options; the first by default. Or options of your own, such as
             `likewise.training.STSOptions(epochs=2)`, whose names an editor completes.

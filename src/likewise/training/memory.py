@@ -35,8 +35,8 @@ def keep_pages() -> bool:
         return False
     with suppress(OSError, AttributeError):  # another C library, such as musl, has no mallopt
         mallopt = ctypes.CDLL(None).mallopt
-        kept = any(mallopt(_MMAP_THRESHOLD, size) for size in _LARGEST)
-        return kept and bool(mallopt(_TRIM_THRESHOLD, (1 << 31) - 1))
+        changed = any(mallopt(_MMAP_THRESHOLD, size) for size in _LARGEST)
+        return changed and bool(mallopt(_TRIM_THRESHOLD, (1 << 31) - 1))
     return False
 
 

@@ -53,20 +53,21 @@ def train(
     the same weights as one that was never stopped; where it is finished already, its result is returned.
 
     Args:
-        recipe: a name of `likewise.RECIPES` or of an installed package's recipe, or a `Recipe`.
-        corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these (see `likewise.corpus.prepare`); in
-            Python also texts: a list, a column, any iterable. Rows are mappings or a DataFrame.
-        base: a Hugging Face name, a folder, `bundled:NAME`, or an encoder that is loaded; the recipe's own by default.
-        out: the folder that becomes the model.
-        preset: a named set of options of the recipe; its first by default. Or options of your own, such as
+        recipe: Name of a recipe of `likewise.RECIPES` or of an installed package, or a `Recipe`.
+        corpus: Path to a file or a folder, a glob, `bundled:wiki-sample`, or a list of these (see
+            `likewise.corpus.prepare`); in Python also texts: a list, a column, any iterable. Rows are mappings or a
+            DataFrame.
+        base: Hugging Face name, folder, `bundled:NAME`, or an encoder that is loaded; the recipe's own by default.
+        out: Folder that becomes the model.
+        preset: Named set of options of the recipe; its first by default. Or options of your own, such as
             `likewise.recipes.ArcCSEOptions(margin=5)`, whose names an editor completes.
-        seed: fixes batches, masks, dropout and the training head.
-        data: the folder of SentEval's data; STS-B dev in it selects the checkpoint.
-        corpus_options: how the corpus is read.
-        resume: True insists on a stopped training.
-        overwrite: replace the model in `out` once the new one is whole, and throw a stopped training away.
-        quiet: print nothing.
-        options: options of the recipe, over the preset's; a name it does not know is an error.
+        seed: Seed of batches, masks, dropout and the training head.
+        data: Folder of SentEval's data; STS-B dev in it selects the checkpoint.
+        corpus_options: Options of how the corpus is read.
+        resume: Whether a stopped training must be there (True), may be there ("auto"), or is ignored.
+        overwrite: Whether to replace the model in `out` once the new one is whole, and throw a stopped training away.
+        quiet: Whether to print nothing.
+        options: Options of the recipe, over the preset's; a name that it does not know is an error.
 
     Returns:
         The model that was evaluated, without training head, from the best checkpoint, and its record.
