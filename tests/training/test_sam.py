@@ -1,5 +1,6 @@
 import torch
 
+from likewise.encoder.training_modules import MaskTape, dropped
 from likewise.training.trainer import TwoPassSAM
 
 
@@ -36,3 +37,26 @@ def test_state_goes_through_a_checkpoint():
     half, state = run(3)
     rest, _ = run(3, state, half)
     assert torch.equal(whole, rest)
+
+
+def test_a_tape_gives_the_masks_of_the_first_pass_and_the_chance_behind_them():
+    values = torch.ones(7, 9)
+
+    def one_pass(masks, size=9):
+        torch.manual_seed(3)
+        first = dropped(values[:, :size], 0.4, masks)
+        between = torch.rand(2)
+        return first, between, dropped(values, 0.1, masks)
+
+    plain, tape = one_pass(None), MaskTape()
+    recorded = one_pass(tape)
+    tape.rewind()
+    replayed = one_pass(tape)
+    for made in (recorded, replayed):
+        assert all(torch.equal(a, b) for a, b in zip(made, plain, strict=True))
+    tape.rewind()
+    other = one_pass(tape, size=5)  # a mask of another shape is drawn, as it would have been without a tape
+    assert all(torch.equal(a, b) for a, b in zip(other[:2], one_pass(None, size=5)[:2], strict=True))
+    torch.manual_seed(4)
+    tape.rewind()
+    assert torch.equal(dropped(values, 0.4, tape), plain[0])  # no chance of this pass is in it

@@ -24,6 +24,8 @@ from likewise.encoder.word_vectors import UNKNOWN_ID
 from likewise.runs import processes
 from likewise.runs.whole_files import Record
 
+Masks = Callable[[torch.Size, float], Tensor]
+"""(shape, probability) to where a tensor is kept, a bool tensor."""
 _ENCODER, _BUFFERS = "copy", "buffers.safetensors"
 _LEVELS = 1 << 16
 _WATCHED = 2
@@ -236,19 +238,47 @@ class FrozenCopy(EncoderCopy):
         return self
 
 
-def dropped(values: Tensor, probability: float) -> Tensor:
-    """Return a tensor of any shape with zeros by chance, and the rest scaled by 1 / (1 - probability)."""
-    words = torch.empty(-(-values.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
-    chances = words.view(torch.int16)[: values.numel()].view(values.shape)
-    kept = chances >= round(probability * _LEVELS) - _LEVELS // 2
-    return values * kept.to(values.dtype).mul_(1 / (1 - probability))
+class MaskTape:
+    """The masks of a forward pass, so that a second pass has them without drawing them again.
+
+    The state of torch's generator after each mask is restored with it, so that whatever else is drawn is the same, too.
+    A mask of another shape than in the first pass is drawn.
+    """
+
+    def __init__(self) -> None:
+        self._masks: list[tuple[Tensor, Tensor]] = []
+        self._place: int | None = None
+
+    def rewind(self) -> None:
+        """Begin the second pass."""
+        self._place = 0
+
+    def __call__(self, shape: torch.Size, probability: float) -> Tensor:
+        """Return where a tensor is kept, a bool tensor of its shape."""
+        if self._place is None:
+            kept = _drawn(shape, probability)
+            self._masks.append((kept, torch.get_rng_state()))
+            return kept
+        kept, state = self._masks[self._place] if self._place < len(self._masks) else (None, None)
+        self._place += 1
+        if kept is None or kept.shape != shape:
+            return _drawn(shape, probability)
+        torch.set_rng_state(state)
+        return kept
 
 
 class FastDropout(TorchFunctionMode):
     """A `with` block in which torch's dropout and attention call `dropped` for tensors on a CPU.
 
     It holds for the thread that entered it, and for every model, since they all call these two functions of torch.
+
+    Args:
+        masks: Where masks come from.
     """
+
+    def __init__(self, masks: Masks) -> None:
+        super().__init__()
+        self.masks = masks
 
     def __torch_function__(
         self, function: Callable[..., object], types: object, args: tuple[Any, ...] = (), kwargs: Record | None = None
@@ -259,14 +289,24 @@ class FastDropout(TorchFunctionMode):
         first = args[0] if args else kwargs.get("input", kwargs.get("query"))
         if ours is None or first is None or first.device.type != "cpu":
             return function(*args, **kwargs)
-        return ours(*args, **kwargs)
+        return ours(self.masks, *args, **kwargs)
+
+
+def dropped(values: Tensor, probability: float, masks: Masks | None = None) -> Tensor:
+    """Return a tensor of any shape with zeros by chance, and the rest scaled by 1 / (1 - probability)."""
+    kept = (masks or _drawn)(values.shape, probability)
+    return values * kept.to(values.dtype).mul_(1 / (1 - probability))
 
 
 @contextmanager
-def fast_dropout(model: nn.Module) -> Iterator[None]:
+def fast_dropout(model: nn.Module, masks: Callable[[], Masks | None] = lambda: None) -> Iterator[None]:
     """Let a model's own forward passes draw their masks by `dropped` in a `with` block.
 
     One that computes its layers again for the gradient stays as it is: the second pass is not in its `forward`.
+
+    Args:
+        model: Encoder.
+        masks: Function that is called before each forward pass and returns a tape for it, or None.
     """
     if any(getattr(part, "gradient_checkpointing", False) for part in model.modules()):
         yield
@@ -274,21 +314,34 @@ def fast_dropout(model: nn.Module) -> Iterator[None]:
     whole = model.forward
 
     def forward(*args: object, **settings: object) -> object:
-        with FastDropout():
+        with FastDropout(masks() or _drawn):
             return whole(*args, **settings)
 
     with forward_replaced(model, forward):
         yield
 
 
-def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def _drawn(shape: torch.Size, probability: float) -> Tensor:
+    """Return a mask by four chances of each draw of 64 bits."""
+    words = torch.empty(-(-shape.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
+    chances = words.view(torch.int16)[: shape.numel()].view(shape)
+    return chances >= round(probability * _LEVELS) - _LEVELS // 2
+
+
+def _dropout(masks: Masks, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     if inplace or not training or not 0 < p < 1:
         return F.dropout(input, p, training, inplace)
-    return dropped(input, p)
+    return dropped(input, p, masks)
 
 
 def _attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, **form: Any
+    masks: Masks,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    **form: Any,
 ) -> Tensor:
     """Return the mixed values (..., T, W) of queries (..., T, W), keys and values (..., S, W)."""
     scale = form.pop("scale", None)
@@ -299,7 +352,7 @@ def _attention(
         scores = scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min)
     elif attn_mask is not None:
         scores = scores + attn_mask
-    return dropped(torch.softmax(scores, -1), dropout_p).to(value.dtype) @ value
+    return dropped(torch.softmax(scores, -1), dropout_p, masks).to(value.dtype) @ value
 
 
 _OURS: dict[Callable[..., object], Callable[..., Tensor]] = {

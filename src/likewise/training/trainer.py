@@ -23,7 +23,7 @@ from transformers import TrainerState
 from likewise import processor
 from likewise.encoder.attention import only_pooled_token
 from likewise.encoder.modules import Features
-from likewise.encoder.training_modules import fast_dropout
+from likewise.encoder.training_modules import MaskTape, fast_dropout
 from likewise.errors import LikewiseError
 from likewise.recipes.recipe_options import (
     AdamWOptions,
@@ -87,7 +87,8 @@ class TrainingSteps(BaseTrainer):
         self.options = options
         self._rho = options.sam_rho if isinstance(options, SharpOptions) else 0.0
         self._chunk = options.chunk if isinstance(options, ContrastiveOptions) else 0
-        self._passes: list[tuple[Features, list[Tensor]]] = []
+        self._passes: list[tuple[Features, list[Tensor], MaskTape | None]] = []
+        self._tape: MaskTape | None = None
         self._begun = time.monotonic()
         keep_pages()
         super().__init__(**settings)
@@ -211,9 +212,10 @@ class TrainingSteps(BaseTrainer):
     def _passes_of(self, model: nn.Module, inputs: Features, num_items_in_batch: Tensor | int | None) -> Tensor:
         # torch's DataParallel would copy a layer with the replaced method of the first device's.
         pooled = nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model)
-        with fast_dropout(self.model), pooled, in_chunks(self.model, self._chunk):
+        with fast_dropout(self.model, lambda: self._tape), pooled, in_chunks(self.model, self._chunk):
             if self._rho:
-                self._passes.append((dict(inputs), chance()))
+                self._tape = None if self._chunk else MaskTape()  # a chunk draws its masks twice in one pass
+                self._passes.append((dict(inputs), chance(), self._tape))
             loss = super().training_step(model, inputs, num_items_in_batch)
             if self.accelerator.sync_gradients:
                 self._average_gradients()
@@ -235,13 +237,17 @@ class TrainingSteps(BaseTrainer):
             kind: {name: value.clone() for name, value in sums.items()}
             for kind, sums in self.accum_loss_components.items()
         }
-        for inputs, before in self._passes:
+        for inputs, before, tape in self._passes:
             set_chance(before)
+            if tape:
+                tape.rewind()
+            self._tape = tape
             super().training_step(model, inputs, num_items_in_batch)
         set_chance(after)
         # What is logged is the loss at the weights, not at the worst point near them.
         self.accum_loss_components = parts
         self._passes.clear()
+        self._tape = None
 
 
 class LikewiseTrainer(TrainingSteps, SentenceTransformerTrainer):
