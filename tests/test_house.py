@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,12 @@ def test_a_file_is_named_for_its_subject(path: Path) -> None:
     assert path.stem not in ("utils", "helpers", "common")
     text = path.read_text(encoding="utf-8")
     assert "../shared" not in text
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_a_page_or_script_that_a_file_names_is_there(path: Path) -> None:
+    named = re.findall(r"\b(?:docs|benchmarks)/[\w/.-]*\w\.(?:md|py|jsonl)\b", path.read_text(encoding="utf-8"))
+    assert [name for name in named if not (SOURCE.parents[1] / name).exists()] == []
 
 
 def test_a_name_of_a_class_or_type_has_one_meaning() -> None:

@@ -48,10 +48,10 @@ from likewise.transformers_output import no_bar
 GUARD = 1.0
 """Points of STS-B dev that an adapted encoder may lose."""
 LEAST = 0.05
-"""Share of the base's MRR that a candidate has to gain.
+"""Fraction of the base's MRR that a candidate has to gain.
 
 A sentence shares words with the rest of its passage, more than a query does: smaller gains did not carry over to
-judged queries (docs/adapt-measured.md).
+judged queries (benchmarks/notebook/adapt.md).
 """
 
 
