@@ -21,7 +21,7 @@ def test_a_file_is_named_for_its_subject(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_a_page_or_script_that_a_file_names_is_there(path: Path) -> None:
-    named = re.findall(r"\b(?:docs|benchmarks)/[\w/.-]*\w\.(?:md|py|jsonl)\b", path.read_text(encoding="utf-8"))
+    named = re.findall(r"\b(?:docs|benchmarks)/[\w/.-]*\w\.(?:md|py)\b", path.read_text(encoding="utf-8"))
     assert [name for name in named if not (SOURCE.parents[1] / name).exists()] == []
 
 
