@@ -188,9 +188,9 @@ class GroupedCosine:
     ...     def forward(self, tokens):
     ...         return dict.fromkeys(("sentence_embedding", "projection", "prediction"), tokens["vectors"])
     >>> loss = EncoderLoss(Given(), GCLSROptions(group_size=1))
-    >>> views = {"vectors": torch.tensor([[1.0, 2.0]])}, {"vectors": torch.tensor([[3.0, -4.0]])}
-    >>> round(float(GroupedCosine()(loss, *views)), 2)  # of two groups, one agrees and one is opposite
-    0.0
+    >>> views = {"vectors": torch.tensor([[1.0, 2.0]])}, {"vectors": torch.tensor([[3.0, 4.0]])}
+    >>> round(float(GroupedCosine()(loss, *views)), 2)  # each of the two groups agrees
+    -1.0
     """
 
     def __init__(self) -> None:
