@@ -3,7 +3,7 @@
 Not a script: `arccse_sts.py`, `sncse_sts.py` and `gclsr/sts.py` hold the arms. Every arm of a table takes the same
 corpus, number of updates and batch size unless it says otherwise, and keeps the checkpoint that is best on STS-B dev at
 the same steps. An arm whose rows are all in the result file is not run again; the others go on where they were, and
-their report, with intervals, is the page in --out.
+their table, with intervals, is comparison.md in --out.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from likewise.comparison import Method
 from likewise.recipes import Recipe
 from likewise.runs.cache import data_folder
+from likewise.training import Method
 from rows import ResultFile
 
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 TITLES = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sts15": "STS15", "sts16": "STS16", "sts-b": "STS-B"}
 TITLES |= {"sick-r": "SICK-R", "semantoneg": "SemAntoNeg", "negation-gap": "gap"}
-OF_COMPARE = {"label", "kind", "name", "summary", "preset", "given", "status", "seconds", "seed"}
+OF_COMPARE = {"label", "recipe", "preset", "given", "status", "seconds", "seed"}
 OF_COMPARE |= {"base_content", "scores", "titles", "metrics", "averages", "missing", "dev", "versions", "machine"}
 """What stands in a result of `compare`, and not among the facts of a row."""
 
@@ -59,7 +59,7 @@ class Arm:
             about = {"base": args.base, "corpus": Path(args.corpus).name}
             return about | facts | {"model": facts.get("model") or likewise.load(out, precision="fp32")}
 
-        return Method(name, "made", name, seeds=self.seeds, make=make)
+        return Method(name, seeds=self.seeds, make=make)
 
 
 def train(arm: Arm, args: argparse.Namespace, out: Path) -> dict[str, Any]:
@@ -164,7 +164,6 @@ def run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
             tasks=args.tasks,
             data=args.data,
             precision=args.precision,
-            retry_failed=True,
             on_result=keep,
         )
     print(table(results, args.arms))

@@ -226,7 +226,7 @@ def jobs(
     rated = {"objective": "sts", "rows": pairs, "base": base, "out": "OUT", **few}
     adapted = {"corpus": articles, "base": base, "out": "OUT"}
     surrogate = {"harvest": "WORK/harvest", "base": base, "out": "OUT", **few}
-    compared = {"methods": ["simcse", "whitening"], "corpus": corpus, "out": "OUT", "base": base, "seeds": (1, 2)}
+    compared = {"methods": ["simcse", "arccse margin=0"], "corpus": corpus, "out": "OUT", "base": base, "seeds": (1, 2)}
     compared |= {"steps": steps, "tasks": f"pairs:{pairs}", "held_out": 40, "batch_size": 8, "quiet": True}
     return [
         *(training(name, base, corpus, steps) for name in ("simcse", "arccse", "esimcse", "ct", "tsdae", "consert")),

@@ -109,9 +109,10 @@ def fitted(name: str, **options: Any) -> Any:
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         import likewise
+        from compared.baselines import baseline
 
         given = {"base": args.base, "out": out, "seed": args.seed, "overwrite": True, "quiet": True}
-        likewise.baseline(name, args.corpus, **given, **options)
+        baseline(name, args.corpus, **given, **options)
         model = likewise.load(out, precision="fp32")
         return {"model": model, "dev": dev_score(model, args.data, args.precision), "step": 0}
 

@@ -15,8 +15,8 @@ import pytest
 import likewise
 from likewise.adaptation import adaptation_flow
 from likewise.adaptation.head import HeadTrainingOptions
-from likewise.comparison.compared_methods import parse_methods
 from likewise.recipes import find_recipe
+from likewise.training.methods import parse_methods
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

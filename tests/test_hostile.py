@@ -4,7 +4,6 @@ import json
 import pickle
 import shutil
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,6 @@ import pytest
 import torch
 
 import likewise
-from likewise.comparison.compared_methods import parse_methods
-from likewise.comparison.comparison_result import Comparison, page
 from likewise.context.index import Retrieval
 from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError
@@ -118,16 +115,16 @@ def test_a_graph_reads_no_file_outside_its_folder(tiny_model, tmp_path):
         OnnxEngine(tmp_path / "engine", "fp32", 2).open(1)
 
 
-def test_names_on_a_page_are_text():
-    pytest.importorskip("jinja2")
-    (method,) = parse_methods(["simcse"])
-    method = replace(method, label="<script>alert(1)</script>")
-    failed = {"label": method.label, "seed": 1, "status": "failed", "error": "<img src=x onerror=alert(2)>"}
-    settings = {"base": "<b>base</b>", "vectors": "", "shared": {}, "sentences": 1, "preset": None, "tasks": ["sts-b"]}
-    settings |= {"steps": 1, "minutes": None}
-    text = page(Comparison(Path(), settings, (1,), ((method, 1),), (failed,)))
-    assert "&lt;script&gt;" in text
-    assert not any(tag in text for tag in ("<script", "<img", "<b>base"))
+def test_names_in_the_table_of_a_comparison_are_text(tmp_path, saved_model):
+    folder, out = tmp_path / "<img src=x onerror=alert(2)>", tmp_path / "out"
+    shutil.copytree(saved_model, folder)
+    (tmp_path / "q.tsv").write_text("".join(f"{n % 5}\tthe cat {n}\ta dog {n}\n" for n in range(12)))
+    methods = [f"'{folder}' label='<script>alert(1)</script>'", "'/no/<b>model' label=none"]
+    likewise.compare(methods, out=out, tasks=f"pairs:{tmp_path / 'q.tsv'}", quiet=True)
+    text = (out / "comparison.md").read_text(encoding="utf-8")
+    assert "&lt;script>" in text
+    assert "&lt;b>model" in text
+    assert not any(tag in text for tag in ("<script", "<img", "<b>"))
 
 
 def test_a_record_that_is_not_one_is_refused_in_one_sentence(tmp_path, corpus_file, tiny_base):

@@ -12,7 +12,7 @@ import pytest
         "likewise.context",
         "likewise.evaluation",
         "likewise.inference",
-        "likewise.comparison",
+        "likewise.training",
         "likewise.searching",
         "likewise.searching.serve",
     ],

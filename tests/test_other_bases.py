@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
 from sentence_transformers import SentenceTransformer, SparseEncoder
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import (
@@ -25,7 +26,6 @@ from sentence_transformers.sentence_transformer.modules import (
 )
 from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
 from sentence_transformers.sparse_encoder.modules import SpladePooling
-from tests.conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
 from transformers import (
     AutoTokenizer,
     BertConfig,

@@ -55,8 +55,6 @@ def own(model, tmp_path) -> Path:
         ("train", "simcse", "--corpus", "CORPUS", "--base", "BASE", "--overwrite", "--seed", -1, *ONE_STEP),
         ("train", "simcse", "--corpus", "CORPUS", "--base", "BASE", "--overwrite", *ONE_STEP, "--batch-size", 100_000),
         ("train", "simcse", "--corpus", "CORPUS", "--base", "BASE", *ONE_STEP, "--seed", 2),
-        ("baseline", "whitening", "--corpus", "wrongname", "--base", "BASE", "--overwrite"),
-        ("baseline", "word-average", "--base", "no-such.txt", "--overwrite"),
         ("export", "no-such-model", "--format", "onnx", "--overwrite"),
     ],
     ids=lambda arguments: " ".join(map(str, arguments[:6])),
@@ -70,7 +68,7 @@ def test_a_command_that_fails_leaves_the_old_model(arguments, own, corpus_file, 
     assert content(own) == before
 
 
-@pytest.mark.parametrize("verb", ["demo", "train", "baseline"])
+@pytest.mark.parametrize("verb", ["demo", "train"])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_folder_of_other_files_is_refused_whatever_it_holds(verb, overwrite, corpus_file, tiny_base, tmp_path):
     (tmp_path / "proj" / "checkpoints").mkdir(parents=True)
@@ -78,7 +76,7 @@ def test_a_folder_of_other_files_is_refused_whatever_it_holds(verb, overwrite, c
     (tmp_path / "proj" / "corpus.txt").write_bytes(corpus_file.read_bytes())
     before = content(tmp_path / "proj")
     corpus = ("--corpus", tmp_path / "proj" / "corpus.txt", "--base", tiny_base)
-    words = {"demo": (), "train": ("simcse", *corpus, *ONE_STEP), "baseline": ("whitening", *corpus)}[verb]
+    words = {"demo": (), "train": ("simcse", *corpus, *ONE_STEP)}[verb]
     more = ("--overwrite",) if overwrite and verb != "demo" else ()
     done = cli(verb, *words, "--out", tmp_path / "proj", *more)
     assert done.exit_code == 2
@@ -207,7 +205,7 @@ def test_what_is_made_has_the_mode_of_any_new_file(model, corpus_file, tmp_path)
 def test_python_m_and_short_help():
     done = subprocess.run([sys.executable, "-m", "likewise", "-h"], capture_output=True, text=True, check=True)
     assert "Usage:" in done.stdout
-    for group in ("train", "baseline", "data", "similarity"):
+    for group in ("train", "data", "similarity"):
         assert "Usage:" in cli(group, "-h").output
 
 
@@ -227,7 +225,6 @@ def test_a_training_says_nothing_of_transformers_own(corpus_file, tiny_base, tmp
     [
         ("train", "simcse", "--corpus", "none.txt", "--base", "BASE", "--seed"),
         ("finetune", "nli", "--train", "none.txt", "--base", "BASE", "--seed"),
-        ("baseline", "whitening", "--corpus", "none.txt", "--base", "BASE", "--seed"),
         ("compare", "--method", "simcse", "--corpus", "none.txt", "--base", "BASE", "--steps", 1, "--seeds"),
     ],
     ids=lambda verb: verb[0],

@@ -23,7 +23,7 @@ from sentence_transformers import SentenceTransformer
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from claims import Claim, finish, with_claims
-from likewise.baselines.methods import WordAverageOptions, word_average
+from compared.averages import WordAverageOptions, word_average
 from likewise.data.bundled import resolve_model
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.word_vectors import is_distilled

@@ -85,7 +85,7 @@ def mean_of_words(weighted: bool) -> Callable[[argparse.Namespace, Path], dict[s
     """The average of a sentence's word vectors, as they are or weighted."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        from likewise.baselines import baseline
+        from compared.baselines import baseline
 
         size = SIZE if args.base == DISTILLED else 0
         options = {"weighted": weighted, "dimension": size, "overwrite": True, "quiet": True}

@@ -1,7 +1,5 @@
 from .adaptation import adapt as adapt
 from .augment.negation import negate as negate
-from .baselines import baseline as baseline
-from .comparison import compare as compare
 from .context import distill as distill
 from .context import harvest as harvest
 from .corpus import CorpusOptions as CorpusOptions
@@ -21,6 +19,7 @@ from .searching.choose import choose as choose
 from .searching.duplicates import duplicates as duplicates
 from .searching.index.index_update import index as index
 from .searching.serve import serve as serve
+from .training.comparison import compare as compare
 from .training.finetune import finetune as finetune
 from .training.train import train as train
 from .version import __version__ as __version__

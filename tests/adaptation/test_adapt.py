@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tests.conftest import sentence
+from conftest import sentence
 
 import likewise
 from likewise.adaptation import Candidate, adapt, adaptation_flow, head, texts

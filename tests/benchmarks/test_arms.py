@@ -50,5 +50,5 @@ def test_arms_run_once_for_each_seed_and_their_rows_stay(
     assert results.rows(arm="trained", set="sts-b-dev")[0]["options"]["max_steps"] == 2
     assert len(results.rows(set=f"pairs:{pairs}")) == 4
     assert (tmp_path / "out/trained-1/model.safetensors").is_file()
-    assert (tmp_path / "out/comparison/rows/comparison.html").is_file()
+    assert (tmp_path / "out/comparison/rows/comparison.md").is_file()
     assert "| each seed |" in capsys.readouterr().out

@@ -39,9 +39,10 @@ def test_a_configuration_with_an_ablation_in_one_line(corpus_file, tiny_base, da
     done = run("compare", "--config", config, "--out", tmp_path / "out", "--steps", 2)
     assert done.exit_code == 0, done.output
     assert "[2/2] arccse margin=0, seed 7: STS-B dev" in done.stderr
-    assert "comparison.html" in done.stdout
+    assert f"table: {tmp_path / 'out/comparison.md'}" in done.stdout
+    assert "| arccse margin=0 |" in done.stdout
     said = json.loads((tmp_path / "out/comparison.json").read_text())
-    assert [row["method"] for row in said["rows"]] == ["base", "arccse margin=0"]
+    assert [run["label"] for run in said["runs"]] == ["base", "arccse margin=0"]
     options = said["runs"][1]["options"]
     assert (options["margin"], options["max_steps"], options["batch_size"]) == (0.0, 2, 8)
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from tests.conftest import sentence
+from conftest import sentence
 
 from likewise.augment.negation.antonyms import antonyms
 from likewise.cli import demo

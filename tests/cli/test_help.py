@@ -94,7 +94,6 @@ def test_no_help_waits_for_torch():
 
 CALLED = {
     "adapt": likewise.adapt,
-    "baseline whitening": likewise.baseline,
     "choose": likewise.choose,
     "compare": likewise.compare,
     "context distill": likewise.distill,
@@ -160,7 +159,6 @@ def offered(line: str) -> list[str]:
         ("likewise sections --sk", ["--skip"]),
         ("likewise train sn", ["sncse"]),
         ("likewise finetune tr", ["triplets"]),
-        ("likewise baseline wh", ["whitening"]),
         ("likewise train arccse --triplet-we", ["--triplet-weight"]),
     ],
 )

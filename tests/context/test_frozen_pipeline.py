@@ -15,6 +15,7 @@ from likewise.cli import build_app
 from likewise.context.origin import open_origin, own_pairs
 from likewise.context.stage_options import ScoreOptions, SelectionOptions
 from likewise.context.weights import Weights, match_words
+from likewise.training import compare
 
 A, B = "The ship stood beside the wave.", "The cow stood beside the barn."
 
@@ -173,8 +174,6 @@ def test_near_pairs_of_a_harvest_are_near_by_the_encoder(frozen, tmp_path):
 
 
 def test_a_workspace_is_evaluated_and_compared_by_its_name(frozen, tmp_path):
-    from likewise.comparison.compared_methods import ComparisonError, parse_methods
-
     sentences = [A, B, "The farmer stood beside the field.", "The sailor stood beside the island."]
     pairs = [(one, other) for one in sentences for other in sentences if one < other]
     path = tmp_path / "pairs.tsv"
@@ -185,7 +184,6 @@ def test_a_workspace_is_evaluated_and_compared_by_its_name(frozen, tmp_path):
     expected = 100 * spearmanr(open_origin(frozen)(pairs), range(len(pairs))).statistic
     assert report["results"][0]["spearman"] == pytest.approx(expected)
     assert "Origin, form pmi" in done.output
-    (method,) = parse_methods([f"origin path={frozen}"])
-    assert (method.kind, method.base) == ("origin", str(frozen))
-    with pytest.raises(ComparisonError, match="Write: origin path=FOLDER"):
-        parse_methods(["origin"])
+    given = {"tasks": f"pairs:{path}", "seeds": (1,), "quiet": True}
+    table = compare(f"origin:{frozen} label=contexts", out=tmp_path / "compared", **given)
+    assert table.cells["contexts", f"pairs:{path}"].mean == pytest.approx(expected)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from likewise.baselines.baseline_job import baseline
+from compared.baselines import baseline
 from likewise.context import ContextError, StatesOptions, Workspace, read_states, states
 from likewise.context.index import open_store
 from likewise.context.states import FrozenEncoder, States

@@ -5,9 +5,9 @@ import json
 import pytest
 
 import likewise
-from likewise.comparison import ComparisonError, compare
 from likewise.encoder.location import files_of_model, model_fingerprint
 from likewise.runs.job import JobError
+from likewise.training import ComparisonError, compare
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_comparison_notices_another_content_of_the_base_of_a_method(tmp_path, 
     (tmp_path / "q.tsv").write_text("".join(f"{n % 5}\tthe cat {n}\ta dog {n}\n" for n in range(12)))
 
     def run() -> None:
-        compare([f"model path={base}"], out=tmp_path / "out", tasks=f"pairs:{tmp_path / 'q.tsv'}", quiet=True)
+        compare([str(base)], out=tmp_path / "out", tasks=f"pairs:{tmp_path / 'q.tsv'}", quiet=True)
 
     run()
     run()

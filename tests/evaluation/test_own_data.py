@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from likewise.comparison.compared_methods import Settings
 from likewise.evaluation import EvaluationError, evaluate
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.registry import resolve
@@ -61,12 +60,11 @@ def test_on_the_command_line(own, tiny_base):
     assert "10 neighbours" in found.output
 
 
-def test_in_a_comparison(own):
-    from likewise.comparison.compared_methods import parse_methods
+def test_in_a_comparison(own, saved_model, tmp_path):
+    from likewise.training import compare
 
-    settings = Settings(parse_methods(["base"]), (1,), ("text.txt",), tasks=NAMES)
-    assert settings.to_dict()["tasks"] == NAMES.split(",")
-    assert settings.tasks_found() == NAMES.split(",")
+    table = compare("base", base=str(saved_model), out=tmp_path / "out", tasks=NAMES, quiet=True)
+    assert [column.name for column in table.columns] == NAMES.split(",")
 
 
 def test_a_path_with_a_comma_or_a_colon_is_given_in_a_list(tmp_path):

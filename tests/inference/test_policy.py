@@ -9,7 +9,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from likewise.encoder.build import build_layer_average
+from compared.averages import build_layer_average
 from likewise.encoder.modules import with_linear_in
 from likewise.inference import export, load
 from likewise.inference.engines.engine import EngineChoice, EngineError, TorchEngine

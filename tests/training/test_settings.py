@@ -113,7 +113,6 @@ def verbs(rows, sentences):
         "finetune nli": partial(tunes, "nli"),
         "finetune sts": partial(tunes, "sts"),
         "finetune triplets": partial(tunes, "triplets"),
-        "baseline cls": lambda base, out: likewise.baseline("cls", base=base, out=out, quiet=True),
     }
 
 
@@ -159,7 +158,6 @@ def test_each_setting_is_kept_or_refused_by_name(outcomes, forms, verbs):
     lost = {cell: said for cell, said in cells.items() if said not in ("kept", "refused")}
     known = {
         ("a prompt that the pooling leaves out", "train sncse"): "no such part",
-        ("vectors of length 1", "baseline cls"): "no such part",
         ("side of truncation", "train light"): "no such part",
         ("adapters (LoRA)", "train light"): "no such part",
         ("truncate_dim", "train light"): "kept",  # its vectors have that many dimensions

@@ -1,6 +1,6 @@
-"""Systems of other papers to compare with, as recipes and baselines that likewise finds by entry points.
+"""Systems of other papers to compare with: recipes and scorers that likewise finds by entry points, and baselines.
 
-`pip install benchmarks/compared` brings them: `likewise train consert`, `likewise baseline whitening` and the rows of
-`likewise compare` then know their names. Nothing in likewise imports this package, and it uses nothing that a package
-of your own could not use.
+`pip install benchmarks/compared` brings them: `likewise train consert` and `likewise evaluate bertscore:MODEL` then
+know their names, and `compared.baselines.baseline("whitening", ...)` makes a baseline. Nothing in likewise imports
+this package.
 """

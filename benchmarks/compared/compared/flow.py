@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from compared.baselines import Baseline, BaselineError
 from compared.sentence_vectors import Pooled, fitted
-from likewise.baselines import Baseline, BaselineError
 from likewise.errors import counted
 from likewise.recipes import option
 from likewise.runs.options import Options
@@ -77,5 +77,4 @@ FLOW = Baseline(
     presets={"paper": FlowOptions()},
     build=fitted(fit_flow),
     corpus="required",
-    modules=("compared.normalizing_flow.NormalizingFlow",),
 )

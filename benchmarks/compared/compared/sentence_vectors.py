@@ -24,7 +24,8 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
     Args:
         base: a Hugging Face name, a folder, or `bundled:NAME`; with 'own' also any model that `likewise.load` takes.
     """
-    from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
+    from compared.averages import FIRST_LAST, LAST_TWO, build_layer_average
+    from likewise.encoder.build import build_encoder
     from likewise.encoder.modules import without_training_head
     from likewise.inference.load_model import load
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from compared.baselines import Baseline, BaselineError
 from compared.sentence_vectors import Pooled, fitted
-from likewise.baselines import Baseline, BaselineError
 from likewise.recipes import option
 from likewise.runs.options import Options
 

@@ -21,7 +21,6 @@ _SECTIONS: CommandSections = {
         "demo": ("demo:demo", "See the four systems at work: a table, a search and a page in a few minutes."),
         "adapt": ("training_commands:adapt", "Adapt an encoder to your own text, without labels."),
         "finetune": ("training_commands:finetune", "Train an encoder further on labelled rows."),
-        "baseline": ("training_commands:baseline", "Make a model to compare with: averages, whitening, flow."),
     },
     "Use": {
         "encode": ("models:encode", "Encode a text file into a file of vectors."),

@@ -176,10 +176,10 @@ def apart(cosines: np.ndarray) -> float:
 
 def arccse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
     """Train ArcCSE as its paper does, from the vector at [CLS], which no training made a sentence vector."""
-    untrained = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
+    untrained = _at_cls(settings.base, out / "cls")
     trained = likewise.train("arccse", settings.corpus, base=settings.base, out=out / "arccse", **settings.arccse)
     before, after, base = (
-        items.cosines(likewise.load(model).encode) for model in (untrained.path, trained.path, settings.base)
+        items.cosines(likewise.load(model).encode) for model in (untrained, trained.path, settings.base)
     )
     shows = (
         Figure(UNRELATED, apart(before), apart(after), "cosine"),
@@ -215,7 +215,7 @@ def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow,
     trained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "gclsr", **settings.gclsr)
     idle = {**settings.gclsr, "max_steps": 1, "learning_rate": 1e-12}
     untrained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "idle", quiet=True, **idle)
-    idle_encoder, fast, base = (likewise.load(model) for model in (untrained.path, trained.path, settings.base))
+    idle_encoder, fast, base = (likewise.load(model) for model in (untrained, trained.path, settings.base))
     rates = [_rate(encoder.encode, [*items.sentences, *items.paraphrases]) for encoder in (base, fast)]
     before, after = (nearest(items.cosines(encoder.encode)) for encoder in (idle_encoder, fast))
     shows = (Figure(SPEED, *rates, "/s"),)
@@ -235,8 +235,8 @@ def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoR
     ]
     origin = stages.open_origin(work, stages.ScoreOptions(terms=("coherence",)), stages.SelectionOptions(size=20))
     taught = likewise.distill(work=work, base=settings.base, out=out / "surrogate", **settings.surrogate)
-    untaught = likewise.baseline("cls", base=settings.base, out=out / "cls", quiet=True)
-    before, after = (nearest(items.cosines(likewise.load(model).encode)) for model in (untaught.path, taught.path))
+    untaught = _at_cls(settings.base, out / "cls")
+    before, after = (nearest(items.cosines(likewise.load(model).encode)) for model in (untaught, taught.path))
     alone = nearest(_by_contexts(origin, items))
     spent = sum(stage.record["seconds"] for stage in made) + float(taught.record["seconds"])
     shows = (Figure(NEAREST, before, after),)
@@ -394,3 +394,12 @@ def _table_of(rows: Sequence[DemoRow]) -> Table:
         shows = "\n".join([f"from {row.start}:", *map(str, row.shows)])
         table.add_row(row.system, shows, str(row.against), f"{row.seconds:.0f}")
     return table
+
+
+def _at_cls(base: str, out: Path) -> Path:
+    """Save the untrained encoder whose vector is the last layer at [CLS]."""
+    from likewise.encoder.build import build_encoder
+    from likewise.encoder.modules import without_training_head
+
+    without_training_head(build_encoder(base, pooling="cls", head=False)).eval().save_pretrained(str(out))
+    return out

@@ -36,8 +36,8 @@ def _whole_numbers(text: object) -> tuple[int, ...]:
     arguments=["model"],
     kinds={"model": list[str], "precision": MeasuringPrecision},
     texts={
-        "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; bertscore:MODEL, "
-        "cross-encoder:MODEL or origin:WORKSPACE (likewise context); or an index, for retrieval:FOLDER. Of several, "
+        "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; "
+        "origin:WORKSPACE (likewise context); or an index, for retrieval:FOLDER. Of several, "
         "one table with the differences from the first.",
         "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
         "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections ...; your own data: retrieval:FOLDER, "
@@ -95,7 +95,7 @@ def _show_report(report: "EvaluationReport") -> None:
 
 @typed
 @with_function(
-    "comparison/comparison_job.py:compare",
+    "training/comparison.py:compare",
     options=TrainingOptions(),
     config=True,
     names={"methods": "--method"},
@@ -113,14 +113,14 @@ def _show_report(report: "EvaluationReport") -> None:
     },
     defaults={"seeds": "1,2,3"},
     texts={
-        "methods": 'A method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid).',
+        "methods": 'Recipe and its options ("arccse margin=0", "sncse alpha={0.1,0.2}" for a grid), or a model.',
         "corpus": "Text to train on: a file, a folder, a glob or bundled:wiki-sample; repeatable.",
     },
     without=["on_result", "max_steps", "epochs"],
 )
 def compare(arguments: Record) -> None:
-    """Train methods under one budget, evaluate them, and write a report."""
-    comparison = likewise.compare(**arguments)
-    if arguments["quiet"]:
-        return
-    typer.echo(f"\n{comparison}\n\nreport: {comparison.path / 'comparison.html'}")
+    """Train methods under one budget, evaluate them, and print one table."""
+    likewise.compare(**arguments)
+    if not arguments["quiet"]:
+        table = Path(arguments["out"]) / "comparison.md"
+        typer.echo(f"\n{printable(table.read_text(encoding='utf-8'))}\ntable: {table}")

@@ -1,4 +1,4 @@
-"""`likewise adapt`, `train`, `finetune` and `baseline`: a command per recipe, objective and baseline."""
+"""`likewise adapt`, `train` and `finetune`: a command per recipe and objective."""
 
 from collections.abc import Callable
 from functools import partial
@@ -143,41 +143,8 @@ def _finetune_by(objective: WithPresets) -> "PanelCommand":
     return command_of(run, objective)
 
 
-@group(kind=_RegisteredGroup)
-def baseline() -> CommandTable:
-    """Return the commands of `likewise baseline`, one for each."""
-    from likewise.baselines import baseline_names, find_baseline
-
-    return {name: (partial(_baseline_by, name), find_baseline(name).summary) for name in baseline_names()}
-
-
-def _baseline_by(name: str) -> "PanelCommand":
-    """Return the command of a baseline, which takes a corpus if the baseline is fitted to one."""
-    from likewise.baselines import find_baseline
-
-    method = find_baseline(name)
-
-    @with_function(
-        "baselines/baseline_job.py:baseline",
-        options=method.options(),
-        config=True,
-        defaults={"base": method.default_base, "corpus": ... if method.corpus == "required" else None},
-        texts={
-            "corpus": CORPUS,
-            "base": "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors.",
-        },
-        without=["name", "corpus", "corpus_options", "seed"] if method.corpus == "none" else ["name"],
-    )
-    def run(arguments: Record) -> None:
-        result = likewise.baseline(name, **arguments)
-        if not arguments["quiet"]:
-            typer.echo(f"model: {result.path}")
-
-    return command_of(run, method)
-
-
 def command_of(run: Callable[..., None], method: WithPresets) -> "PanelCommand":
-    """Return the command of a recipe, an objective, a baseline or the surrogate, whose help shows the presets."""
+    """Return the command of a recipe, an objective or the surrogate, whose help shows the presets."""
     run.__doc__ = f"{method.summary} ({method.source}.)"
     made: PanelCommand = command(run)
     if any(parameter.name == "preset" for parameter in made.params):

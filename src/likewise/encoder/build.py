@@ -1,7 +1,6 @@
 """Encoders built from a base: with its own or another pooling, an average of layers, or the mask of a prompt."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +9,6 @@ from sentence_transformers.sentence_transformer.modules import (
     Normalize,
     Pooling,
     Transformer,
-    WeightedLayerPooling,
     WordWeights,
 )
 from tokenizers import Regex, Tokenizer, normalizers
@@ -26,7 +24,6 @@ from likewise.encoder.settings import ModelSettings, train_adapters
 from likewise.encoder.training_modules import TrainingHead, Truncation
 from likewise.runs.whole_files import Record
 
-FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
 """Layer 1 is the first above the embeddings: so BERT-whitening's and SimCSE's codes count."""
 
 FINAL_STOP: Record = {"type": "Replace", "pattern": {"Regex": r"""(?<=[^\s.?!"'])\s*\z"""}, "content": " ."}
@@ -106,39 +103,6 @@ def reads_left_to_right(transformer: Transformer) -> bool:
         transformer.eval()
         states = transformer({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["token_embeddings"]
     return bool(torch.allclose(states[0, 0], states[1, 0], rtol=1e-5, atol=1e-6))  # rows of a batch may round apart
-
-
-def build_layer_average(base: str, layers: Sequence[int], dropout: float | None = None) -> SentenceTransformer:
-    """Return an encoder whose vector is the mean over the tokens of the mean of some hidden layers.
-
-    It is made of stock modules, so that what is saved loads with no flag.
-
-    Args:
-        layers: 0 for the embeddings, 1 for the first layer, -1 for the last, and so on; equal ones count once.
-    """
-    transformer, settings = open_base(base, dropout)
-    width = transformer.get_embedding_dimension()
-    config = transformer.auto_model.config
-    deepest = getattr(config, "num_hidden_layers", None)
-    if deepest is None:
-        raise LoadError(f"--base {base}: its configuration does not tell how many layers it has: take another base")
-    chosen = {layer + deepest + 1 if layer < 0 else layer for layer in layers}
-    if not chosen or min(chosen) < 0 or max(chosen) > deepest:
-        raise LoadError(f"--base {base}: its layers are 0 to {deepest}, and {tuple(layers)} are asked for")
-    if chosen == {deepest}:
-        return settings.carried_by([transformer, Pooling(width, "mean", include_prompt=settings.include_prompt)])
-    config.output_hidden_states = True  # saved with the model, and read again
-    start = min(chosen)
-    weights = torch.tensor([float(layer in chosen) for layer in range(start, deepest + 1)])
-    pooling = WeightedLayerPooling(
-        width,
-        num_hidden_layers=deepest,
-        layer_start=start,
-        # Not trained: it says which layers, not how much of each.
-        layer_weights=torch.nn.Parameter(weights, requires_grad=False),
-    )
-    mean = Pooling(width, "mean", include_prompt=settings.include_prompt)
-    return settings.carried_by([transformer, pooling, mean])
 
 
 def set_dropout(transformer: Transformer, probability: float | None) -> None:

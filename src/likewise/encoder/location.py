@@ -196,7 +196,8 @@ def _check_folder(folder: Path) -> None:
         if _kind(folder) == "CrossEncoder" or _scores_pairs(folder):
             raise LoadError(
                 f"'{folder}' is a cross-encoder: it scores pairs and has no sentence vectors. Score pairs with "
-                f"sentence_transformers.CrossEncoder, or evaluate it as 'cross-encoder:{folder}'."
+                f"sentence_transformers.CrossEncoder, or evaluate it as 'cross-encoder:{folder}' with the package "
+                "benchmarks/compared."
             )
         _check_parts(folder)
         return

@@ -1,7 +1,7 @@
 """Opening a saved model: a folder, a name on the model hub, or a bundled model.
 
 No code that comes with a model runs: its modules are those of sentence-transformers, of likewise, and of recipes and
-baselines that installed packages register; weights are read as tensors only. This is the only file that uses private
+modules that installed packages register; weights are read as tensors only. This is the only file that uses private
 names of SentenceTransformer, for which the minor version of sentence-transformers is pinned.
 """
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from huggingface_hub import constants
@@ -23,7 +23,7 @@ from sentence_transformers.util import get_device_name, import_from_string
 import likewise.encoder
 from likewise.encoder.location import CONFIG, LoadError, ModelPlace, check_loadable
 from likewise.errors import LikewiseError, first_line
-from likewise.runs.plugins import BASELINES_GROUP, RECIPES_GROUP
+from likewise.runs.plugins import MODULES_GROUP, RECIPES_GROUP
 from likewise.runs.whole_files import Record
 from likewise.transformers_output import lacking_weights, no_bar
 
@@ -141,8 +141,12 @@ def _of_likewise(kind: str) -> type[Module] | None:
 
 
 def _of_a_package(kind: str) -> type | None:
-    """Return a module's class that a recipe or a baseline of an installed package brings; None if there is none."""
-    for entry in [*entry_points(group=RECIPES_GROUP), *entry_points(group=BASELINES_GROUP)]:
+    """Return a module's class that an installed package registers, or its recipe brings; None if there is none."""
+    for entry in entry_points(group=MODULES_GROUP):
+        if entry.value.replace(":", ".") == kind:
+            with suppress(ImportError, AttributeError):
+                return cast(type, entry.load())
+    for entry in entry_points(group=RECIPES_GROUP):
         if entry.module.partition(".")[0] == kind.partition(".")[0]:
             with suppress(ImportError, AttributeError):  # `Registry.find` says what is wrong with it
                 for module in getattr(entry.load(), "modules", ()):

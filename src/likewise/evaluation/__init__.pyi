@@ -3,8 +3,6 @@ from .checkpoint import ratings_evaluator as ratings_evaluator
 from .checkpoint import sentences_evaluator as sentences_evaluator
 from .checkpoint import sts_b_dev_evaluator as sts_b_dev_evaluator
 from .data_folder import find_data as find_data
-from .pair_scorers import BertScore as BertScore
-from .pair_scorers import CrossEncoderScorer as CrossEncoderScorer
 from .pairs import PairResult as PairResult
 from .pairs import RatedPairs as RatedPairs
 from .pairs import SubsetResult as SubsetResult

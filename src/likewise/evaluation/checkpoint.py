@@ -24,11 +24,11 @@ from likewise.encoder.modules import Features, find_part, undisturbed
 from likewise.encoder.settings import ModelSettings
 from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.bootstrap import sampled_scores
-from likewise.evaluation.pair_scorers import predict_pairs
 from likewise.evaluation.pairs import Distance, correlations, pair_cosines, triplet_accuracy
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError, Items
 from likewise.evaluation.vector_measures import alignment, separation_of_each, uniformity
+from likewise.inference.cross_encoder import predict_pairs
 
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import time
@@ -16,10 +17,10 @@ import numpy as np
 from likewise.evaluation.data_folder import find_data
 from likewise.evaluation.registry import GROUPS, resolve
 from likewise.evaluation.report import EvaluationReport, EvaluationReports, MissingTask
-from likewise.evaluation.task import DocumentSearch, Prepared, Task, TaskMissing, TaskResult
+from likewise.evaluation.task import DocumentSearch, EvaluationError, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks import sts
 from likewise.runs.options import checked
-from likewise.runs.plugins import SCORERS_GROUP
+from likewise.runs.plugins import COMPARED_SCORERS, SCORERS_GROUP, not_installed
 from likewise.runs.progress import Progress
 from likewise.runs.results import job_of
 from likewise.runs.whole_files import Record
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from likewise.encoder.location import Role
     from likewise.inference.vectors import Precision
 
-BERTSCORE = "bertscore:"
-"""The prefix of a model's name for BERTScore on its tokens."""
-CROSS_ENCODER = "cross-encoder:"
-"""The prefix of the name of a cross-encoder."""
 _BATCH = 64  # sentences; another size changes the last bits of a score
 Scored: TypeAlias = "SentenceTransformer | PairScorer | DocumentSearch | str | os.PathLike[str]"
 
@@ -91,8 +88,8 @@ def evaluate(
 
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:mpnet"); or a
-            `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, "cross-encoder:MODEL", or
-            "origin:WORKSPACE" for the similarity by contexts; or, for retrieval, a search with all its parts: a
+            `PairScorer`, or "origin:WORKSPACE" for the similarity by contexts, or NAME:PLACE of another package's
+            scorer (entry points `likewise.scorers`); or, for retrieval, a search with all its parts: a
             `likewise.Index` or its folder. A list of these gives one table, with the differences from the first.
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
             commas (sts12, sts-b-dev, mr, trec, wiki-sections ...), your own data as retrieval:FOLDER,
@@ -183,16 +180,15 @@ def read_tasks(
 
 def _named_scorer(name: str, precision: Precision | None) -> Any:
     """Return the scorer or the search that a name stands for; None for a model."""
-    if name.startswith((BERTSCORE, CROSS_ENCODER)):
-        from likewise.evaluation.pair_scorers import BertScore, CrossEncoderScorer
-
-        kind = CrossEncoderScorer if name.startswith(CROSS_ENCODER) else BertScore
-        return kind(name.partition(":")[2], precision=precision)
     kind_of_name, colon, place = name.partition(":")
     wanted = kind_of_name if colon else job_of(name)  # an index is a folder like any other
     for entry in entry_points(group=SCORERS_GROUP):
         if entry.name == wanted:
-            return entry.load()(place if colon else name)
+            opens = entry.load()
+            takes_precision = precision is not None and "precision" in inspect.signature(opens).parameters
+            return opens(place if colon else name, **({"precision": precision} if takes_precision else {}))
+    if colon and kind_of_name in COMPARED_SCORERS:
+        raise EvaluationError(not_installed(kind_of_name))
     return None
 
 

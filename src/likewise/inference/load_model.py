@@ -213,13 +213,6 @@ def _content(model: SentenceTransformer) -> str:
     return hash_of_model(model, [*map(repr, model.children())], ModelSettings.of(model).key)
 
 
-def opened(model: SentenceTransformer | str | os.PathLike[str]) -> tuple[SentenceTransformer, str]:
-    """Return a model, loaded if it is named, and its name: the one given, or else its class."""
-    if isinstance(model, (str, os.PathLike)):
-        return load(model, precision="fp32"), os.fspath(model)
-    return model, type(model).__name__
-
-
 @dataclass(frozen=True, repr=False)
 class SavedModel:
     """A model that a job has saved."""

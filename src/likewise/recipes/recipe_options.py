@@ -38,7 +38,7 @@ FinalStop = Annotated[
 
 @dataclass(frozen=True)
 class WithPresets:
-    """The base class of recipes, objectives and baselines: a way to make an encoder.
+    """The base class of recipes and objectives: a way to make an encoder.
 
     Args:
         presets: named option sets; the first is the default.

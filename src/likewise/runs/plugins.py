@@ -14,8 +14,8 @@ _Part = TypeVar("_Part")
 RECIPES_GROUP = "likewise.recipes"
 """The group of entry points by which an installed package registers recipes, and the modules of their encoders."""
 
-BASELINES_GROUP = "likewise.baselines"
-"""The group of entry points by which an installed package registers baselines, and the modules of their models."""
+MODULES_GROUP = "likewise.modules"
+"""The group of entry points by which an installed package registers modules of models that no recipe makes."""
 
 SCORERS_GROUP = "likewise.scorers"
 """The group of entry points by which an installed package registers what `likewise.evaluate` opens by NAME:PLACE."""
@@ -23,11 +23,14 @@ SCORERS_GROUP = "likewise.scorers"
 FORMATS_GROUP = "likewise.formats"
 """The group of entry points by which an installed package registers formats of documents."""
 
-COMPARED = ("consert", "ct", "esimcse", "tsdae", "whitening", "flow")
-"""The names of recipes and baselines that the package `likewise-compared` registers."""
+COMPARED = ("consert", "ct", "esimcse", "tsdae")
+"""The names of recipes that the package `likewise-compared` registers."""
 
 COMPARED_TASKS = ("afs",)
 """The tasks that it registers."""
+
+COMPARED_SCORERS = ("bertscore", "cross-encoder")
+"""The scorers that it registers."""
 
 
 def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type[LikewiseError]) -> _Part:
@@ -51,7 +54,7 @@ def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type
 
 
 def not_installed(name: str) -> str:
-    """Return the message that the package which brings a name of `COMPARED` or `COMPARED_TASKS` is not installed."""
+    """Return the message that the package of a name of `COMPARED` or of the lists after it is not installed."""
     return (
         f"{name} comes with the package likewise-compared, which is not installed: `pip install benchmarks/compared` "
         "in a checkout of likewise"

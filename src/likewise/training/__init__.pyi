@@ -1,3 +1,6 @@
+from .comparison import compare as compare
+from .methods import ComparisonError as ComparisonError
+from .methods import Method as Method
 from .objectives import OBJECTIVES as OBJECTIVES
 from .objectives import FinetuneOptions as FinetuneOptions
 from .objectives import LabelledDataError as LabelledDataError

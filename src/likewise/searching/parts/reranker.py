@@ -37,9 +37,9 @@ class Reranker:
     @cached_property
     def model(self) -> CrossEncoder:
         """The cross-encoder; raises LoadError if it cannot be loaded or has more than one output."""
-        from likewise.evaluation.pair_scorers import CrossEncoderScorer
+        from likewise.inference.cross_encoder import open_cross_encoder
 
-        return CrossEncoderScorer(self.name).model
+        return open_cross_encoder(self.name)
 
     def scores(self, query: str, texts: Sequence[str], check: Callable[[], object] = lambda: None) -> np.ndarray:
         """Return how well texts answer a query, (S,): the output before any activation, the higher the better.
@@ -49,7 +49,7 @@ class Reranker:
         """
         from torch import nn
 
-        from likewise.evaluation.pair_scorers import predict_pairs
+        from likewise.inference.cross_encoder import predict_pairs
 
         found = np.zeros(len(texts))
         order = np.argsort([-len(text) for text in texts], kind="stable")  # texts of near-equal length pad little

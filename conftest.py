@@ -179,7 +179,7 @@ def tiny_model(tiny_base: Path):
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real data, or a skip that says why."""
-    for candidate in (os.environ.get("LIKEWISE_DATA"), Path(__file__).parents[2] / "shared" / "data"):
+    for candidate in (os.environ.get("LIKEWISE_DATA"), Path(__file__).parents[1] / "shared" / "data"):
         if candidate and (Path(candidate) / "senteval").is_dir():
             return Path(candidate)
     pytest.skip("no real data: set LIKEWISE_DATA to the folder that holds senteval/ and wikipedia/")
@@ -306,7 +306,7 @@ def script():
             module = importlib.util.module_from_spec(spec)
             sys.modules[name] = module  # where dataclasses look their annotations up
             before = list(sys.path)
-            sys.path[:0] = [str(path.parent), str(Path(__file__).parents[1] / "benchmarks")]
+            sys.path[:0] = [str(path.parent), str(Path(__file__).parent / "benchmarks")]
             try:
                 spec.loader.exec_module(module)
             finally:

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
+from compared.baselines import BaselineError, baseline
 from compared.whitening import fit_whitening
-from likewise.baselines import BaselineError, baseline
 
 
 @pytest.fixture

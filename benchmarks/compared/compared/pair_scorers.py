@@ -17,15 +17,12 @@ from sentence_transformers.sentence_transformer.modules import Transformer
 from torch import Tensor
 from torch.nn import functional as F
 
-from likewise.encoder.location import LoadError, check_cross_encoder
 from likewise.encoder.modules import undisturbed
-from likewise.encoder.saved_models import fit_to_weights
-from likewise.errors import first_line
 from likewise.evaluation.task import EvaluationError
-from likewise.inference.load_model import opened
+from likewise.inference.cross_encoder import open_cross_encoder, predict_pairs
+from likewise.inference.load_model import load
 from likewise.inference.vectors import Precision, autocast
 from likewise.runs.progress import Progress
-from likewise.transformers_output import no_bar
 
 LAYERS = {
     "bert-base-uncased": 9,
@@ -36,6 +33,7 @@ LAYERS = {
     "distilroberta-base": 5,
 }
 """The layer that correlates best with WMT16's ratings, by model (the table of the authors' code)."""
+
 BATCH = 64
 """Pairs in a batch; another size changes the last bits of a score."""
 _CHUNKS = 32
@@ -88,7 +86,9 @@ class BertScore:
     def __init__(
         self, model: SentenceTransformer | str | os.PathLike[str], *, precision: Precision | None = None
     ) -> None:
-        encoder, name = opened(model)
+        named = isinstance(model, str | os.PathLike)
+        encoder = load(model, precision="fp32") if named else model
+        name = os.fspath(model) if named else type(model).__name__
         self.transformer: Any = encoder[0]
         if not isinstance(self.transformer, Transformer):
             kind = type(self.transformer).__name__
@@ -144,17 +144,8 @@ class CrossEncoderScorer:
     """
 
     def __init__(self, model: CrossEncoder | str, *, precision: Precision | None = None) -> None:
+        encoder = open_cross_encoder(model)
         named = model if isinstance(model, str) else type(model).__name__
-        if isinstance(model, str):
-            check_cross_encoder(model)
-        try:
-            with no_bar():
-                encoder = CrossEncoder(model) if isinstance(model, str) else model
-        except (OSError, ValueError) as error:
-            raise LoadError(f"'{named}' cannot be loaded as a cross-encoder: {first_line(error)}") from error
-        fit_to_weights(encoder[0], named)
-        if (outputs := encoder.num_labels) != 1:
-            raise LoadError(f"'{named}' has {outputs} outputs a pair: give a cross-encoder with one score")
         self.model, self.name = encoder, f"cross-encoder:{named}"
         self.precision = precision
         self.settings = _settings(encoder, "score of a cross-encoder", precision)
@@ -168,25 +159,6 @@ class CrossEncoderScorer:
                 scores.append(predict_pairs(self.model, *some, BATCH, self.precision))
                 bar.advance(len(rows))
         return np.concatenate(scores)
-
-
-def predict_pairs(
-    model: Any,
-    first: Sequence[str],
-    second: Sequence[str],
-    batch_size: int,
-    precision: Precision | None,
-    activation: torch.nn.Module | None = None,
-) -> np.ndarray:
-    """Return the scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state are restored.
-
-    Args:
-        activation: a module in place of the model's own.
-    """
-    with undisturbed(model), autocast(model, precision):
-        pairs = list(zip(first, second, strict=True))
-        scores = model.predict(pairs, batch_size=batch_size, show_progress_bar=False, activation_fn=activation)
-    return np.asarray(scores, dtype=np.float64)
 
 
 def _settings(model: Any, similarity: str, precision: Precision | None) -> dict[str, str]:

@@ -1,49 +1,24 @@
-"""The baselines of this library: averages of word vectors or layers, and [CLS].
-
-They are made of stock modules: plain SentenceTransformer(folder) loads them.
-"""
+"""Averages of word vectors or of layers, and [CLS]: baselines of stock modules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
-from likewise.errors import LikewiseError
-from likewise.recipes.recipe import check_encoder
-from likewise.recipes.recipe_options import WithPresets
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, WeightedLayerPooling
+
+from compared.baselines import Baseline, BaselineError
+from likewise.encoder.build import build_encoder, open_base
+from likewise.encoder.location import LoadError
+from likewise.encoder.modules import without_training_head
+from likewise.encoder.word_vectors import build_word_vectors
 from likewise.runs.options import Options, option
-from likewise.runs.plugins import BASELINES_GROUP, Registry
 from likewise.runs.progress import Progress
 
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-
-class BaselineError(LikewiseError):
-    """Raised if a baseline cannot be made from the given input; the message names the cure."""
-
-
-@dataclass(frozen=True)
-class Baseline(WithPresets):
-    """The definition of one baseline.
-
-    Args:
-        build: (base, options, sentences, seed, progress) to a model; `sentences` are the corpus's, in order.
-        corpus: whether it is fitted to a corpus: it must be, it may be, or it is not.
-        default_base: the base where none is given.
-        check_base: called before the corpus is read; raises a LikewiseError for a base that cannot do.
-        modules: classes of sentence-transformers modules that a model has and that the package of the baseline brings,
-            or their dotted names: `likewise.load` opens a model with them.
-    """
-
-    build: Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]
-    corpus: Literal["required", "optional", "none"] = "none"
-    default_base: str = "bundled:minilm"
-    check_base: Callable[[str], object] = lambda base: check_encoder(
-        base, "a baseline", routes="it has one vector for every text; give one of the two encoders by itself"
-    )
-    modules: tuple[type | str, ...] = ()
+FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
+"""Layers whose mean is taken: the first and the last, and the last two."""
 
 
 class WordAverageOptions(Options):
@@ -69,11 +44,6 @@ def word_average(
     A word without a vector counts as zeros: it shortens the mean and does not turn it, so that every cosine is that of
     the mean over the known words, as SentEval takes it.
     """
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-
-    from likewise.encoder.word_vectors import build_word_vectors
-
     if options.weighted and not sentences:
         raise BaselineError("the option weighted needs a corpus, whose words it counts: give --corpus")
     words = build_word_vectors(base, sentences or None, **options.to_dict())
@@ -83,20 +53,44 @@ def word_average(
     return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=vectors)])
 
 
-def _of_layers(base: str, layers: tuple[int, ...]) -> SentenceTransformer:
-    from likewise.encoder.build import build_layer_average
+def build_layer_average(base: str, layers: Sequence[int], dropout: float | None = None) -> SentenceTransformer:
+    """Return an encoder whose vector is the mean over the tokens of the mean of some hidden layers.
 
-    return build_layer_average(base, layers)
+    It is made of stock modules, so that what is saved loads with no flag.
+
+    Args:
+        layers: 0 for the embeddings, 1 for the first layer, -1 for the last, and so on; equal ones count once.
+    """
+    transformer, settings = open_base(base, dropout)
+    width = transformer.get_embedding_dimension()
+    config = transformer.auto_model.config
+    deepest = getattr(config, "num_hidden_layers", None)
+    if deepest is None:
+        raise LoadError(f"--base {base}: its configuration does not tell how many layers it has: take another base")
+    chosen = {layer + deepest + 1 if layer < 0 else layer for layer in layers}
+    if not chosen or min(chosen) < 0 or max(chosen) > deepest:
+        raise LoadError(f"--base {base}: its layers are 0 to {deepest}, and {tuple(layers)} are asked for")
+    if chosen == {deepest}:
+        return settings.carried_by([transformer, Pooling(width, "mean", include_prompt=settings.include_prompt)])
+    config.output_hidden_states = True  # saved with the model, and read again
+    start = min(chosen)
+    weights = torch.tensor([float(layer in chosen) for layer in range(start, deepest + 1)])
+    pooling = WeightedLayerPooling(
+        width,
+        num_hidden_layers=deepest,
+        layer_start=start,
+        # Not trained: it says which layers, not how much of each.
+        layer_weights=torch.nn.Parameter(weights, requires_grad=False),
+    )
+    mean = Pooling(width, "mean", include_prompt=settings.include_prompt)
+    return settings.carried_by([transformer, pooling, mean])
 
 
 def _cls(base: str, *_: object) -> SentenceTransformer:
-    from likewise.encoder.build import build_encoder
-    from likewise.encoder.modules import without_training_head
-
     return without_training_head(build_encoder(base, pooling="cls", head=False))
 
 
-_OWN = (
+AVERAGES = (
     Baseline(
         name="word-average",
         summary="The average of word vectors, as GloVe's.",
@@ -112,14 +106,14 @@ _OWN = (
         summary="The average over the tokens of a transformer's last layer.",
         source="Reimers and Gurevych 2019, SBERT",
         presets={"paper": Options()},
-        build=lambda base, *_: _of_layers(base, (-1,)),
+        build=lambda base, *_: build_layer_average(base, (-1,)),
     ),
     Baseline(
         name="first-last-average",
         summary="The average over the tokens of a transformer's first and last layer.",
         source="Su et al. 2021, BERT-whitening; Gao et al. 2021, SimCSE",
         presets={"paper": Options()},
-        build=lambda base, *_: _of_layers(base, (1, -1)),
+        build=lambda base, *_: build_layer_average(base, FIRST_LAST),
     ),
     Baseline(
         name="cls",
@@ -129,9 +123,3 @@ _OWN = (
         build=_cls,
     ),
 )
-
-BASELINES: dict[str, Baseline] = {baseline.name: baseline for baseline in _OWN}
-"""The baselines of this library by their names. Those of other packages are registered by entry points."""
-
-_ALL = Registry(BASELINES_GROUP, Baseline, "baseline", BASELINES)
-baseline_names, find_baseline = _ALL.names, _ALL.find

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import likewise
+from compared.baselines import BaselineError, baseline
 from compared.flow import FLOW, fit_flow
-from likewise.baselines import BaselineError, baseline
 from likewise.runs.progress import Progress
 
 

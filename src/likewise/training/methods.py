@@ -1,0 +1,143 @@
+"""The methods of a comparison, each a line such as `arccse margin=0 label="no margin"`.
+
+A line has the name of a recipe, or a model that `evaluate` opens, and options as NAME=VALUE. Values in braces make a
+grid: a method for each combination.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import itertools
+import json
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from likewise.errors import LikewiseError
+from likewise.recipes import find_recipe, recipe_names
+from likewise.runs.options import OptionError
+from likewise.runs.plugins import COMPARED
+from likewise.runs.whole_files import Record, Values
+
+_WORD_VECTORS = "bundled:glove"
+_NOT_OPTIONS = ("label", "preset", "base")
+
+
+class ComparisonError(LikewiseError):
+    """Raised if methods cannot be compared; the message names the cure."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method, one row of the table.
+
+    Attributes:
+        label: Name of the row.
+        recipe: Name of a recipe; "" for a model that is evaluated as it is.
+        options: Options of the recipe, over those of the preset.
+        preset: Preset of the recipe; the comparison's, or the recipe's first, by default.
+        base: Base of the recipe, or the model that is evaluated; the comparison's base by default.
+        make: Function from a folder and a seed to a model that `evaluate` takes, or to a mapping of facts for the
+            record of the run whose 'model' is that model.
+        seeds: Whether a model that `make` makes depends on the seed.
+    """
+
+    label: str
+    recipe: str = ""
+    options: Record = field(default_factory=dict)
+    preset: str | None = None
+    base: str | None = None
+    make: Callable[[Path, int], object] | None = field(default=None, compare=False)
+    seeds: bool = True
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is the comparison's base, unchanged."""
+        return not self.recipe and self.base is None and self.make is None
+
+    @property
+    def key(self) -> str:
+        """Name of its files, unique for its options.
+
+        >>> Method("ArcCSE!", "arccse", {"margin": 0.0}).key
+        'arccse-325fb5'
+        """
+        parts = [self.recipe, self.label if self.make else "", self.options, self.preset, self.base]
+        name = re.sub(r"[^\w.-]+", "-", self.recipe or self.base or self.label)[-40:]
+        return f"{name}-{hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:6]}"
+
+    def base_in(self, base: str) -> str:
+        """Return its base in a comparison of a base; a recipe that takes word vectors has its own."""
+        own = find_recipe(self.recipe).default_base if self.recipe else ""
+        return self.base or (own if own == _WORD_VECTORS else base)
+
+
+def parse_methods(
+    lines: Sequence[str | Method], *, preset: str | None = None, shared: Values | None = None
+) -> tuple[Method, ...]:
+    """Read methods as they are written on the command line and in a configuration.
+
+    Args:
+        lines: Lines of one or more methods each; a `Method` stands for itself.
+        preset: Preset of recipes that name none.
+        shared: Options of all recipes, over the preset's.
+
+    >>> [method.label for method in parse_methods(["simcse", "arccse margin={0,10}"])]
+    ['simcse', 'arccse margin=0', 'arccse margin=10']
+    """
+    methods: dict[str, Method] = {}
+    for line in lines:
+        methods |= {line.label: line} if isinstance(line, Method) else _grid(line, preset, shared or {})
+    labels = [method.label for method in methods.values()]
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise ComparisonError(f"Two methods are called '{twice[0]}'. Give one of them another label=NAME.")
+    if not methods:
+        raise ComparisonError("There is no method to compare. Give one or more, such as simcse or 'arccse margin=0'.")
+    return tuple(methods.values())
+
+
+def _grid(line: str, preset: str | None, shared: Values) -> dict[str, Method]:
+    """Return the method of each combination of the values in braces, by its line."""
+    parts = re.split(r"\{([^{}]*)\}", line)
+    choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+    lines = [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
+    return {text: _parsed(text, preset, shared) for text in lines}
+
+
+def _parsed(line: str, preset: str | None, shared: Values) -> Method:
+    try:
+        name, *words = shlex.split(line)
+    except ValueError as error:
+        raise ComparisonError(f"Method '{line}' is empty or cannot be read: {error}.") from None
+    options: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise ComparisonError(f"Method '{line}': '{word}' is not an option. Write NAME=VALUE.")
+        if (key := key.replace("-", "_")) in options:
+            raise ComparisonError(f"Method '{line}': {key} is given twice.")
+        options[key] = value
+    label = options.get("label") or " ".join(word for word in [name, *words] if not word.startswith("label="))
+    given = {key: value for key, value in options.items() if key not in _NOT_OPTIONS}
+    method = Method(label, name, preset=options.get("preset"), base=options.get("base"))
+    try:
+        if name in COMPARED or name in recipe_names():
+            recipe = find_recipe(name)
+            chosen = recipe.options(method.preset or preset, **shared)
+            read = chosen.updated_from_strings(given).to_dict() if given else {}
+            return replace(method, options={key: read[key] for key in given})
+        if given or method.preset is not None or method.base is not None:
+            raise OptionError(f"only recipes have options, a preset and a base, and {name} is none")
+    except OptionError as error:
+        raise ComparisonError(f"Method '{line}': {error}.") from None
+    if name != "base" and not re.search(r"[:/\\]", name) and not Path(name).exists():
+        names = ["base", *recipe_names()]
+        near = difflib.get_close_matches(name, names, n=1)
+        question = f" Did you mean {near[0]}?" if near else ""
+        raise ComparisonError(
+            f"There is no method '{name}'.{question} There are {', '.join(names)}, and the folder or name of a model."
+        )
+    return replace(method, recipe="", base=None if name == "base" else name)
