@@ -36,8 +36,8 @@ class ConSERTOptions(ContrastiveOptions):
 
 
 def _encoder(base: str, options: ConSERTOptions) -> Any:
-    from likewise.encoder import build_encoder, build_layer_average
-    from likewise.encoder.build import LAST_TWO
+    from compared.averages import LAST_TWO, build_layer_average
+    from likewise.encoder import build_encoder
 
     if options.pooling == "last-two":
         return build_layer_average(base, LAST_TWO, dropout=options.dropout)

@@ -1,5 +1,4 @@
 from .build import build_encoder as build_encoder
-from .build import build_layer_average as build_layer_average
 from .build import build_prompt_encoder as build_prompt_encoder
 from .build import has_own_vector as has_own_vector
 from .build import reads_a_mask as reads_a_mask
