@@ -22,6 +22,8 @@ LANGUAGES = {
 _SAMPLE = 50_000
 _PIECE = 400  # characters that are told at a time: a sentence alone is often too little
 _FEWEST = 8  # letters
+_POSSIBLE = 0.1
+_GLANCE = 400  # characters
 _SURE = 0.4
 """Least share of the likelihood, which is spread over all languages where there is little to go by."""
 
@@ -56,6 +58,21 @@ def language_of(texts: Iterable[str]) -> str:
             likely[code] += share * len(piece)
     code, weight = max(likely.items(), key=lambda item: item[1], default=("", 0.0))
     return LANGUAGES[code] if weight > _SURE * size else ""
+
+
+def likely_codes(text: str) -> tuple[str, ...]:
+    """Return the codes of the languages that a short text is likely to be in, the likeliest first; none if unsure.
+
+    >>> likely_codes("Il tecnico ha riparato la pompa della cantina.")
+    ('it',)
+    """
+    pieces = list(_pieces([text[:_GLANCE]]))
+    if not pieces:
+        return ()
+    first, *others = _identifier().rank(pieces[0])[:3]
+    if first[1] < _SURE:
+        return ()
+    return (first[0], *(code for code, share in others if share > _POSSIBLE))
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[str]:

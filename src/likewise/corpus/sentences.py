@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _SIGN = re.compile(r"\w")
 # A part of every cache key: raise it when the same files and options give other sentences.
-FORMAT = 5
+FORMAT = 6
 _BATCH = 10_000  # sentences written at once
 _DATA, _FACTS = "sentences.arrow", "corpus.json"
 

@@ -134,6 +134,11 @@ def with_blanks(text: str) -> str:
     return _RUN.sub(_spread, text)
 
 
+def without_surrogates(text: str) -> str:
+    """Return a text of the same length that ICU takes: a surrogate alone becomes U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
 def joined_words(words: Sequence[str]) -> str:
     """Return words in one text: with a blank between two, unless both are of scripts that have none.
 
@@ -174,10 +179,8 @@ def _breaks(text: str) -> list[str]:
     """Return a text in the pieces between ICU's word breaks."""
     from icu4py.breakers import WordBreaker
 
-    if not _SURROGATE.search(text):
-        return list(WordBreaker(text, ""))
-    ends, pieces = 0, []
-    for piece in WordBreaker(_SURROGATE.sub("\ufffd", text), ""):
-        pieces.append(text[ends : ends + len(piece)])
-        ends += len(piece)
+    pieces, end = [], 0
+    for piece in WordBreaker(without_surrogates(text), ""):
+        pieces.append(text[end : end + len(piece)])
+        end += len(piece)
     return pieces
