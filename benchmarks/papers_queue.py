@@ -20,7 +20,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +37,7 @@ from likewise.runs.whole_files import write_text
 from rows import ResultFile, difference
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
     from likewise.losses import EncoderLoss
@@ -50,7 +51,8 @@ class Arm:
 
     Args:
         start: 'base' for --base, 'mask' for its distilled mask, 'raw' for the start of raw_start.py, 'nli' for that
-            start after a training on SNLI's dev part, as SBERT is one of BERT.
+            start after a training on SNLI's dev part, as SBERT is one of BERT, 'left out' for GloVe without the words
+            that word2vec lacks, 'speaking' for the raw start whose mask names words.
         tasks: what its model is scored on, behind STS-B dev; nothing for a point of a figure.
         neighbours: a batch is sentences that follow each other in an article, so that InfoNCE is not solved early.
     """
@@ -120,6 +122,34 @@ def with_negatives(loss: EncoderLoss[Any], *columns: dict[str, Any]) -> Tensor:
     return functional.nt_xent(first, second)
 
 
+LEFT_OUT = frozenset(("a", "of", "to", "and"))
+"""The frequent words that GoogleNews word2vec lacks."""
+ROWS = 64
+"""The words to which GCLSR's authors pad a sentence; their filters read the padding too."""
+
+
+def padded_network(base: str, options: Any, sentences: Sequence[str]) -> SentenceTransformer:
+    """Return GCLSR's network with filters that read every sentence as `ROWS` words, zeros behind its own."""
+    from torch.nn import functional as F
+
+    from likewise.encoder.text_cnn import TextCNN
+
+    network = GCLSR.build_encoder(base, options, sentences)
+
+    def read_padding(cnn: Any, arguments: tuple[dict[str, Tensor]]) -> None:
+        (features,) = arguments
+        missing = max(0, ROWS - features["attention_mask"].shape[1])
+        features["token_embeddings"] = features["token_embeddings"] * features["attention_mask"][:, :, None]
+        features["token_embeddings"] = F.pad(features["token_embeddings"], (0, 0, 0, missing))
+        features["attention_mask"] = F.pad(features["attention_mask"], (0, missing)).fill_(1)
+
+    for module in network.modules():
+        if isinstance(module, TextCNN):
+            module.register_forward_pre_hook(read_padding)
+    return network
+
+
+AUTHORS_INPUT = replace(GCLSR, name="gclsr-authors-input", build_encoder=padded_network)
 WITH_NEGATIVES = replace(GCLSR, name="gclsr-with-negatives", loss=with_negatives)
 VIEWS: dict[str, dict[str, Any]] = {name: {"augmentation": name} for name in ("partial", "authors", "full")}
 # Synonyms want nltk's WordNet, which no registry has.
@@ -194,6 +224,14 @@ TABLES: dict[str, dict[str, Arm]] = {
         for name, arm in _sncse("mask", max_steps=120, eval_steps=30).items()
     },
     "sncse-margin-raw": _sncse("raw", learning_rate=1e-4, head=True),
+    # A raw start whose mask names words of the sentence: raw_start.py --speaks 55.
+    "sncse-speaking": {
+        "SimCSE": Arm("simcse", ARCCSE | {"learning_rate": 1e-4, "pooling": "cls", "head": True}, "speaking"),
+        **{
+            name: replace(arm, seeds=(1, 2, 3))
+            for name, arm in _sncse("speaking", learning_rate=1e-4, head=True).items()
+        },
+    },
     "arccse-length": {
         f"{steps} updates at {rate:g}": Arm(
             "arccse",
@@ -213,6 +251,17 @@ TABLES: dict[str, dict[str, Arm]] = {
     },
     "gclsr-moves": _gclsr("gclsr", VIEWS),
     "gclsr-negatives": _gclsr(WITH_NEGATIVES, ("partial", "edits")),
+    # The authors' input: without the words that word2vec lacks, unknown words drawn, sentences padded.
+    "gclsr-authors-input": {
+        f"rate x{rate}": Arm(
+            AUTHORS_INPUT,
+            {"preset": "paper", "max_steps": 100, "eval_steps": 25, "learning_rate": 0.03 * rate, "unknown_drawn": 0.1},
+            "left out",
+            (1,),
+            "",  # a saved network reads no padding
+        )
+        for rate in (1, 20)
+    },
     # SBERT's block of ArcCSE's table 1.
     "after-nli": {
         "SimCSE": Arm("simcse", AFTER_NLI, "nli"),
@@ -294,12 +343,13 @@ def start_of(arm: Arm, args: argparse.Namespace) -> str | None:
     """Return the folder or name that an arm is trained from; the distilled mask is made if it is not there."""
     import likewise
 
-    if arm.start == "raw":
-        if not args.raw.exists():
-            raise SystemExit(
-                f"{args.raw}: make the raw start first: python benchmarks/raw_start.py --out {args.raw.parent}"
-            )
-        return str(args.raw)
+    if arm.start in ("raw", "speaking"):
+        raw, more = (args.raw, "") if arm.start == "raw" else (args.raw.with_name("start-speaking"), " --speaks 55")
+        if not raw.exists():
+            raise SystemExit(f"{raw}: make this start first: python benchmarks/raw_start.py --out {raw.parent}{more}")
+        return str(raw)
+    if arm.start == "left out":
+        return str(without_frequent_words(args.out / "glove-left-out.txt"))
     if arm.start == "nli":
         folder = args.out / "nli"
         if not folder.exists():
@@ -314,6 +364,18 @@ def start_of(arm: Arm, args: argparse.Namespace) -> str | None:
         likewise.train(MASK_DISTILLATION, args.corpus, base=args.base, out=folder, seed=1, data=args.data)
         return str(folder)
     return args.base if arm.start == "base" else None
+
+
+def without_frequent_words(path: Path) -> Path:
+    """Write the bundled GloVe vectors without the words that word2vec lacks, and return the file."""
+    from likewise.encoder.vector_files import read_word_vectors
+
+    if not path.exists():
+        table = read_word_vectors("bundled:glove")
+        rows = zip(table.words, table.vectors, strict=True)
+        lines = (f"{word} {' '.join(f'{x:.5f}' for x in vector)}\n" for word, vector in rows if word not in LEFT_OUT)
+        write_text(path, "".join(lines))
+    return path
 
 
 def in_order(args: argparse.Namespace, rows: int) -> Path:

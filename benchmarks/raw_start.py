@@ -3,6 +3,7 @@
     python benchmarks/raw_start.py
     python benchmarks/raw_start.py --arms simcse arccse --seeds 1 --device cuda
     python benchmarks/raw_start.py --figures --seeds 1
+    python benchmarks/raw_start.py --speaks 55 --start-steps 300
 
 All-MiniLM-L6-v2 is a finished sentence encoder, and no raw language model of its size comes with it. So it is taken
 back once: masked language modelling on the corpus, until the mean of its tokens scores on STS-B dev what BERT's does
@@ -22,7 +23,9 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,7 @@ from filelock import FileLock
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
 from arms import Arm, dev_score, folder_of, parser_of, run
+from likewise.encoder.poolings import MASK, TEMPLATE, split_template
 from rows import ResultFile
 from sncse_sts import TWO
 
@@ -39,15 +43,37 @@ RATE, WARM_UP, BATCH, LENGTH = 5e-4, 50, 64, 64
 """Of the masked language modelling."""
 
 
-def make_start(args: argparse.Namespace) -> None:
-    """Train the finished encoder on masked words until it scores as a raw language model; leave it in a folder."""
+def at_the_mask(tokenizer: Any, texts: Sequence[str], shares: np.ndarray, draw: np.random.Generator) -> Any:
+    """Return prompts whose mask stands for a word of their sentence, and its id as the label at the mask.
+
+    Args:
+        shares: (V,) share of each token in the corpus: a word is drawn by 1e-3 / (1e-3 + its share).
+    """
+    before, after = (part.replace(MASK, tokenizer.mask_token) for part in split_template(TEMPLATE))
+    words = tokenizer(list(texts), add_special_tokens=False, truncation=True, max_length=LENGTH - 16)["input_ids"]
+    weights = [1e-3 / (1e-3 + shares[ids]) for ids in words]
+    labels = [draw.choice(ids, p=weight / weight.sum()) for ids, weight in zip(words, weights, strict=True)]
+    shown = [f"{before}{tokenizer.decode(ids)}{after}" for ids in words]
+    batch = tokenizer(shown, padding=True, return_tensors="pt")
+    batch["labels"] = torch.full_like(batch["input_ids"], -100)
+    batch["labels"][batch["input_ids"] == tokenizer.mask_token_id] = torch.tensor(np.array(labels))
+    return batch
+
+
+def make_start(args: argparse.Namespace, speaks: bool = False) -> None:
+    """Train the finished encoder on masked words until it scores as a raw language model; leave it in a folder.
+
+    With `speaks`, that start learns to name a word of a sentence at the mask of SNCSE's prompt, until the mask scores
+    what --speaks asks for.
+    """
     from likewise.corpus import prepare
-    from likewise.encoder.build import build_encoder
+    from likewise.encoder.build import build_encoder, build_prompt_encoder
     from likewise.encoder.location import check_loadable
 
     torch.manual_seed(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    path, part = check_loadable(args.finished).path, args.out / "start.part"
+    name = "start-speaking" if speaks else "start"
+    path, part = args.out / "start" if speaks else check_loadable(args.finished).path, args.out / f"{name}.part"
     tokenizer = AutoTokenizer.from_pretrained(path)
     # The prediction of words starts at random, but for the words themselves: the encoder is shipped without it.
     model: Any = AutoModelForMaskedLM.from_pretrained(path, dtype=torch.float32).to(device).train()
@@ -56,11 +82,17 @@ def make_start(args: argparse.Namespace) -> None:
     text = prepare(args.corpus).dataset["sentence"]
     order = np.random.default_rng(1).permutation(len(text))
     collate = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    counts, draw = np.ones(len(tokenizer)), np.random.default_rng(1)
+    if speaks:
+        np.add.at(counts, np.concatenate(tokenizer(list(text[:20_000]), add_special_tokens=False)["input_ids"]), 1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
     course, losses, started = [], list[float](), time.monotonic()
     for step in range(args.start_steps):
         rows = order[np.arange(step * BATCH, (step + 1) * BATCH) % len(order)].tolist()
-        batch = collate([tokenizer(text[row], truncation=True, max_length=LENGTH) for row in rows]).to(device)
+        if speaks:
+            batch = at_the_mask(tokenizer, [text[row] for row in rows], counts / counts.sum(), draw).to(device)
+        else:
+            batch = collate([tokenizer(text[row], truncation=True, max_length=LENGTH) for row in rows]).to(device)
         labels = batch.pop("labels")
         asked = labels != -100
         with torch.autocast(device, dtype=torch.bfloat16):
@@ -76,17 +108,18 @@ def make_start(args: argparse.Namespace) -> None:
             continue
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
-        dev = dev_score(build_encoder(str(part), pooling="mean", head=False).eval(), args.data)
+        build = build_prompt_encoder if speaks else partial(build_encoder, pooling="mean")
+        dev = dev_score(build(str(part), head=False).eval(), args.data)
         course.append({"step": step + 1, "loss": float(np.mean(losses)), "score": dev})
         losses.clear()
         print(f"{time.strftime('%H:%M:%S')} {course[-1]}", flush=True)
-        if course[-1]["score"] <= args.target:
+        if dev >= args.speaks if speaks else dev <= args.target:
             break
     about = {"finished": args.finished, "rate": RATE, "batch_size": BATCH, "max_length": LENGTH, "target": args.target}
     about |= {"seconds": round(time.monotonic() - started, 1)}
-    row = {"arm": "the start", "set": "sts-b-dev"}
+    row = {"arm": "the start, at the mask" if speaks else "the start", "set": "sts-b-dev"}
     ResultFile(args.table).add(*(row | at for at in course), row | course[-1] | {"about": about})
-    part.replace(args.out / "start")
+    part.replace(args.out / name)
 
 
 def as_it_is(pooling: str) -> Any:
@@ -203,6 +236,12 @@ def parser() -> argparse.ArgumentParser:
         "--trained", type=Path, help="score the models in this folder and train none, for other --tasks"
     )
     parser.add_argument("--target", type=float, default=55.0, help="score on STS-B dev at which it is raw")
+    parser.add_argument(
+        "--speaks",
+        type=float,
+        default=0.0,
+        help="make a start from it whose mask scores so much on STS-B dev, and stop",
+    )
     parser.add_argument("--start-steps", type=int, default=350, help="updates at most to get there")
     parser.add_argument("--start-every", type=int, default=50, help="updates between two looks at STS-B dev")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
@@ -225,6 +264,9 @@ def main() -> None:
         with FileLock(f"{args.base}.lock"):
             if not Path(args.base).exists():
                 make_start(args)
+    if args.speaks:
+        make_start(args, speaks=True)
+        return
     args.arms = args.arms or list(ARMS)
     every = ARMS | OTHERS
     if args.trained:

@@ -4,9 +4,10 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from transformers import AutoModel
+from transformers import AutoModel, AutoTokenizer
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.saved_models import is_sentence_encoder
@@ -78,3 +79,34 @@ def test_models_that_are_trained_are_scored_again(script, saved_model, tmp_path,
     assert facts == {"dev": 70.0, "step": 2, "options": {"max_steps": 4}}
     assert found.encode(["the cat"]) == pytest.approx(load(saved_model, precision="fp32").encode(["the cat"]), abs=1e-5)
     assert chosen["arms"]["untrained, mean"] is table.ARMS["untrained, mean"]
+
+
+def test_a_prompt_asks_at_its_mask_for_a_word_of_its_sentence(script, tiny_base):
+    table = script(BENCHMARKS / "raw_start.py")
+    tokenizer = AutoTokenizer.from_pretrained(tiny_base)
+    texts = ["the cat sees a dog", "a river"] * 50
+    shares = np.full(len(tokenizer), 1e-9)
+    shares[tokenizer.convert_tokens_to_ids("the")] = 1e6  # never drawn
+    batch = table.at_the_mask(tokenizer, texts, shares, np.random.default_rng(0))
+    drawn = set()
+    for row, text in enumerate(texts):
+        (place,) = (batch["labels"][row] != -100).nonzero().ravel().tolist()
+        assert batch["input_ids"][row, place] == tokenizer.mask_token_id
+        label = int(batch["labels"][row, place])
+        assert label in tokenizer(text, add_special_tokens=False)["input_ids"]
+        drawn.add(label)
+    assert tokenizer.convert_tokens_to_ids("the") not in drawn
+    assert len(drawn) > 3
+
+
+def test_the_start_whose_mask_speaks_is_made_from_the_raw_start(script, tiny_base, corpus_file, tmp_path, monkeypatch):
+    table = script(BENCHMARKS / "raw_start.py")
+    shutil.copytree(tiny_base, tmp_path / "start")
+    scores = iter([40.0, 56.0])
+    monkeypatch.setattr(table, "dev_score", lambda *_: next(scores))
+    words = ["--corpus", str(corpus_file), "--out", str(tmp_path), "--table", str(tmp_path / "raw.jsonl")]
+    args = table.parser().parse_args([*words, "--start-every", "1", "--start-steps", "6", "--speaks", "55"])
+    table.make_start(args, speaks=True)
+    rows = script(BENCHMARKS / "rows.py").ResultFile(tmp_path / "raw.jsonl").rows(arm="the start, at the mask")
+    assert [row["score"] for row in rows] == [40.0, 56.0, 56.0]
+    assert (tmp_path / "start-speaking/config.json").is_file()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -95,3 +96,25 @@ def test_planted_copies_are_counted(script):
     texts = [f"The card number {i} was sent to London by post and has not arrived." for i in range(30)]
     (row,) = duplicates.planted_row("made", texts, {"all": lambda every, level: set(range(len(every)))}, (0.9,))
     assert row["recall"] == 1
+
+
+def test_the_authors_input_reads_a_sentence_with_its_padding(script, tmp_path):
+    queue = script(BENCHMARKS / "papers_queue.py")
+    vectors = tmp_path / "vectors.txt"
+    draw = np.random.default_rng(1)
+    # Both sentences are all negative, so that a filter may like the zeros of the padding best.
+    vectors.write_text("".join(f"{word} {' '.join(f'{-x:.3f}' for x in draw.random(4))}\n" for word in ("cat", "sat")))
+    small = {"regions": "1,2", "filters": 3, "projection": 4, "bottleneck": 2, "group_size": 0}
+    plain = {"attention": False, "augmentation": "none", "weighted": False}
+    options = queue.AUTHORS_INPUT.options("cpu", **small, **plain)
+    network = queue.AUTHORS_INPUT.build_encoder(str(vectors), options, ["cat sat", "sat"]).eval()
+    words, cnn = network[0], next(module for module in network if hasattr(module, "banks"))
+    features = words.preprocess(["cat sat", "sat"])
+    with torch.no_grad():
+        found = cnn(words({name: value.clone() for name, value in features.items()}))["sentence_embedding"]
+        for row, text in enumerate((["cat", "sat"], ["sat"])):
+            known = words(words.preprocess([" ".join(text)]))["token_embeddings"][0]
+            padded = torch.cat([known, torch.zeros(queue.ROWS - len(known), 4)]).T[None]
+            best = [torch.nn.functional.pad(padded, (r - 1, r - 1)) for r in (1, 2)]
+            best = [bank(values).amax(dim=2).relu() for bank, values in zip(cnn.banks, best, strict=True)]
+            assert found[row].tolist() == pytest.approx(torch.cat(best, dim=1)[0].tolist(), abs=1e-5)

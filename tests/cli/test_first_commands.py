@@ -1,5 +1,6 @@
 """The commands that a page of a system begins with run as they stand, on a small corpus and a small base."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -28,6 +29,19 @@ def sample(monkeypatch, tmp_path, corpus_file):
 
 
 @pytest.fixture
+def articles(monkeypatch, tmp_path, sentences):
+    """Eight small articles in the place of `bundled:wiki-sample`, and an empty folder to work in."""
+    rows = (
+        {"id": n, "title": f"Title {n}", "sections": [{"heading": "", "paragraphs": [" ".join(sentences[n:320:8])]}]}
+        for n in range(8)
+    )
+    path = tmp_path / "articles.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    monkeypatch.setattr("likewise.corpus.sources.wiki_sample_path", lambda: path)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def base_of(saved_model, sentences, tmp_path):
     """The small base of a system: an encoder, or word vectors."""
     vectors, draw = tmp_path / "vectors.txt", np.random.default_rng(0)
@@ -49,7 +63,7 @@ def test_the_first_command_of_a_system_trains(page, cli, sample, base_of):
     assert all("bundled:wiki-sample" in command for command in [first, *others])
 
 
-def test_the_first_commands_of_contexts_explain_a_similarity(cli, sample, saved_model):
+def test_the_first_commands_of_contexts_explain_a_similarity(cli, articles, saved_model):
     commands = commands_of("contexts")
     assert "bundled:wiki-sample" in commands[0]
     for command in commands:

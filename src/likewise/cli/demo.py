@@ -32,7 +32,7 @@ NEAREST = "own paraphrase is the nearest of 200"
 UNRELATED = "cosine of unrelated sentences"
 QUESTIONS = "questions with 'not' answered"
 SPEED = "sentences per second"
-ALIKE = ("The river flooded the village.", "Heavy rain destroyed many houses.")
+ALIKE = ("He was elected president.", "The voters chose him as their leader.")
 """Two sentences whose similarity by contexts is explained."""
 EXCLUDING = "ways to inject code, excluding SQL"
 """The query of the search."""
@@ -219,7 +219,7 @@ def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow,
     rates = [_rate(encoder.encode, [*items.sentences, *items.paraphrases]) for encoder in (base, fast)]
     before, after = (nearest(items.cosines(encoder.encode)) for encoder in (idle_encoder, fast))
     shows = (Figure(SPEED, *rates, "/s"),)
-    against = Figure(f"its training changes nothing: {NEAREST}", before, after)
+    against = Figure(f"its training: {NEAREST}", before, after)
     return DemoRow("gclsr", "the base's speed", shows, against, float(trained.record["seconds"])), {}
 
 
@@ -241,7 +241,7 @@ def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoR
     spent = sum(stage.record["seconds"] for stage in made) + float(taught.record["seconds"])
     shows = (Figure(NEAREST, before, after),)
     against = Figure("scored by contexts alone, without a student", None, alone)
-    deciding = [_gap(context) for context in origin.explain(*ALIKE)[:3]]
+    deciding = [_gap(context) for context in origin.explain(*ALIKE) if min(context.fits) > 0][:3]
     row = DemoRow("contexts", "the untrained [CLS]", shows, against, spent, "\n".join(deciding))
     return row, {"alike": ALIKE, "deciding": deciding}
 
