@@ -2,9 +2,7 @@
 
 import json
 import os
-import re
 import unicodedata
-import zipfile
 from datetime import datetime
 
 import pytest
@@ -199,41 +197,6 @@ def test_a_cell_of_a_sheet_has_the_digits_and_signs_that_are_shown(tmp_path, val
     assert paragraph.sentences[-1][1] == f"| {shown} | A pump. |"
     ((_, row),) = rows(tmp_path / "a.xlsx")[0]
     assert row["code"] == shown
-
-
-def test_boxes_and_charts_of_a_sheet_are_text_beside_its_rows(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
-    from openpyxl.chart import BarChart, Reference
-
-    book, chart = openpyxl.Workbook(), BarChart()
-    for row in (["text", "cost"], ["A pump.", 3], ["A valve.", 4]):
-        book.active.append(row)
-    chart.title = "Costs of the parts"
-    chart.add_data(Reference(book.active, min_col=2, min_row=1, max_row=3))
-    book.active.add_chart(chart, "D5")
-    book.create_sheet("More").append(["text"])
-    book["More"].append(["A fan."])
-    book.save(tmp_path / "plain.xlsx")
-    box = (
-        '<a:p xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><a:r><a:t>Prices are </a:t></a:r>'
-        "<a:r><a:t>without tax.</a:t></a:r></a:p>"
-    )
-    with zipfile.ZipFile(tmp_path / "plain.xlsx") as plain, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as made:
-        for name in plain.namelist():
-            part = plain.read(name).decode()
-            if name.startswith("xl/drawings/drawing"):
-                part = re.sub("(<(?:xdr:)?clientData)", rf"{box}\1", part)
-            made.writestr(name, part)
-    source = open_source(tmp_path / "a.xlsx", CorpusOptions())
-    texts = [(one.headings, [*one.sentences]) for one in read_paragraphs(source, blocks=True)]
-    assert (("Sheet",), [(5, "Prices are without tax.")]) in texts
-    assert (("Sheet",), [(5, "Costs of the parts")]) in texts
-    assert [line for _, lines in texts for _, line in lines if line.startswith("| A ")] == [
-        "| A pump. | 3 |",
-        "| A valve. | 4 |",
-        "| A fan. |",
-    ]
-    assert [row["text"] for _, row in rows(tmp_path / "a.xlsx")[0]] == ["A pump.", "A valve.", "A fan."]
 
 
 def test_names_of_fields_are_composed(write):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import posixpath
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,13 +29,8 @@ _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
 )
 """Fields, ruby and directions around the runs of a Word file; of ruby, what is above the line is left out."""
-_RAISED = re.compile(
-    rb'(<a:r>\s*<a:rPr[^>]*\sbaseline="[1-9]\d*"(?:[^>]*/>|(?:(?!</a:r>).)*?</a:rPr>)\s*<a:t>)(?=\d)', re.DOTALL
-)
 _BREAK = re.compile(rb"<w:(?:br|cr)(?:\s[^>]*)?/>")
 _TAB = re.compile(rb"<w:ptab(?:\s[^>]*)?/>")
-_BUTTON = re.compile(rb"<w:instrText(?:\s[^>]*)?>\s*MACROBUTTON\s+\S+\s([^<]*)</w:instrText>")
-"""A field that shows what stands in its own code, such as 'Click here to write a name'."""
 _ALTERNATIVE = re.compile(rb"<mc:AlternateContent(?:\s[^>]*)?>.*?</mc:AlternateContent>", re.DOTALL)
 _DRAWING = re.compile(rb"<w:drawing(?:\s[^>]*)?>.*?</w:drawing>", re.DOTALL)
 _BOX = re.compile(rb"<w:txbxContent(?:\s[^>]*)?>.*?</w:txbxContent>", re.DOTALL)
@@ -85,7 +79,7 @@ class Slides(PagedFormat):
 
 
 class Sheets(PagedFormat):
-    """Sheets of Excel: a row a page, of which the first with cells is the header; boxes and charts follow the rows."""
+    """Sheets of Excel: a row a page, of which the first with cells is the header."""
 
     name = "xlsx"
     suffixes = (".xlsx", ".xlsm")
@@ -94,7 +88,7 @@ class Sheets(PagedFormat):
     unit = "row"
 
     def pages(self, path: Path) -> Iterator[Page]:
-        """Yield the rows, and behind those of a sheet the texts of its boxes and charts."""
+        """Yield the rows."""
         import openpyxl
 
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
@@ -114,8 +108,6 @@ class Sheets(PagedFormat):
                 if any(shown) or lost:
                     text = f"| {' | '.join(shown)} |" if any(shown) else ""
                     yield Page(number, text, sheet.title, cells=cells, left_out=_NO_VALUE if lost else "")
-            for number, text in _beside_rows(path, sheet._worksheet_path.lstrip("/")):
-                yield Page(number, text, sheet.title)
 
 
 def _value(cell: Any) -> Any:
@@ -151,46 +143,6 @@ def _shown(value: object, cell: Any) -> str:
     return "" if value is None else " ".join(str(value).split())
 
 
-def _beside_rows(path: Path, part: str) -> Iterator[tuple[int, str]]:
-    """Yield the texts of the boxes and charts of a sheet, each with the row where it begins."""
-    with zipfile.ZipFile(path) as archive:
-        for drawing in _related(archive, part, "drawing").values():
-            charts = _related(archive, drawing, "chart")
-            for anchor in fromstring(archive.read(drawing)):
-                rows = [int(element.text or 0) + 1 for element in anchor.iter() if element.tag.endswith("}row")]
-                texts = _drawn(anchor)
-                for element in anchor.iter():
-                    if element.tag.endswith("}chart"):
-                        named = [charts[value] for value in element.attrib.values() if value in charts]
-                        texts += chain.from_iterable(_drawn(fromstring(archive.read(chart))) for chart in named)
-                if texts:
-                    yield rows[0] if rows else 1, "\n\n".join(texts)
-
-
-def _related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
-    """Return the parts of a kind to which a part of an Office file leads, by their ids."""
-    folder, _, name = part.rpartition("/")
-    relations = f"{folder}/_rels/{name}.rels"
-    if relations not in archive.namelist():
-        return {}
-    found = {
-        relation.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, relation.get("Target", "")))[1:]
-        for relation in fromstring(archive.read(relations))
-        if relation.get("Type", "").endswith(f"/{kind}") and relation.get("TargetMode") != "External"
-    }
-    return {id: target for id, target in found.items() if target in archive.namelist()}
-
-
-def _drawn(element: Element) -> list[str]:
-    """Return the paragraphs of what is drawn: of a box or of the titles of a chart."""
-    texts = [
-        "".join(run.text or "" for run in paragraph.iter() if run.tag.endswith("/drawingml/2006/main}t"))
-        for paragraph in element.iter()
-        if paragraph.tag.endswith("/drawingml/2006/main}p")
-    ]
-    return [" ".join(text.split()) for text in texts if text.strip()]
-
-
 def _rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> io.BytesIO:
     """Return a zipped document with the content of each part changed by a function of its name and content."""
     made = io.BytesIO()
@@ -204,12 +156,11 @@ def _rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> io.BytesIO:
 def _readable_slide(name: str, content: bytes) -> bytes:
     """Return a part of a PowerPoint file of which MarkItDown passes over less.
 
-    A sign stands before each raised number, as 10^6 would be 106. What stands beside another form for older programs,
-    such as a text with an equation, takes the place of both, and an equation becomes LaTeX.
+    What stands beside another form for older programs, such as a text with an equation, takes the place of both, and
+    an equation becomes LaTeX.
     """
     if not name.startswith("ppt/slides/slide"):
         return content
-    content = _RAISED.sub(rb"\1^", content)
     if b":AlternateContent" not in content and b":oMath" not in content:
         return content
     from pptx.opc.oxml import serialize_part_xml
@@ -261,7 +212,6 @@ def _readable(name: str, content: bytes) -> bytes:
         return content
     content = _AROUND_RUNS.sub(b"", content)
     content = _BREAK.sub(b"<w:br/>", _TAB.sub(b"<w:tab/>", content))
-    content = _BUTTON.sub(rb'<w:t xml:space="preserve">\1</w:t>', content)
     content = _DRAWING.sub(_boxed, _ALTERNATIVE.sub(_boxed, content))
     return _EQUATION.sub(_letters_or_equation, content)
 

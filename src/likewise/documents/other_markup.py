@@ -169,90 +169,121 @@ def rst_lines(lines: Iterable[Line]) -> Iterator[Line]:
     >>> [line for _, line in rst_lines([(1, "Pumps"), (2, "====="), (3, ".. note:: See :ref:`valves <v>`.")])]
     ['# Pumps', 'See valves.']
     """
-    levels: dict[str, int] = {}
-    columns: list[slice] | None = None  # of a table; none of one with borders
-    code = comment = -1  # the indentation that their lines exceed
-    is_open = is_row = is_below_heading = has_options = False
-    above = ""
+    reader = _Rst()
     bare = ((number, line.expandtabs(8).rstrip()) for number, line in lines)
     for (number, line), (_, below) in pairwise(chain(bare, [(0, "")])):
+        for text in reader.lines_of(line, below):
+            yield number, text
+
+
+class _Rst:
+    """Where a reader of reStructuredText is: in a table, code, a comment, or below a heading."""
+
+    def __init__(self) -> None:
+        self._levels: dict[str, int] = {}
+        self._columns: list[slice] | None = None  # of a table; none of one with borders
+        self._code = self._comment = -1  # the indentation that their lines exceed
+        self._is_open = self._has_header = self._is_below_heading = self._has_options = False
+        self._above = ""  # the character of a line above a heading
+
+    def lines_of(self, line: str, below: str) -> list[str]:
+        """Return the lines of Markdown for a line, which are none below a heading and two around code."""
+        if self._is_below_heading:
+            self._is_below_heading = False
+            return []
         text = line.lstrip()
         indent = len(line) - len(text)
-        if is_below_heading:
-            is_below_heading = False
-            continue
-        if has_options := has_options and _RST_OPTION.match(line) is not None:
-            name, _, value = text[1:].partition(":")
-            yield number, _text(_words(value)) if name == "alt" else ""
-            continue
-        if comment >= 0:
-            if not text or indent > comment:
-                yield number, ""
-                continue
-            comment = -1
-        if code >= 0:
-            if not text or indent > code:
-                if text and not is_open:
-                    is_open = True
-                    yield number, _FENCE
-                yield number, line
-                continue
-            if is_open:
-                yield number, _FENCE
-            code, is_open = -1, False
-        if _RST_RULE.match(text) and (columns is not None or below):
-            if columns is None:
+        for step in (self._option, self._in_comment, self._in_code):
+            if (inside := step(line, indent)) is not None:
+                return inside
+        ended = [_FENCE] if self._code >= 0 and self._is_open else []
+        self._code, self._is_open = -1, False
+        table = self._in_table(line, below)
+        return ended + (table if table is not None else self._outside(text, indent, below))
+
+    def _option(self, line: str, indent: int) -> list[str] | None:
+        self._has_options = self._has_options and _RST_OPTION.match(line) is not None
+        if not self._has_options:
+            return None
+        name, _, value = line.lstrip()[1:].partition(":")
+        return [_text(_words(value)) if name == "alt" else ""]
+
+    def _in_comment(self, line: str, indent: int) -> list[str] | None:
+        if self._comment >= 0 and (not line or indent > self._comment):
+            return [""]
+        self._comment = -1
+        return None
+
+    def _in_code(self, line: str, indent: int) -> list[str] | None:
+        if self._code < 0 or (line and indent <= self._code):
+            return None
+        opens = bool(line) and not self._is_open
+        self._is_open = self._is_open or opens
+        return [_FENCE, line] if opens else [line]
+
+    def _in_table(self, line: str, below: str) -> list[str] | None:
+        """Return the row of a table, nothing for a rule within it, and None for a line outside of tables."""
+        text = line.lstrip()
+        if _RST_RULE.match(text) and (self._columns is not None or below):
+            if self._columns is None:
                 starts = [part.start() for part in re.finditer("=+", line)] if text[0] == "=" else []
-                columns = [slice(start, end) for start, end in pairwise(starts and [0, *starts[1:], None])]
-                is_row = False
-                yield number, ""
-            elif columns and not below:
-                columns = None
-                yield number, ""
-            continue
-        if columns is not None:
-            cells = [line[column] for column in columns] or text[1:].removesuffix("|").split("|")
-            if columns or text.startswith("|"):
-                if text:
-                    yield number, f"| {' | '.join(_escaped(_words(cell.strip())) for cell in cells)} |"
-                    if not is_row:
-                        is_row = True
-                        yield number, "|" + " --- |" * len(cells)
-                continue
-            columns = None
-        if _RST_LINE.match(text) and text not in ("::", ".."):  # above a heading, or between paragraphs
-            above = text[0] if below else ""
-            yield number, ""
-            continue
-        is_over = _RST_LINE.match(below) and below not in ("::", "..") and len(below) >= min(4, len(text))
-        if text and is_over and (above or not indent):
-            level = levels.setdefault(below[0] + above, len(levels))
-            yield number, f"{'#' * min(6, level + 1)} {_escaped(_words(text))}"
-            is_below_heading, above = True, ""
-            continue
-        above = ""
+                self._columns = [slice(start, end) for start, end in pairwise(starts and [0, *starts[1:], None])]
+                self._has_header = False
+                return [""]
+            if self._columns and not below:
+                self._columns = None
+                return [""]
+            return []
+        if self._columns is None:
+            return None
+        if not self._columns and not text.startswith("|"):
+            self._columns = None
+            return None
+        cells = [line[column] for column in self._columns] or text[1:].removesuffix("|").split("|")
+        row = [f"| {' | '.join(_escaped(_words(cell.strip())) for cell in cells)} |"] if text else []
+        if row and not self._has_header:
+            self._has_header = True
+            row.append("|" + " --- |" * len(cells))
+        return row
+
+    def _outside(self, text: str, indent: int, below: str) -> list[str]:
+        """Return the lines for a heading, a directive or a paragraph."""
+        if _is_underline(text):  # above a heading, or between paragraphs
+            self._above = text[0] if below else ""
+            return [""]
+        above, self._above = self._above, ""
+        if text and _is_underline(below) and len(below) >= min(4, len(text)) and (above or not indent):
+            level = self._levels.setdefault(below[0] + above, len(self._levels))
+            self._is_below_heading = True
+            return [f"{'#' * min(6, level + 1)} {_escaped(_words(text))}"]
         if directive := _RST_DIRECTIVE.match(text):
-            has_options, rest = True, text[directive.end() :]
-            if directive[1].startswith(("version", "deprecated")):
-                rest = f"{directive[1]}: {rest}"
-            if directive[1] in _RST_CODE:
-                code = indent
-                rest = rest if directive[1] == "math" else ""
-            yield number, "" if directive[1] in _RST_PATHS else _text(_words(rest))
-        elif note := _RST_NOTE.match(text):
-            yield number, _text(_words(text[note.end() :]))
-        elif text == ".." or text.startswith(".. "):
+            return [self._directive(directive[1], text[directive.end() :], indent)]
+        if note := _RST_NOTE.match(text):
+            return [_text(_words(text[note.end() :]))]
+        if text == ".." or text.startswith(".. "):
             # What is indented below an empty comment, or the target of a link, is text.
             is_bare = text.startswith(".. _") or (text == ".." and not below)
-            comment = -1 if is_bare else indent
-            yield number, ""
-        else:
-            if text.endswith("::"):
-                code = indent
-                text = text[:-2].rstrip() if text.endswith(" ::") or text == "::" else text[:-1]
-            for mark, other in (("#. ", "1. "), ("* ", "- "), ("| ", "")):
-                text = other + text[len(mark) :] if text.startswith(mark) else text
-            yield number, _text(" " * min(3, indent) + _words(text))
+            self._comment = -1 if is_bare else indent
+            return [""]
+        if text.endswith("::"):
+            self._code = indent
+            text = text[:-2].rstrip() if text.endswith(" ::") or text == "::" else text[:-1]
+        for mark, other in (("#. ", "1. "), ("* ", "- "), ("| ", "")):
+            text = other + text[len(mark) :] if text.startswith(mark) else text
+        return [_text(" " * min(3, indent) + _words(text))]
+
+    def _directive(self, name: str, argument: str, indent: int) -> str:
+        self._has_options = True
+        if name.startswith(("version", "deprecated")):
+            argument = f"{name}: {argument}"
+        if name in _RST_CODE:
+            self._code = indent
+            argument = argument if name == "math" else ""
+        return "" if name in _RST_PATHS else _text(_words(argument))
+
+
+def _is_underline(line: str) -> bool:
+    return _RST_LINE.match(line) is not None and line not in ("::", "..")
 
 
 def _words(text: str) -> str:
