@@ -1,11 +1,29 @@
 """The base class of the errors that a user can mend, and the reporting of other libraries' errors."""
 
+import os
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+_LIMITS = {
+    r"Too many open files|os error 2[34]\b|Errno 2[34]\b": "too many files are open: raise the limit, for example by "
+    "`ulimit -n 1024`, and run the same command again",
+    r"File too large|os error 27\b|Errno 27\b": "a file would be larger than this shell allows: raise the limit, for "
+    "example by `ulimit -f unlimited`, and run the same command again",
+    r"failed to map segment|[Cc]an(no|')t allocate memory|Unable to allocate|bad[ _]alloc|can't start new thread|"
+    r"os error 12\b|Errno 12\b|^MemoryError$": "there is not enough memory: free some, or raise the limit of the "
+    "shell, as `ulimit -v unlimited`, and run the same command again",
+    r"Permission denied|Operation not permitted|os error (1|13)\b|Errno (1|13)\b": "this user has no right to it "
+    "(Permission denied): change its rights, or run the command as another user",
+    r"Input/output error|os error 5\b|Errno 5\b": "the disk or the network share failed (Input/output error): look at "
+    "the log of the system, and run the same command again",
+    r"Stale (NFS )?file handle|os error 116\b|Errno 116\b": "the network share has replaced it (Stale file handle): "
+    "mount the share again, and run the same command again",
+}
+"""Errors of the system that say nothing of a file's content, in the words of Python and Rust, each with its cure."""
 _BEYOND = re.compile(r"index out of range|out of data bounds|indices? .{0,40}out of bounds", re.IGNORECASE)
 """The errors of engines for a row that a table does not have."""
 
@@ -50,6 +68,22 @@ def printable(text: str) -> str:
     return "".join(one if one in "\n\t" or unicodedata.category(one) != "Cc" else f"\\x{ord(one):02x}" for one in text)
 
 
+def limit_of(error: BaseException | None) -> str | None:
+    """Return the message for an error that a limit, a right or a device of the system caused; None for any other.
+
+    Libraries raise errors of their own there, with the system's words in them, or behind them.
+
+    >>> limit_of(OSError(24, "Too many open files"))[:23], limit_of(ValueError("the header is cut short"))
+    ('too many files are open', None)
+    """
+    while error is not None:
+        for pattern, message in _LIMITS.items():
+            if re.search(pattern, "MemoryError" if isinstance(error, MemoryError) else str(error)):
+                return message
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def is_utf8(name: str) -> bool:
     r"""Return whether the name of a file is text in UTF-8, which JSON and the libraries below can hold.
 
@@ -57,6 +91,15 @@ def is_utf8(name: str) -> bool:
     (True, False)
     """
     return not any("\ud800" <= sign <= "\udfff" for sign in name)
+
+
+def not_utf8(name: str) -> str:
+    """Return the end of a sentence on a name for which `is_utf8` is false: what is wrong with it, and the cure."""
+    try:
+        os.fsencode(name).decode("utf-8")
+    except UnicodeError:
+        return "is not UTF-8: rename it"
+    return f"cannot be read in this locale ({sys.getfilesystemencoding()}): set LC_ALL=C.UTF-8 or PYTHONUTF8=1"
 
 
 def first_line(error: BaseException) -> str:

@@ -110,6 +110,15 @@ def test_a_record_that_is_none_is_one_sentence(mine, change):
         likewise.search(mine, "the cat")
 
 
+@pytest.mark.parametrize(("step", "made_by"), [(-1, "an older version"), (1, "a later version"), (100, "a later")])
+def test_an_index_of_another_format_is_refused(step, made_by, mine):
+    record = json.loads((mine / "likewise.json").read_text())
+    plan = record["plan"] | {"format": record["plan"]["format"] + step}
+    (mine / "likewise.json").write_text(json.dumps(record | {"plan": plan}))
+    with pytest.raises(likewise.LikewiseError, match=f"{made_by}.*--overwrite"):
+        likewise.search(mine, "the cat")
+
+
 @pytest.mark.parametrize("table", [7, None, ["a"], {}])
 def test_a_record_of_another_kind_is_one_sentence_of_the_command(mine, table):
     record = json.loads((mine / "likewise.json").read_text())

@@ -1,7 +1,7 @@
 """The printing of tables, and of errors and stops as a clean message where the user can mend them."""
 
 import os
-import re
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from likewise.errors import LikewiseError, printable
+from likewise.errors import LikewiseError, limit_of, printable
 from likewise.runs.progress import EXIT_CODE as STOPPED
 
 if TYPE_CHECKING:
@@ -29,44 +29,34 @@ def clean_errors() -> Iterator[None]:
     """
     try:
         yield
+    except BrokenPipeError as error:
+        if reader_has_left():
+            raise
+        fail(_of_the_system(error))
     except KeyboardInterrupt as stop:
         fail(str(stop) or "Stopped. Run the same command again to resume.", STOPPED)
     except (LikewiseError, OSError) as error:
         fail(_of_the_system(error) if isinstance(error, OSError) else str(error))
     except Exception as error:
         # LanceDB and others raise errors of their own where a limit of the shell is met, and imports fail.
-        limit = _limit_of(error)
+        limit = limit_of(error)
         if limit is None:
             raise
         fail(limit)
 
 
-_LIMITS = {
-    r"Too many open files|os error 24\b|Errno 24\b": "too many files are open: raise the limit, for example by "
-    "`ulimit -n 1024`, and run the same command again",
-    r"File too large|os error 27\b|Errno 27\b": "a file would be larger than this shell allows: raise the limit, for "
-    "example by `ulimit -f unlimited`, and run the same command again",
-    r"failed to map segment|[Cc]an(no|')t allocate memory|Unable to allocate|bad[ _]alloc|can't start new thread|"
-    r"os error 12\b|Errno 12\b|^MemoryError$": "there is not enough memory: free some, or raise the limit of the "
-    "shell, as `ulimit -v unlimited`, and run the same command again",
-}
-
-
-def _limit_of(error: BaseException | None) -> str | None:
-    """Return the message for an error that a limit of the system caused; None for any other error."""
-    while error is not None:
-        for pattern, message in _LIMITS.items():
-            if re.search(pattern, "MemoryError" if isinstance(error, MemoryError) else str(error)):
-                return message
-        error = error.__cause__ or error.__context__
-    return None
+def reader_has_left() -> bool:
+    """Return whether the program that reads standard output has ended, as `head` does when it has seen enough."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return True
+    return False
 
 
 def _of_the_system(error: OSError) -> str:
-    if limit := _limit_of(error):
-        return limit
     place = f"{error.filename}: " if error.filename else ""
-    return f"{place}{error.strerror or error}"
+    return f"{place}{limit_of(error) or error.strerror or error}"
 
 
 def fail(message: str, code: int = EXIT_CODE) -> NoReturn:

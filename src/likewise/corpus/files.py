@@ -17,6 +17,7 @@ from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.encodings import AUTO, BINARY, LineDecoder, named_encoding
+from likewise.errors import limit_of
 
 Tick = Callable[[int], None]
 """Called with the bytes of the file on disk that are done."""
@@ -285,6 +286,8 @@ def _faults(path: Path, line: Callable[[], int]) -> Iterator[None]:
             f"{path}:{line()}: unreadable encoding ({error}): give the right one, for example --encoding utf-8"
         ) from None
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        if limit := limit_of(error):
+            raise CorpusError(f"{path}:{line()}: the file cannot be read: {limit}") from None
         raise CorpusError(
             f"{path}:{line()}: the file is damaged or cut short ({error}): copy or download it again"
         ) from None

@@ -19,7 +19,7 @@ from likewise.corpus.hub_rows import HUB, hub_rows
 from likewise.corpus.known_formats import format_named, format_of, readable
 from likewise.corpus.rows import json_type, read_rows
 from likewise.data.bundled import wiki_sample_path
-from likewise.errors import is_utf8
+from likewise.errors import is_utf8, not_utf8
 from likewise.runs.cache import cached, made_in_cache
 from likewise.runs.progress import Progress
 
@@ -112,7 +112,7 @@ def check_name(path: Path) -> None:
     """Raise a CorpusError for a file whose name is not UTF-8: no record could name it."""
     if not is_utf8(str(path)):
         shown = os.fsencode(path).decode("utf-8", "replace")
-        raise CorpusError(f"{shown}: this name is not UTF-8: rename the file or its folder")
+        raise CorpusError(f"{shown}: the name of this file or its folder {not_utf8(str(path))}")
 
 
 def open_source(path: Path, options: CorpusOptions, report: CorpusReport | None = None) -> Source:

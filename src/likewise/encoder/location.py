@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from likewise.data.bundled import bundled_bases, resolve_model
-from likewise.errors import LikewiseError, is_utf8, printable
+from likewise.errors import LikewiseError, is_utf8, not_utf8, printable
 from likewise.runs.whole_files import Record, checksum, read_json
 
 # The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
@@ -88,7 +88,7 @@ def check_loadable(name: str) -> ModelPlace:
     """
     path = Path(resolve_model(name)).expanduser()
     if not is_utf8(str(path.absolute())):
-        raise LoadError(f"{printable(name)}: the name of a folder is not UTF-8: rename it")
+        raise LoadError(f"{printable(name)}: the name of a folder {not_utf8(str(path.absolute()))}")
     if name and path.is_dir():
         _check_folder(path)
         return ModelPlace(name, str(path))

@@ -22,7 +22,7 @@ from sentence_transformers.util import get_device_name, import_from_string
 
 import likewise.encoder
 from likewise.encoder.location import CONFIG, LoadError, ModelPlace, check_loadable
-from likewise.errors import LikewiseError, first_line
+from likewise.errors import LikewiseError, first_line, limit_of
 from likewise.runs.plugins import MODULES_GROUP, RECIPES_GROUP
 from likewise.runs.whole_files import Record
 from likewise.transformers_output import lacking_weights, no_bar
@@ -188,6 +188,8 @@ def _readable_errors(name: str) -> Iterator[None]:
     except Exception as error:  # safetensors, torch, transformers and the hub's client raise of many kinds
         reason, kind = first_line(error), type(error).__name__
         cure = "Copy or download the folder again."
+        if limit := limit_of(error):
+            raise LoadError(f"The model '{name}' cannot be loaded: {limit}") from error
         if kind == "SafetensorError":
             reason = f"its weights are cut short or damaged ({reason})"
         elif isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):

@@ -623,9 +623,15 @@ def precision_of(record: Values) -> EnginePrecision:
 
 
 def check_version(index: Path, record: Values) -> None:
-    """Raise SearchError if the files of an index have the format of an older version."""
-    if record and isinstance(before := record["plan"].get("format"), int) and before < FORMAT:
+    """Raise SearchError if the files of an index have the format of an older or a later version."""
+    if not record or not isinstance(made := record["plan"].get("format"), int) or made == FORMAT:
+        return
+    if made < FORMAT:
         raise SearchError(f"{index} was made by an older version: make it again with `likewise index ... --overwrite`")
+    raise SearchError(
+        f"{index} was made by a later version (format {made}, and this one reads {FORMAT}): install that version, or "
+        "make the index again with `likewise index ... --overwrite`"
+    )
 
 
 def _state(path: Path) -> object:

@@ -1,8 +1,10 @@
+import errno
+
 import numpy as np
 import pytest
 
 from likewise.searching import Index, SearchError
-from likewise.searching.index import geometry
+from likewise.searching.index import geometry, maxsim, table
 from likewise.searching.index.geometry import Geometry
 from likewise.searching.index.index_update import index
 
@@ -123,3 +125,33 @@ def test_a_passage_that_is_alone_has_no_neighbours(word_model, tmp_path):
 def test_a_damaged_geometry_is_said_with_the_cure(many, tmp_path):
     with pytest.raises(SearchError, match=r"is damaged .*--overwrite"):
         Geometry.open(tmp_path / "none")
+
+
+LIMITS = {
+    "too many files are open": OSError(errno.EMFILE, "Too many open files"),
+    "no right to it": PermissionError(errno.EACCES, "Permission denied"),
+    r"failed \(Input/output error\)": OSError(errno.EIO, "Input/output error"),
+    "not enough memory": OSError(errno.ENOMEM, "Cannot allocate memory"),
+    "Stale file handle": OSError(errno.ESTALE, "Stale file handle"),
+    "by `ulimit -n": ValueError("lance error: LanceError(IO): Too many open files (os error 24), /rust/x.rs:1"),
+    "Permission denied": ValueError("Not found: LanceError(IO): Permission denied (os error 13)"),
+}
+
+
+@pytest.mark.parametrize("told", LIMITS)
+def test_a_limit_or_a_right_is_named_and_is_no_damage(told, monkeypatch, tmp_path):
+    def refused(*_, **__):
+        raise LIMITS[told]
+
+    (tmp_path / "tokens.npz").touch()
+    monkeypatch.setattr(np, "load", refused)
+    monkeypatch.setattr(table, "_opened", refused)
+    monkeypatch.setattr(maxsim, "_FILE", "tokens.npz")
+    for opened in (
+        lambda: Geometry.open(tmp_path),
+        lambda: maxsim.TokenCodec.open(tmp_path),
+        lambda: table.Table(tmp_path, "t"),
+    ):
+        with pytest.raises(SearchError, match=rf"cannot be read: .*{told}") as error:
+            opened()
+        assert not isinstance(error.value, table.DamageError)

@@ -16,7 +16,7 @@ import numpy as np
 from likewise.evaluation.fusion import EQUAL
 from likewise.runs.progress import StopRequest
 from likewise.runs.whole_files import written_whole
-from likewise.searching.index.table import Table, damaged
+from likewise.searching.index.table import Table, unreadable
 from likewise.searching.parts import cells
 
 _ROWS, _COLUMNS = 2048, 8192
@@ -72,7 +72,7 @@ class Geometry:
         try:
             return cls(*(np.load(folder / f"{one.name}.npy", mmap_mode="r") for one in fields(cls)))
         except (OSError, ValueError) as error:
-            raise damaged(folder.parent, error) from None
+            raise unreadable(folder.parent, error) from None
 
     def save(self, folder: Path) -> None:
         """Write the files to a folder, which is made."""

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from likewise.runs.whole_files import written_whole
-from likewise.searching.index.table import damaged
+from likewise.searching.index.table import unreadable
 
 WIDTH = 192
 """P: with 2 bits each, 48 bytes a token; see benchmarks/notebook/search.md."""
@@ -93,7 +93,7 @@ class TokenCodec:
             with np.load(folder / _FILE) as found:
                 return cls(*(found[one.name] for one in fields(cls)))
         except (OSError, ValueError, KeyError) as error:
-            raise damaged(folder.parent, error) from None
+            raise unreadable(folder.parent, error) from None
 
     def projected(self, tokens: np.ndarray) -> np.ndarray:
         """Return the tokens (T, E) of a text, of length 1, in the directions that are stored: (T, P)."""

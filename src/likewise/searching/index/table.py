@@ -26,10 +26,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from likewise.errors import LikewiseError, first_line, require_extra
+from likewise.errors import LikewiseError, first_line, limit_of, require_extra
 from likewise.evaluation.bm25 import folded, spellings
 from likewise.inference.text_encoder import matrix_of, vector_column
-from likewise.runs.whole_files import Record
+from likewise.runs.whole_files import Record, is_full_disk
 from likewise.searching.index.conditions import SearchError, condition_of, quoted
 from likewise.searching.index.fields import CALLED, FieldColumn, Kind, shown_value
 from likewise.searching.index.passages import IndexedPassage, passage_text
@@ -71,23 +71,32 @@ class DamageError(SearchError):
 
 
 _LOST = re.compile(r"Not found|Not a directory|LanceError\(IO\)|[Cc]orrupt")
-_LIMIT = re.compile(r"os error (12|24|27|28)\b|Too many open files|No space left")
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Return whether files of a table are gone or changed, and it is no limit of the system that an error is about."""
-    return bool(_LOST.search(str(error))) and not _LIMIT.search(str(error))
+    """Return whether files of a table are gone or changed, and the error is no limit of the system, such as a right."""
+    return bool(_LOST.search(str(error))) and limit_of(error) is None and not is_full_disk(error)
 
 
 @contextmanager
 def damage(folder: Path) -> Iterator[None]:
-    """Raise a SearchError with the cure where files of an index are gone or changed while it is read."""
+    """Raise a SearchError with the cure where files of an index are gone, changed or cannot be read."""
     try:
         yield
-    except RuntimeError as error:
-        if not _is_lost(error):
+    except (RuntimeError, OSError) as error:
+        if not _is_lost(error) and limit_of(error) is None:
             raise
-        raise damaged(folder, first_line(error)) from None
+        raise unreadable(folder, error) from None
+
+
+def unreadable(folder: Path, error: BaseException) -> SearchError:
+    """Return the error for files of an index that cannot be read.
+
+    It is a limit, a right or a device of the system, or else the files are missing or malformed: a DamageError.
+    """
+    if limit := limit_of(error):
+        return SearchError(f"{folder} cannot be read: {limit}")
+    return damaged(folder, first_line(error))
 
 
 def damaged(folder: Path, reason: object) -> DamageError:
@@ -111,7 +120,7 @@ class Table:
             self._table = finished(_opened(lancedb, folder, name, version))
             self.is_approximate = "vector_idx" in self._indexes()
         except (ValueError, RuntimeError, OSError, TypeError, OverflowError) as error:
-            raise damaged(folder, first_line(error)) from None
+            raise unreadable(folder, error) from None
 
     @classmethod
     def create(cls, folder: Path, name: str, dimension: int, tokens: bool = False) -> Table:
@@ -436,7 +445,7 @@ class Table:
             return finished((query.where(condition) if condition else query).to_arrow())
         except (ValueError, RuntimeError) as error:
             told = where or condition
-            if told is None or _is_lost(error):
+            if told is None or _is_lost(error) or limit_of(error):
                 raise
             raise SearchError(f"the filter {told!r} is not valid: {first_line(error)}") from None
 
