@@ -58,7 +58,7 @@ def test_json(report, tmp_path):
     assert found["results"][1]["score"] is None
     assert found["averages"] == {"sts": None}
     assert found["missing"][0]["name"] == "sts14"
-    assert [p.name for p in tmp_path.iterdir()] == ["scores.json"]
+    assert {p.name for p in tmp_path.iterdir()} == {"scores.json", ".scores.json.likewise"}
     with pytest.raises(LikewiseError, match="no"):
         report.to_json(tmp_path / "no" / "scores.json")
 

@@ -56,7 +56,7 @@ def test_a_stopped_run_is_resumed(ending, windows, encoded, loaded, sentences, t
     assert "resuming after 32 rows" in capsys.readouterr().err
     rows = np.load(out) if ending == "npy" else table(out)[1]
     np.testing.assert_allclose(rows, loaded.encode(sentences[:60]), atol=1e-5)
-    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", out.name, "model"}
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", out.name, f".{out.name}.likewise", "model"}
 
 
 def table(path):

@@ -53,7 +53,7 @@ def test_file_row_by_row(tiny_model, sentences, tmp_path, monkeypatch):
     rows = np.load(out, mmap_mode="r")
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows, tiny_model.encode(texts), atol=1e-5)
-    assert {p.name for p in tmp_path.iterdir()} == {"in.txt", "vectors.npy"}
+    assert {p.name for p in tmp_path.iterdir()} == {"in.txt", "vectors.npy", ".vectors.npy.likewise"}
 
 
 @pytest.mark.parametrize("ending", [".gz", ".bz2", ".zst"])

@@ -9,7 +9,16 @@ from typer.testing import CliRunner
 
 from likewise.cli import build_app
 from likewise.corpus import prepare
-from likewise.runs.cache import CacheError, KeptRows, cached, clear_cache, found_in_cache, kept_in_cache
+from likewise.runs.cache import (
+    CacheError,
+    KeptRows,
+    cache_folder,
+    cached,
+    clear_cache,
+    data_folder,
+    found_in_cache,
+    kept_in_cache,
+)
 
 
 @pytest.fixture
@@ -54,6 +63,25 @@ def test_a_cache_that_cannot_be_written_names_the_variable(tmp_path, corpus_file
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "file"))
     with pytest.raises(CacheError, match=r"file/corpus cannot be written \(.*\): set LIKEWISE_CACHE"):
         prepare(corpus_file)
+
+
+def test_without_a_home_folder_the_variable_is_named(monkeypatch):
+    monkeypatch.delenv("LIKEWISE_CACHE")
+    monkeypatch.delenv("LIKEWISE_DATA", raising=False)
+
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.home", none)
+    for place in (cache_folder, data_folder):
+        with pytest.raises(CacheError, match="no home folder: set LIKEWISE_CACHE"):
+            place()
+
+
+def test_evaluation_data_lies_in_the_folder_of_the_cache(tmp_path, monkeypatch):
+    monkeypatch.delenv("LIKEWISE_DATA", raising=False)
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
+    assert data_folder() == tmp_path / "data"
 
 
 @pytest.fixture

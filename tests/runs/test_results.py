@@ -1,13 +1,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
 from likewise.runs.job import Plan, check_target, open_job
-from likewise.runs.results import JobError, check_results, note_results, written_result
+from likewise.runs.results import JobError, check_results, note_results, read_record, written_result
 
 
 @pytest.fixture(autouse=True)
@@ -138,3 +139,30 @@ def test_every_command_keeps_the_files_of_others(tmp_path, command):
     assert done.exit_code == 2
     assert "--overwrite" in done.output
     assert {name: (tmp_path / name).read_text() for name in names} == dict.fromkeys(names, "precious")
+
+
+def test_a_result_is_known_without_the_cache_and_beside_it(tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    write(folder / "a.txt", "ours")
+    (folder / "b.txt").write_text("precious")
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "another"))
+    write(folder / "a.txt", "ours again")
+    with pytest.raises(JobError):
+        write(folder / "b.txt", "ours")
+    (folder / ".a.txt.likewise").write_text("{")  # cut short
+    with pytest.raises(JobError):
+        write(folder / "a.txt", "ours")
+
+
+def test_a_record_that_may_not_be_read_is_not_damaged(tmp_path, monkeypatch):
+    (tmp_path / "likewise.json").write_text("{}")
+
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied", str(tmp_path / "likewise.json"))
+
+    with pytest.raises(JobError, match="is damaged"):
+        read_record(tmp_path)
+    monkeypatch.setattr(Path, "read_text", refused)
+    with pytest.raises(JobError, match=r"likewise\.json cannot be read: .*Permission denied.*rights"):
+        read_record(tmp_path)

@@ -85,7 +85,7 @@ def get(
     name: Annotated[str, Argument(help="sts, transfer, wiki1m or nli.")],
     out: Annotated[
         Optional[Path],
-        Option(help="The data folder; without it $LIKEWISE_DATA, then ~/.cache/likewise/data."),
+        Option(help="The data folder; without it $LIKEWISE_DATA, then `data` in the folder of the cache."),
     ] = None,
     files: Annotated[
         Optional[list[Path]],

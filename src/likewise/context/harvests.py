@@ -25,7 +25,7 @@ from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
 from likewise.context.origin import open_origin, stages_read
 from likewise.context.stage_options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError
-from likewise.runs.job import JobError, Plan, Resume, open_job, read_record, work_of
+from likewise.runs.job import JobError, Plan, Resume, open_job, read_record, versions, work_of
 from likewise.runs.progress import Progress, orderly_stop
 from likewise.runs.whole_files import Parts, Record, Values
 
@@ -134,7 +134,8 @@ def score_shards(
     """Score the pairs of a source, shard by shard; the scores depend on the options `asked`, and on the inputs."""
     out, (number, machines) = Path(out), machine
     options = {"harvest": source.options.to_dict(), **(asked or {}), "machines": machines}
-    plan = Plan("context harvest", options, {**(inputs or {}), "sentences": source.fingerprint})
+    fingerprints = {**(inputs or {}), "sentences": source.fingerprint}
+    plan = Plan("context harvest", options, fingerprints, versions=versions("context"))
     folders = [out] if machines == 1 else [out / f"part-{n}-of-{machines}" for n in range(1, machines + 1)]
     if machines > 1:
         _check_parts(out, plan)

@@ -36,6 +36,7 @@ from likewise.context.workspace import QUIET
 from likewise.corpus.clean_text import digest_of
 from likewise.inference.tokens import by_budget
 from likewise.runs.cache import cached
+from likewise.runs.job import releases
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import written_whole
 
@@ -97,7 +98,7 @@ class PretrainedGenerators:
         sums = np.empty((len(cells), cells.shape[1] - 1))
         if len(cells):
             asked = ["\0".join([before[row[0]], *(texts[i] for i in row[1:])]) for row in cells]
-            key = [self.causal.identity, digest_of("\n".join(asked)).hex()]
+            key = [self.causal.identity, digest_of("\n".join(asked)).hex(), *releases()]
             folder = cached("likelihoods", key, make, resumes=True)
             sums[order] = np.concatenate([np.load(folder / f"{begin}.npy") for begin in pieces])
         return sums

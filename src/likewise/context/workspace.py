@@ -18,7 +18,7 @@ from pathlib import Path
 
 from likewise.encoder.location import model_fingerprint
 from likewise.errors import LikewiseError
-from likewise.runs.job import Job, JobError, Plan, Resume, open_job, read_record, work_of
+from likewise.runs.job import Job, JobError, Plan, Resume, open_job, read_record, versions, work_of
 from likewise.runs.options import Options
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
@@ -121,7 +121,8 @@ class Workspace:
         for name in models:
             if (content := model_fingerprint(place := str(getattr(options, name)))) != place:
                 inputs[name] = content
-        plan = Plan(f"context {stage}", options.to_dict(), inputs, defaults=options.defaults())
+        code = versions("context")
+        plan = Plan(f"context {stage}", options.to_dict(), inputs, versions=code, defaults=options.defaults())
         try:
             with open_job(self.path / stage, plan, resume=resume, overwrite=overwrite) as job:
                 yield job

@@ -31,7 +31,7 @@ from likewise.inference.text_encoder import TextEncoder, matrix_of, vector_colum
 from likewise.inference.text_pieces import STREAM, Piece, check_source, list_pieces, state_of, stream_pieces
 from likewise.inference.tokens import Step, TextSide
 from likewise.inference.vectors import dimension
-from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job, read_record
+from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job, read_record, versions
 from likewise.runs.on_ray import begun_on_ray, check_workers, cluster
 from likewise.runs.options import checked
 from likewise.runs.prefetch import in_order
@@ -133,7 +133,7 @@ def encode_file(
         if is_folder:
             options |= reading.to_dict()
             inputs["text"] = state_of(listed)
-        plan = Plan("encode", options, inputs, defaults=reading.defaults())
+        plan = Plan("encode", options, inputs, versions=versions("inference"), defaults=reading.defaults())
         kind: TargetKind = "folder" if is_folder else "file"
         with (
             cluster(on, workers) as number,

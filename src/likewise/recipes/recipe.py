@@ -19,6 +19,7 @@ from likewise.encoder.location import check_loadable
 from likewise.recipes.collator import Collator, Reading, TextCollator, Views
 from likewise.recipes.recipe_options import ContrastiveOptions, HeadOptions, SharpOptions, TrainingOptions, WithPresets
 from likewise.runs.cache import cached
+from likewise.runs.job import releases
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Values
@@ -116,7 +117,7 @@ class Run:
         for sentence in self.sentences():
             digest.update(f"{sentence}\n".encode("utf-8", "surrogatepass"))
         with processes.in_turn():
-            return cached("stages", [self.recipe.name, digest.hexdigest(), *key], make, resumes=True)
+            return cached("stages", [self.recipe.name, digest.hexdigest(), *key, *releases()], make, resumes=True)
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences of the rows."""

@@ -37,7 +37,6 @@ KINDS = {
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
     "queries": "queries that language models wrote",
-    "results": "which files likewise has written as results, so that it replaces no others",
     "stages": "what recipes prepare of a corpus: negations, vectors to learn from, and models that are trained first",
     "texts": "texts that were given in Python",
     "vectors": "texts and vectors of `likewise duplicates`",
@@ -66,9 +65,17 @@ class Kept:
 
 
 def cache_folder() -> Path:
-    """Return the folder of the cache: $LIKEWISE_CACHE if set, otherwise ~/.cache/likewise."""
-    named = os.environ.get("LIKEWISE_CACHE")
-    return Path(named).expanduser() if named else Path.home() / ".cache" / "likewise"
+    """Return the folder of the cache: $LIKEWISE_CACHE if set, otherwise ~/.cache/likewise.
+
+    Raises:
+        CacheError: neither is known.
+    """
+    if named := os.environ.get("LIKEWISE_CACHE"):
+        return Path(named).expanduser()
+    try:
+        return Path.home() / ".cache" / "likewise"
+    except RuntimeError:  # no HOME, and no entry of this user in the list of users, as in some containers
+        raise CacheError("this user has no home folder: set LIKEWISE_CACHE to a folder that can be written") from None
 
 
 def made_in_cache(kind: str) -> Path:
@@ -347,9 +354,9 @@ def _cleared(place: Path) -> bool:
 
 
 def data_folder() -> Path:
-    """Return the data folder: LIKEWISE_DATA if set (its parent, if it names `senteval` itself), or the cache."""
+    """Return the data folder: LIKEWISE_DATA if set (its parent, if it names `senteval` itself), or in the cache's."""
     named = os.environ.get("LIKEWISE_DATA")
     if not named:
-        return Path.home() / ".cache" / "likewise" / "data"
+        return cache_folder() / "data"
     folder = Path(named).expanduser()
     return folder.parent if folder.name == "senteval" else folder

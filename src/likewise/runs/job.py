@@ -14,13 +14,15 @@ is removed but what its own record names, and that only when its successor is wh
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
@@ -48,15 +50,36 @@ DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "token
 PACKAGES = (*DECIDING, "numpy", "pytorch-optimizer")
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that a result depends on."""
-    releases = {"python": platform.python_version()}
+def versions(*rooms: str) -> dict[str, str]:
+    """Return the versions of Python and of the packages that a result depends on.
+
+    Args:
+        rooms: Names of likewise's folders whose code does the work. Before a release, two states of the code have one
+            number: the version of likewise then names the code of these folders too.
+    """
+    numbers = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            releases[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:  # a checkout that was never installed
-            releases[package] = "not installed"
-    return releases
+            numbers[package] = "not installed"
+    if rooms and not re.fullmatch(r"[\d.]+", numbers["likewise"]):
+        numbers["likewise"] += f" (code {_code(rooms)})"
+    return numbers
+
+
+def releases() -> list[str]:
+    """Return the versions of the packages that decide a result, for the key of what the cache keeps."""
+    numbers = versions()
+    return [f"{package} {numbers[package]}" for package in DECIDING]
+
+
+def _code(rooms: Sequence[str]) -> str:
+    """Return a digest of the Python files of some of likewise's folders."""
+    digest = blake2b(digest_size=4)
+    for path in sorted(path for room in rooms for path in (Path(__file__).parents[1] / room).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def machine() -> Record:
@@ -120,10 +143,10 @@ class Plan:
         for name, _, _ in _changed(earlier.get("inputs"), now["inputs"]):
             return f"another {name}"
         if unfinished:
-            releases = earlier.get("versions") or {}
+            before = earlier.get("versions") or {}
             for name in DECIDING:
-                if releases.get(name) != now["versions"].get(name):
-                    return f"{name} {releases.get(name)}, not {now['versions'].get(name)}"
+                if before.get(name) != now["versions"].get(name):
+                    return f"{name} {before.get(name)}, not {now['versions'].get(name)}"
         return None
 
 

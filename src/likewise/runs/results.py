@@ -1,18 +1,20 @@
 """Results of jobs: folders into which they are moved, safe to kill at any moment, and files that replace no others.
 
-A file is replaced only if likewise wrote it, and nobody has changed it since.
+A file is replaced only if likewise wrote it, and nobody has changed it since. The note of that lies next to the file,
+since the cache may be cleared at any time: `.vectors.npy.likewise` for vectors.npy.
 """
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from likewise.errors import LikewiseError, first_line, is_utf8
-from likewise.runs.cache import KeptRows
+from likewise.errors import LikewiseError, first_line, is_utf8, limit_of, not_utf8
 from likewise.runs.whole_files import Record, read_json, write_json, written_whole
 
 RECORD, INSTALLING, RESULT, OLD = "likewise.json", "installing.json", "result", "old"
+_LONGEST_NAME = 60
+"""Characters of a result's name in the name of its note: four bytes each, of which a file system takes 255."""
 _LAST = "modules.json"
 """Installed last and removed first: a folder without it is not a model, so half of one cannot be loaded."""
 
@@ -64,6 +66,8 @@ def read_working_file(path: Path) -> Record:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
+        if limit := limit_of(error):
+            raise JobError(f"{path} cannot be read: {limit}") from None
         raise JobError(f"{path} is damaged ({first_line(error)}): start again with --overwrite") from None
 
 
@@ -96,13 +100,15 @@ def check_is_utf8(path: Path) -> None:
     """Raise a JobError for a path that no record could name."""
     if not is_utf8(str(path.absolute())):
         shown = os.fsencode(path).decode("utf-8", "replace")
-        raise JobError(f"--out {shown}: the name of the file or of a folder above is not UTF-8: choose another")
+        wrong = not_utf8(str(path.absolute())).replace("rename it", "choose another")
+        raise JobError(f"--out {shown}: the name of the file or of a folder above {wrong}")
 
 
 def note_results(*paths: Path) -> None:
     """Note files that were just written as results, so that the next run may replace them."""
-    with closing(KeptRows("results", [])) as rows:
-        rows.put({_key(path): _state(path) for path in paths})
+    for path in paths:
+        with suppress(OSError):  # the result is there; without its note, the next run asks for --overwrite
+            write_json(_note_of(path), _state(path))
 
 
 @contextmanager
@@ -122,12 +128,15 @@ def written_result(path: Path, overwrite: bool = False) -> Iterator[Path]:
 def _is_own(path: Path) -> bool:
     if not path.stat().st_size:
         return True
-    with closing(KeptRows("results", [])) as rows:
-        return bool(rows.get([_key(path)]).get(_key(path)) == _state(path))
+    try:
+        return bool(read_json(_note_of(path)) == _state(path))
+    except (OSError, ValueError):
+        return False
 
 
-def _key(path: Path) -> bytes:
-    return os.fsencode(path.resolve())
+def _note_of(path: Path) -> Path:
+    """Return the path of the note on a result; a name too long for a longer one has its end alone."""
+    return path.with_name(f".{path.name[-_LONGEST_NAME:]}.likewise")
 
 
 def _state(path: Path) -> list[int]:
@@ -148,6 +157,8 @@ def _checked_record(path: Path, folder: Path, cure: str) -> Record:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
+        if limit := limit_of(error):
+            raise JobError(f"{path} cannot be read: {limit}") from None
         raise JobError(f"{path} is damaged ({error!r}): {cure}") from None
 
 

@@ -30,7 +30,7 @@ from likewise.evaluation.data_folder import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
 from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import base_name
-from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
+from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record, versions
 from likewise.runs.options import checked
 from likewise.runs.progress import Progress, orderly_stop, seconds_each, spoken
 from likewise.runs.whole_files import Parts, Record, checksum
@@ -157,7 +157,8 @@ def choose(
         options |= {"minutes": minutes} if adapt else {}
         options |= {"reranker": os.fspath(reranker)} if reranker else {}
         options |= {"default": Pipeline().to_dict()}
-        plan = Plan("choose", options, _inputs(excerpts, held, encoders, reranker, judgements, queries_file))
+        inputs = _inputs(excerpts, held, encoders, reranker, judgements, queries_file)
+        plan = Plan("choose", options, inputs, versions=versions("searching/choose"))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite))
         if job.finished is not None:
             progress.tell(job.already)
