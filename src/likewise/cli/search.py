@@ -138,6 +138,9 @@ def show_choice(choice: "Choice") -> None:
 @with_function("searching/serve/start.py:serve", options=ServeOptions(), arguments=["models"])
 def serve(arguments: Record) -> None:
     """Serve models and indexes over HTTP, with OpenAI's API for embeddings, until the process is stopped."""
+    import logging
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     likewise.serve(**arguments)
 
 

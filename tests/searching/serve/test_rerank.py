@@ -114,10 +114,32 @@ def test_bad_requests_are_refused_in_the_error_format(client, change):
     assert len(answer.json()["error"]["message"]) < 400
 
 
-def test_half_a_surrogate_pair_is_refused(client):
+def test_half_a_surrogate_pair_is_read_as_a_question_mark(client):
     for documents in (b'["\\ud83d"]', b'[{"text": "\\ud83d"}]'):
-        body = b'{"query": "a", "documents": ' + documents + b"}"
-        assert client.post("/rerank", content=body, headers={"content-type": "application/json"}).status_code == 400
+        body = b'{"query": "a", "return_documents": true, "documents": ' + documents + b"}"
+        answer = client.post("/rerank", content=body, headers={"content-type": "application/json"})
+        assert answer.json()["results"][0]["document"] == {"text": "?"}
+
+
+def test_the_form_of_text_embeddings_inference_is_answered_in_its_own(client):
+    texts = ["a train", QUERY]
+    answer = client.post("/rerank", json={"query": QUERY, "texts": texts, "truncate": True, "return_text": True})
+    first, second = answer.json()
+    assert (first["index"], first["text"]) == (1, QUERY)
+    assert first["score"] == pytest.approx(1, abs=1e-5)
+    assert second["score"] < first["score"]
+    assert set(client.post("/rerank", json={"query": QUERY, "texts": texts}).json()[0]) == {"index", "score"}
+    for wrong in ({"texts": texts, "documents": texts}, {}, {"texts": ["a", ""]}):
+        assert client.post("/rerank", json={"query": QUERY, **wrong}).status_code == 400
+
+
+def test_raw_scores_are_the_outputs_of_the_cross_encoder(with_cross_encoder, tiny_cross_encoder, sentences):
+    texts = sentences[:5]
+    body = {"query": QUERY, "documents": texts, "raw_scores": True}
+    answer = httpx.post(f"{with_cross_encoder}/rerank", json=body, timeout=60).json()
+    found = np.array([row["relevance_score"] for row in sorted(answer["results"], key=lambda row: row["index"])])
+    chances = CrossEncoder(str(tiny_cross_encoder)).predict([(QUERY, text) for text in texts])
+    np.testing.assert_allclose(1 / (1 + np.exp(-found)), chances, atol=1e-5)
 
 
 def test_a_key_is_wanted_and_other_hosts_are_refused(running, saved_model):

@@ -16,7 +16,8 @@ from likewise.searching.serve import ServingError
 from likewise.searching.serve.start import _named
 
 
-def test_a_service_that_is_stopped_finishes_what_it_took(saved_model, tmp_path, capfd):
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
+def test_a_service_that_is_stopped_finishes_what_it_took(stop, saved_model, tmp_path, capfd):
     (tmp_path / "keys").write_text("secret\n")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -39,9 +40,9 @@ def test_a_service_that_is_stopped_finishes_what_it_took(saved_model, tmp_path, 
                 waiting = re.search(r"^likewise_waiting_texts\{.*\} (.+)$", client.get("/metrics").text, re.MULTILINE)
                 if float(waiting[1]) > 0:
                     break
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), stop)
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(stop)
     user = threading.Thread(target=use_and_stop)
     user.start()
     log = logging.FileHandler(tmp_path / "own.log", "w")  # of the program that serves
@@ -52,7 +53,7 @@ def test_a_service_that_is_stopped_finishes_what_it_took(saved_model, tmp_path, 
     assert (tmp_path / "own.log").read_text() == "served\n"
     assert answers[0].status_code == 200
     assert len(answers[0].json()["data"]) == 1000
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(stop) is before
     told = capfd.readouterr().err
     assert f"{address} serves tiny" in told
     assert told.endswith("Stopped.\n")

@@ -25,6 +25,7 @@ from likewise.inference.text_encoder import cut
 from likewise.runs.whole_files import Record
 from likewise.searching.serve.guard import Guard
 from likewise.searching.serve.requests import (
+    UNUSED,
     EmbeddingsBody,
     RequestError,
     RerankBody,
@@ -68,6 +69,7 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
     """
     # Swagger UI from the package's own files: FastAPI would have the browser load it from another host.
     app = FastAPIOffline(title="likewise", version=__version__, redoc_url=None)
+    app.router.redirect_slashes = False
     _answer_errors(app)
     _add_routes(app, service)
     for path in _PAGES:
@@ -91,7 +93,7 @@ def _answer_errors(app: FastAPI) -> None:
                 return _unknown(request, str(first["loc"][-1])).response()
             if first["type"] == "json_invalid":
                 return RequestError(f"the body is not valid JSON at character {first['loc'][-1]}").response()
-            kinds = ("list[", "str", "constrained-str")  # of a union, in the place of a fault
+            kinds = ("list[", "str", "function-after[")  # of a union, in the place of a fault
             place = ".".join(str(part) for part in first["loc"][1:] if not str(part).startswith(kinds))
             return RequestError(f"{place or 'body'}: {first['msg']}", param=place or None).response()
         if isinstance(error, LikewiseError):
@@ -100,7 +102,11 @@ def _answer_errors(app: FastAPI) -> None:
             return RequestError("the body is not in UTF-8").response()
         if hasattr(error, "status_code"):  # of the framework: no such path, another method, a body it cannot read
             allow = {name: text for name, text in (error.headers or {}).items() if name.lower() == "allow"}
-            return RequestError(f"{error.detail}: {request.scope['path']}", error.status_code, **allow).response()
+            told = f"{error.detail}: {request.scope['path'][:100]}"
+            if error.status_code == 404:
+                there = [route.path for route in app.routes if getattr(route, "include_in_schema", False)]
+                told += f"; there are {', '.join(dict.fromkeys(there))}"
+            return RequestError(told, error.status_code, **allow).response()
         return RequestError("an error of the service; its log says more", 500).response()
 
     for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):
@@ -177,10 +183,17 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.post("/rerank", include_in_schema=False)
     async def rerank(body: RerankBody, request: Request) -> Response:
         (query,) = checked_texts([body.query], "query", limits)
-        texts = [document if isinstance(document, str) else document.text for document in body.documents]
-        checked_texts(texts, "documents", limits)
-        name, scores, tokens = await _unless_gone(request, service.rerank(body.model, query, texts), limits.timeout)
+        if (body.documents is None) == (body.texts is None):
+            raise RequestError("give documents, or texts as text-embeddings-inference has them", param="documents")
+        documents = body.documents if body.texts is None else body.texts
+        texts = [document if isinstance(document, str) else document.text for document in documents]
+        checked_texts(texts, "documents" if body.texts is None else "texts", limits)
+        scoring = service.rerank(body.model, query, texts, body.raw_scores)
+        name, scores, tokens = await _unless_gone(request, scoring, limits.timeout)
         best = np.argsort(-scores, kind="stable")[: body.top_n]
+        if body.texts is not None:
+            listed: list[Record] = [{"index": int(i), "score": float(scores[i])} for i in best]
+            return _json([one | ({"text": texts[one["index"]]} if body.return_text else {}) for one in listed])
         results: list[Record] = [{"index": int(i), "relevance_score": float(scores[i])} for i in best]
         if body.return_documents:
             for result in results:
@@ -189,9 +202,9 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         about: Record = {"id": str(uuid4()), "object": "list", "model": name, "usage": usage}
         # What Cohere's client wants to see.
         about["meta"] = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
-        unused = sorted(body.model_fields_set & {"max_tokens_per_doc", "max_chunks_per_doc", "truncation"})
+        unused = sorted(body.model_fields_set & UNUSED)
         warnings = [f"{field} changes nothing: a model reads as much as it can" for field in unused]
-        if other := next((name for item in body.documents for name in getattr(item, "model_extra", None) or ()), None):
+        if other := next((name for item in documents for name in getattr(item, "model_extra", None) or ()), None):
             warnings.append(f"of a document its text alone is read, and no field such as {other[:100]!r}")
         if warnings:
             about["meta"]["warnings"] = warnings
@@ -253,5 +266,5 @@ async def _listed(items: Sequence[Record] | np.ndarray, values: int) -> orjson.F
     return orjson.Fragment(b"[%b]" % b",".join(pieces))
 
 
-def _json(content: Record) -> Response:
+def _json(content: Record | list[Record]) -> Response:
     return Response(orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json")

@@ -10,15 +10,18 @@ from collections.abc import Sequence
 from hashlib import sha256
 from ipaddress import ip_address
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from likewise.runs.whole_files import Record
 from likewise.searching.serve.requests import RequestError
 from likewise.searching.serve.serve_options import ServeOptions, ServingError
+from likewise.version import __version__
 
-OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico")
-"""Paths that need no key: they tell nothing of models or texts."""
+OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico", "/docs", "/openapi.json")
+"""Paths that need no key: they tell nothing of models or texts. A browser opens the pages without one."""
+_OPEN_FILES = "/static-offline-docs/"
+"""The files of /docs."""
 _SLICE = 1 << 16
 """The bytes of a body that are looked through before other requests have their turn: a millisecond or two."""
 _SIGN = 12
@@ -36,6 +39,8 @@ class ServiceMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         kept: Record = {"registry": self.registry}
+        ProcessCollector(registry=self.registry)  # memory, file descriptors and processor time
+        Info("likewise", "The release of the service.", **kept).info({"version": __version__})
         self.requests = Counter("likewise_requests", "Requests by path and status.", ["path", "status"], **kept)
         self.seconds = Histogram(
             "likewise_request_seconds", "Seconds of a request.", ["path"], buckets=_SECONDS, **kept
@@ -79,6 +84,8 @@ class Guard:
         begun, status = time.monotonic(), 500
         if is_head := scope["method"] == "HEAD":  # as monitors and load balancers ask
             scope = {**scope, "method": "GET"}
+        if scope["path"].endswith("/"):  # answered as without: a redirect would repeat the text, perhaps in the open
+            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -108,7 +115,8 @@ class Guard:
                 raise RequestError(f"{shown}: start it with --allowed-host NAME", 421)
 
     def _check_key(self, scope: Scope) -> None:
-        if not self._keys or scope["path"] in OPEN or scope["method"] == "OPTIONS":
+        path = scope["path"]
+        if not self._keys or path in OPEN or path.startswith(_OPEN_FILES) or scope["method"] == "OPTIONS":
             return
         scheme, _, key = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
         digest = sha256(key.strip() if scheme.lower() == b"bearer" else b"").digest()

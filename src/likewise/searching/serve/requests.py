@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.errors import LikewiseError
 from likewise.searching.serve.serve_options import ServeOptions
 
@@ -34,8 +35,8 @@ class RequestError(LikewiseError):
         return JSONResponse({"error": error}, self.status, self.headers)
 
 
-# With a constraint, whichever it is, pydantic refuses half of a surrogate pair.
-Text = Annotated[str, Field(min_length=0)]
+# Half of an emoji, which JavaScript's `slice` leaves, is no reason to refuse a request.
+Text = Annotated[str, AfterValidator(without_surrogates)]
 ListedTexts = Annotated[list[Text], Field(fail_fast=True)]
 ListedNumbers = Annotated[list[int], Field(fail_fast=True)]
 ListsOfNumbers = Annotated[list[ListedNumbers], Field(fail_fast=True)]
@@ -95,17 +96,31 @@ class TextObject(BaseModel):
 
 
 class RerankBody(Body):
-    """A request for the order of texts by how well they answer a query, as Cohere and Jina have it."""
+    """A request for the order of texts by how well they answer a query.
+
+    `documents` are those of Cohere, Jina and infinity, and `texts` those of text-embeddings-inference, whose answer is
+    a list.
+    """
 
     query: Text
-    documents: Annotated[list[Text | TextObject], Field(fail_fast=True)]
+    documents: Annotated[list[Text | TextObject], Field(fail_fast=True)] | None = None
+    texts: ListedTexts | None = Field(None, description="Instead of documents, as text-embeddings-inference has it.")
     model: str | None = Field(None, description="The reranker, or else the first model, if it is left out.")
     top_n: Annotated[int, Field(ge=1)] | None = Field(None, description="How many, the best first; all if left out.")
     return_documents: bool = False
+    return_text: bool = Field(False, description="As return_documents, for texts.")
+    raw_scores: bool = Field(False, description="Outputs of a cross-encoder without a sigmoid.")
     # Of Cohere's and Jina's clients.
     max_tokens_per_doc: int | None = Field(None, description="Changes nothing: a model reads as much as it can.")
     max_chunks_per_doc: int | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
     truncation: bool | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
+    truncate: bool | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
+    truncation_direction: str | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
+
+
+UNUSED = frozenset(
+    ("max_tokens_per_doc", "max_chunks_per_doc", "truncation", "truncate", "truncation_direction")
+)  # of RerankBody
 
 
 def checked_texts(value: Any, param: str, limits: ServeOptions) -> list[str]:

@@ -218,8 +218,16 @@ class Service:
         finally:
             work.give_up()  # does nothing to one that is done
 
-    async def rerank(self, asked: str | None, query: str, texts: Sequence[str]) -> tuple[str, np.ndarray, int]:
+    async def rerank(
+        self, asked: str | None, query: str, texts: Sequence[str], raw: bool = False
+    ) -> tuple[str, np.ndarray, int]:
         """Score texts by how well they answer a query: by the cross-encoder, or by the tokens of a model (MaxSim).
+
+        Args:
+            asked: the name of a model; None for the cross-encoder, or else the first one with tokens.
+            query: the query.
+            texts: S texts.
+            raw: whether scores of the cross-encoder are its outputs, without a sigmoid.
 
         Returns:
             The name of what scored, the scores (S,), and the number of tokens that were read.
@@ -228,7 +236,7 @@ class Service:
             RequestError: there is no such model, or it has no vectors of tokens.
         """
         if self.reranker is not None and asked in (None, self.reranker.name, self.reranker_name):
-            work = partial(self._by_cross_encoder, self.reranker, query, texts)
+            work = partial(self._by_cross_encoder, self.reranker, query, texts, raw)
             return self.reranker_name, *await self._in_thread(work)
         if asked is not None:
             name = self.model_name(asked)
@@ -241,11 +249,12 @@ class Service:
         return name, *await self._in_thread(partial(self._by_tokens, self.models[name], query, texts))
 
     def _by_cross_encoder(
-        self, reranker: Reranker, query: str, texts: Sequence[str], work: _Work
+        self, reranker: Reranker, query: str, texts: Sequence[str], raw: bool, work: _Work
     ) -> tuple[np.ndarray, int]:
-        """Score texts, from 0 to 1; called in a thread of a search."""
+        """Score texts, from 0 to 1 unless the outputs are wanted raw; called in a thread of a search."""
         outputs = reranker.scores(query, texts, work.check)
-        return 1 / (1 + np.exp(-np.clip(outputs, -500, 500))), reranker.tokens(query, texts)
+        scores = outputs if raw else 1 / (1 + np.exp(-np.clip(outputs, -500, 500)))
+        return scores, reranker.tokens(query, texts)
 
     def _by_tokens(self, served: ServedModel, query: str, texts: Sequence[str], work: _Work) -> tuple[np.ndarray, int]:
         """Score texts by MaxSim; called in a thread of a search.

@@ -48,7 +48,7 @@ def serve(
 ) -> None:
     """Serve models over HTTP, with OpenAI's API for embeddings, until the process is stopped.
 
-    Ctrl-C and SIGTERM let it finish the requests that it has taken.
+    Ctrl-C, SIGTERM and SIGHUP let it finish the requests that it has taken.
 
     Args:
         models: folders, hub names or bundled:minilm; `NAME=MODEL` gives a name, otherwise it is that of the folder.
@@ -113,11 +113,15 @@ def server_of(app: ASGIApp, limits: ServeOptions, log_level: str = "warning") ->
 
 @contextmanager
 def _signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Call `stop` on Ctrl-C and SIGTERM in a `with` block."""
+    """Call `stop` on Ctrl-C, SIGTERM and SIGHUP in a `with` block; under nohup, SIGHUP stays without effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+        numbers.append(hangup)
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:
