@@ -246,12 +246,19 @@ class OwnEncode(Engine):
         import torch
 
         from likewise.corpus.clean_text import without_surrogates
+        from likewise.inference.engines.long_texts import is_long, vector_of_long
 
         model = self.model
         default = model.prompts.get(model.default_prompt_name or "", "")
         settings: dict[str, str] = {} if side.prompt == default else {"prompt": side.prompt}
         settings |= {} if side.task is None or has_own_encode(model) else {"task": side.task}
         texts = [without_surrogates(text) for text in texts]
+        if is_static(model) and any(is_long(model, text) for text in texts):
+            each = (
+                [vector_of_long(model, side.prompt + text)] if is_long(model, text) else self._encoded([text], side)
+                for text in texts
+            )
+            return torch.stack([vector for vectors in each for vector in vectors])
         vectors = model.encode(  # type: ignore[call-overload]
             texts, convert_to_tensor=True, batch_size=self.batch_size, show_progress_bar=False, **settings
         )
