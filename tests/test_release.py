@@ -22,7 +22,7 @@ def text(name: str) -> str:
 def test_the_version_is_the_same_everywhere():
     assert re.search(r"^version: (\S+)$", text("CITATION.cff"), re.MULTILINE)[1] == likewise.__version__
     assert re.search(r"^## (\S+)", text("CHANGELOG.md"), re.MULTILINE)[1] == likewise.__version__
-    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert "version" in PROJECT["project"]["dynamic"]
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/likewise/version.py"
 
 
@@ -68,12 +68,42 @@ def test_the_lock_has_a_fitting_release_of_every_requirement():
             assert wanted.specifier.contains(pinned.version), f"{wanted} and {row} of .ci/lock.txt: make lock"
 
 
-@pytest.fixture(scope="module")
-def installer():
-    loader = SourceFileLoader("install", str(ROOT / ".ci" / "install"))
-    module = module_from_spec(spec_from_loader("install", loader))
+def script(place: str):
+    loader = SourceFileLoader(Path(place).stem, str(ROOT / place))
+    module = module_from_spec(spec_from_loader(Path(place).stem, loader))
     loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def installer():
+    return script(".ci/install")
+
+
+def test_the_page_of_the_registry_has_no_link_that_leads_nowhere():
+    pytest.importorskip("hatchling", reason="hatchling is not installed: pip install hatchling")
+    described = script("hatch_build.py").described
+    readme = text("README.md")
+    plain, linked = described(readme), described(readme, "https://example.org/a")
+    for found in (plain, linked):
+        targets = re.findall(r"\]\(([^)]+)\)", found)
+        assert all(target.startswith("https://") for target in targets), targets
+        assert "<picture>" not in found
+    assert "https://example.org/a/blob/main/docs/systems/arccse.md" in linked
+    assert "[**ArcCSE**]" not in plain
+    assert "**ArcCSE**" in plain
+
+
+def test_the_image_takes_what_the_build_needs_and_nothing_else():
+    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", text("docs/deploy/Dockerfile"), re.MULTILINE)
+    names = {name.removeprefix("./") for line in copied for name in line.split()}
+    assert names == {"pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src"}
+    assert {line[1:] for line in text(".dockerignore").splitlines() if line.startswith("!")} == names
+    assert "*" in text(".dockerignore").splitlines()
+
+
+def test_the_proxy_names_the_scheme():
+    assert "proxy_set_header   X-Forwarded-Proto $scheme;" in text("docs/deploy/nginx.conf")
 
 
 def test_settings_of_pip_are_handed_on_to_uv(installer, tmp_path, monkeypatch):

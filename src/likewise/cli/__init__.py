@@ -78,5 +78,17 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line."""
-    build_app()()
+    """Run the command line. A reader that has seen enough, as `head` in a pipe, is no error."""
+    code, has_left = 0, False
+    try:
+        try:
+            build_app()()
+        except SystemExit as end:  # rich and typer leave a broken pipe with exit code 1
+            has_left = isinstance(end.__context__, BrokenPipeError)
+            code = 0 if has_left else end.code  # type: ignore[assignment]
+        sys.stdout.flush()
+    except BrokenPipeError:
+        has_left = True
+    if has_left:  # what is still to be written has no reader
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(code)

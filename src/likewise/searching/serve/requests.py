@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from likewise.corpus.lines_and_rows import without_surrogates
+from likewise.corpus.clean_text import without_surrogates
 from likewise.errors import LikewiseError
 from likewise.searching.serve.serve_options import ServeOptions
 
