@@ -5,6 +5,7 @@ import torch
 from likewise.errors import LikewiseError
 from likewise.inference import encode_file, load, text_pieces
 from likewise.inference.text_encoder import TextEncoder
+from likewise.runs.cache import clear_cache
 from likewise.runs.job import JobError, Plan, open_job, work_of
 
 
@@ -202,3 +203,18 @@ def test_vectors_that_are_not_finite_are_refused(loaded, sentences, tmp_path):
     with pytest.raises(LikewiseError, match="not finite"):
         encode_file(loaded, written(tmp_path / "in.txt", sentences[:3]), tmp_path / "v.npy", quiet=True)
     assert not (tmp_path / "v.npy").exists()
+
+
+def test_the_next_night_s_run_does_without_the_cache(loaded, sentences, tmp_path, monkeypatch):
+    """What promises.md says of the cache: everything in it can be made again, and no result depends on it."""
+    source, out = written(tmp_path / "in.txt", sentences[:9]), tmp_path / "v.npy"
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    encode_file(loaded, source, out, quiet=True)
+    before = out.read_bytes()
+    clear_cache()
+    written(tmp_path / "in.txt", sentences[:8])
+    assert encode_file(loaded, source, out, quiet=True) == (8, 32)
+    written(tmp_path / "in.txt", sentences[:9])
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "another"))
+    assert encode_file(loaded, source, out, quiet=True) == (9, 32)
+    assert out.read_bytes() == before
