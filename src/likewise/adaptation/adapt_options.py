@@ -12,26 +12,26 @@ class AdaptOptions(Options):
 
     minutes: float = option(
         15.0,
-        "About how many minutes to spend; of a text that is too long for them, passages are drawn at random.",
+        "Approximate number of minutes to spend; passages of a text that is too long for them are sampled.",
         gt=0,
     )
     passages: int = option(
         0,
-        "The most passages to use, however long they take, so that the result is the same on every machine; 0 uses as "
-        "many as fit the minutes.",
+        "Maximum number of passages to use, regardless of the time, so that the result is the same on every machine; 0 "
+        "uses as many as fit the minutes.",
         ge=0,
     )
     width: int = option(
         384,
-        "The most dimensions that the words of the corpus add to each vector; 0 adds none, as --plain does.",
+        "Maximum number of dimensions that the words of the corpus add to each vector; 0 adds none, as --plain does.",
         ge=0,
     )
     plain: bool = option(
         False,
-        "Add no words, so that the folder holds stock modules of sentence-transformers and every server loads it.",
+        "Whether to add no words, so that the model consists of stock modules that every server loads.",
     )
     language: str = option(
-        "english", "Language of the corpus, for stemming; '' treats each form of a word as a separate word."
+        "english", "Language of the corpus, for stemming; '' treats each word form as a separate word."
     )
     seed: int = option(1, "Random seed of pairs, batches and random vectors.", ge=0, lt=2**32)
 

@@ -71,25 +71,25 @@ def adapt(
 ) -> AdaptResult:
     """Adapt a sentence encoder to your own text, without labels.
 
-    The text offers pairs: a title and its text, a question and what follows, a sentence and the rest of its passage.
-    Candidates are made from the base by adding the words of the corpus, and by training on the pairs with hard
-    negatives. The one whose vectors find the passages of held-out sentences best is saved; STS-B dev, where its data is
-    found, may not fall by more than a point. If nothing beats the base by more than the noise, the base itself is
-    saved, and so it is if the text is single sentences, on which no gain can be measured. The result also says what
-    the vectors are worth if BM25 stands beside them, as in `likewise.search`.
+    The text provides training pairs: a title and its text, a question and the following sentence, a sentence and the
+    rest of its passage. Candidates add the words of the corpus to the vectors of the base, or train a map on the pairs
+    with hard negatives. The candidate that retrieves the passages of held-out sentences best is saved; its score on
+    STS-B dev, if the data is available, may not fall by more than a point. If no candidate beats the base by more than
+    the noise, or if the text consists of single sentences, on which no gain can be measured, the base is saved. The
+    result also reports the gain when BM25 is added to the vectors, as in `likewise.search`.
 
     Args:
-        corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these; in Python also texts: a list, a
-            column, any iterable. Rows are mappings or a DataFrame.
-        base: a Hugging Face name, a folder, `bundled:NAME`, or an encoder that is loaded.
-        out: the folder that becomes the model.
-        data: the folder of SentEval's data, for STS-B dev.
-        corpus_options: how the corpus is read.
+        corpus: Path to a file or folder, a glob, `bundled:wiki-sample`, or a list of these; in Python also texts: a
+            list, a column, any iterable. Rows are mappings or a DataFrame.
+        base: Hugging Face name, path, `bundled:NAME`, or a loaded encoder.
+        out: Path to save the model to.
+        data: Path to the folder of SentEval's data, for STS-B dev.
+        corpus_options: Options of reading the corpus.
         resume, overwrite, quiet: as in `likewise.train`.
-        options: those of `likewise.adaptation.AdaptOptions`: minutes, passages, width, plain, language and seed.
+        options: Options of `likewise.adaptation.AdaptOptions`: minutes, passages, width, plain, language and seed.
 
     Returns:
-        The folder of the model and its record, with all candidates and the reason for the choice.
+        The path of the model and its record, with all candidates and the reason for the choice.
 
     Raises:
         LikewiseError: the input is wrong; the message names the cure.

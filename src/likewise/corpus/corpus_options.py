@@ -34,39 +34,38 @@ class CorpusOptions(Options):
     """
 
     field: str | None = option(
-        None, "Field that holds the text in JSONL, CSV and Parquet rows; by default text.", min_length=1
+        None, "Name of the field with the text in JSONL, CSV and Parquet rows; by default text.", min_length=1
     )
     split: Split = option(
         "auto",
-        "Plain text: each line is a sentence, or prose to be split; auto looks at the beginning of each file. Fields "
-        "of rows, articles and MediaWiki dumps are always prose.",
+        "Layout of plain text: each line is a sentence, or prose that is split into sentences; auto looks at the "
+        "beginning of each file. Fields of rows, articles and MediaWiki dumps are always prose.",
     )
     # One or two words are headings and list entries, not sentences.
     min_words: int = option(3, "Minimum number of words; shorter sentences are dropped.", ge=1)
     # Longer ones are mostly lists that no full stop divides, and encoders cut at 32 to 128 tokens anyway.
     max_words: int | None = option(100, "Maximum number of words; longer sentences are dropped.")
     encoding: str = option(
-        AUTO, "Encoding of the files, by Python's name for it; auto is UTF-8, or what a file that is not looks like."
+        AUTO, "Encoding of the files, by its Python name; auto is UTF-8, or detected for files in another encoding."
     )
     exclude: list[str] = option(
         [],
-        "Files and folders of a folder that are left out, as patterns of a .gitignore; beside those of .gitignore and "
-        ".likewiseignore files.",
+        "Patterns of files and folders to skip, as in a .gitignore; .gitignore and .likewiseignore apply as well.",
     )
     separator: str | None = option(
         None,
-        "Separator of the cells of CSV files; by default the one that fits their rows.",
+        "Separator of the cells of CSV files; by default it is detected.",
         min_length=1,
         max_length=1,
     )
     decimal: Literal["auto", ".", ","] = option(
-        "auto", "Decimal sign of numbers in CSV files; auto takes a comma only where the separator is another sign."
+        "auto", "Decimal separator of numbers in CSV files; auto accepts a comma only if it does not separate cells."
     )
-    deduplicate: bool = option(True, "Drop repeated sentences; differences in white space do not count.")
+    deduplicate: bool = option(True, "Whether to drop repeated sentences; white space is ignored.")
     # Text shrinks to a tenth to a third; a thousandth is a damaged or hostile file, which would fill the disk.
     max_expansion: int = option(
         100,
-        "Refuse a compressed file that expands to more than 64 MiB and to more than this many times its size.",
+        "Maximum expansion of a compressed file; a file that exceeds it and 64 MiB is refused.",
         ge=1,
     )
 

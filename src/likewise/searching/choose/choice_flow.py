@@ -79,40 +79,41 @@ def choose(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Choice:
-    """Compare bases and ways to search on your own text, without labels, and say which to use.
+    """Compare bases and searches on your own text, without labels, and recommend one.
 
-    Titles, questions and sentences are taken out of passages, and have to find them again among all. The words that
-    only a query and its own passage have are left out of the query. Measured are BM25; each base alone; each with BM25
-    added (the free hybrid); each in the pipeline of `likewise search`, if asked for also with a cross-encoder after it.
-    The score is nDCG@10, with an interval of each gain over the best free system. Used is the pipeline of the first
-    base, unless another system is better than it by more than chance.
+    Titles, questions and sentences are removed from passages and used as queries, each of which has to retrieve its own
+    passage among all passages. Words that occur only in a query and its passage are removed from the query. The
+    following systems are compared: BM25; each base alone; each base with BM25 added (the free hybrid); and each base in
+    the pipeline of `likewise search`, optionally with a cross-encoder. The score is nDCG@10, with a confidence interval
+    of the gain over the best free system. The pipeline of the first base is recommended, unless the gain of another
+    system is statistically significant.
 
     Args:
-        texts: files, folders, or patterns, or texts or rows themselves, as in `likewise.index`.
-        bases: encoders, as `likewise.load` takes them.
-        adapt: also adapt each base to the text, as `likewise adapt` does, without what was taken out of it.
-        reranker: a cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is measured with it
-            too, for the order of the first passages.
+        texts: Files, folders, or patterns, or in-memory texts or rows, as in `likewise.index`.
+        bases: Encoders, as in `likewise.load`.
+        adapt: Whether to also adapt each base to the text, as `likewise adapt` does, without the removed queries.
+        reranker: Path or hub name of a cross-encoder of sentence-transformers, which reorders the first passages of
+            each pipeline in further rows.
         queries: JSONL with the fields query and passage: further queries, each with the id of its passage (the field
             _id of its row, or its file and line, notes.md:12). Or the address of a server that writes them and speaks
             OpenAI's protocol, such as http://localhost:11434/v1, to which the passages are then sent. A written query
             is used if one of the bases, with BM25 added, ranks its passage among the first 10, and if it does not copy
             the passage. In Python also pairs of a query and an id; the id of a text in a list is its place from 0.
-        queries_model: the name of the model on that server; it may be left out if the server has only one.
-        queries_for: the most passages that queries are written for.
-        judgements: your own judgements: a line for each with the query's id, the document's id and a grade, with tabs
-            between them. A document is called by the field _id of its row, or by its file.
-        queries_file: the queries that were judged: JSONL with the fields _id and text.
-        out: the folder for the page and the indexes; without one nothing is kept.
-        corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
-        language: the language of the text, for the stems of words.
-        passages: the most passages that are searched; of a longer text, parts are drawn at random.
-        minutes: about how many minutes each adaptation may take.
-        seed: fixes the queries and passages that are drawn.
+        queries_model: Name of the model on that server; optional if the server has only one.
+        queries_for: Maximum number of passages for which queries are written.
+        judgements: Path to your own judgements: one line each with the id of the query, the id of the document and a
+            grade, separated by tabs. The id of a document is the field _id of its row, or its file.
+        queries_file: Path to the judged queries: JSONL with the fields _id and text.
+        out: Path to the folder for the page and the indexes; without it, nothing is saved.
+        corpus_options: Options of reading; `field` names the text of JSONL, CSV and Parquet rows.
+        language: Language of the text, for the stems of words.
+        passages: Maximum number of passages that are searched; passages of a longer text are sampled.
+        minutes: Approximate maximum number of minutes of each adaptation.
+        seed: Random seed of the sampled queries and passages.
         resume, overwrite, quiet: as in `likewise.index`.
 
     Returns:
-        All systems with their scores, the one to use, and the reason.
+        All systems with their scores, the recommended system, and the reason.
 
     Raises:
         CorpusError: a file cannot be read, or there is no text in any.

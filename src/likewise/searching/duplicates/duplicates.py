@@ -43,12 +43,12 @@ _BELOW = 0.05
 
 @dataclass(frozen=True)
 class NearPair:
-    """Two near texts, and the cosine of their vectors.
+    """Two similar texts, and the cosine of their vectors.
 
     Attributes:
-        text: the later one.
-        kept: the earlier one.
-        reason: why they do not count as duplicates; "" if they do.
+        text: the later text.
+        kept: the earlier text.
+        reason: why they are not duplicates; "" if they are.
     """
 
     text: str
@@ -59,25 +59,25 @@ class NearPair:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """The duplicates among texts, as `duplicates` finds them.
+    """The result of `duplicates`.
 
     Attributes:
-        texts: how many were read, empty ones too, which are always kept.
-        empty: how many of these are empty.
-        exact: of these, how many repeat an earlier one word for word; white space does not count.
-        near: how many more say what an earlier one says.
-        groups: of more than one text: positions in the order of reading, from 0, the one that is kept first. In the
-            order of those that are kept.
-        language: in which most texts are written, "" if they do not tell. The words that exclude each other are
-            English; in another language two texts are the same only if their words are, but for misspellings.
-        threshold: the least cosine that counts.
-        above: pairs just above the threshold, which count.
-        below: pairs just below it, which do not.
-        apart: pairs above it which their words tell apart, the nearest first.
-        reasons: how many texts are kept for their words alone, by reason.
-        at_random: the cosine that one in a hundred pairs of texts drawn at random reaches; it depends on the encoder.
-        skipped: sentences on what was left out, or read in another encoding.
-        is_partial: files or rows that should have been read could not be.
+        texts: number of texts, including empty texts.
+        empty: number of empty texts, which are never duplicates.
+        exact: number of texts that equal an earlier text except for white space.
+        near: number of further texts that repeat the meaning of an earlier text.
+        groups: positions of the texts of each group, in the order of reading from 0; the first is the representative.
+            Groups are sorted by their representatives.
+        language: language of most texts, "" if it cannot be detected. The lists of antonyms are English; in another
+            language two texts are duplicates only if their words are equal, except for misspellings.
+        threshold: minimum cosine of duplicates.
+        above: pairs just above the threshold, which are duplicates.
+        below: pairs just below the threshold, which are not.
+        apart: pairs above the threshold that differ in a word, by descending cosine.
+        reasons: number of texts that are no duplicates because of a word, by reason.
+        at_random: cosine that one in a hundred random pairs of texts reaches; it depends on the encoder.
+        skipped: sentences on skipped input, and on input in another encoding.
+        is_partial: whether files or rows could not be read.
     """
 
     texts: int
@@ -97,7 +97,7 @@ class Duplicates:
 
     @property
     def kept(self) -> int:
-        """The number of texts that are left if one of each group is kept."""
+        """Number of texts without duplicates."""
         return self.texts - self.exact - self.near
 
 
@@ -117,34 +117,39 @@ def duplicates(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Duplicates:
-    """Find the texts that say what an earlier one says.
+    """Find texts that repeat the meaning of an earlier text.
 
     A text is a line of a list, a row of JSONL, CSV or Parquet, or a paragraph of prose. It is a duplicate of an earlier
-    one that is kept if their vectors have a cosine of the threshold or more, and their words agree: they share some of
-    them in the same order, and neither has a negation, a number, a name or an opposite that the other lacks. Texts of
-    several sentences are compared again without the sentences that both have, and long ones part by part, so that what
-    the model does not read counts as well. Of each group the first is kept. Empty texts are kept, and texts of signs
-    alone are duplicates only of the same signs. Vectors stay in the cache, so that another threshold takes seconds.
+    representative if the cosine of their vectors reaches the threshold and their words agree: they share some words in
+    the same order, and neither has a negation, a number, a name or an antonym that the other lacks. Texts of several
+    sentences are compared again without their common sentences, and long texts piece by piece, so that the part that
+    the model truncates is compared as well. The first text of each group is its representative. Empty texts are never
+    duplicates, and texts of symbols alone are duplicates only of the same symbols. Vectors are cached, so that another
+    threshold takes seconds.
 
     Args:
-        texts: files, folders, or patterns, as `index` takes them; in Python also texts: a list, a column, any iterable.
-            Rows are mappings or a DataFrame.
-        model: the encoder, or what `load` takes.
-        out: the JSONL file of groups: for each the text that is kept, and its duplicates with their places and cosines.
-        keep_one: a file for the texts that are kept: whole rows if it ends in .jsonl, .csv or .tsv, otherwise one text
-            on each line. What is left out is written beside it, as NAME.left-out.jsonl, each with the text that is kept
-            for it; both together have as many rows as were read.
-        threshold: the least cosine of duplicates, from -1 to 1.
-        words: the least share of words that duplicates have in common; 0 looks at vectors alone, so that negations,
-            numbers, names, opposites, and what the model does not read, do not count either.
-        corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
+        texts: Files, folders, or patterns, as in `index`; in Python also texts: a list, a column, any iterable. Rows
+            are mappings or a DataFrame.
+        model: Encoder, or its path or name as in `load`.
+        out: Path to the JSONL file of groups, each with its representative and its duplicates with places and cosines.
+        keep_one: Path to the file of representatives: whole rows if it ends in .jsonl, .csv or .tsv, otherwise one text
+            per line. The other texts are written to NAME.left-out.jsonl, each with its representative; both files
+            together have as many rows as the input.
+        threshold: Minimum cosine of duplicates, from -1 to 1.
+        words: Minimum share of common words of duplicates; 0 compares vectors alone, so that negations, numbers, names,
+            antonyms, and the truncated part of a text are ignored.
+        corpus_options: Options of reading; `field` names the text of JSONL, CSV and Parquet rows.
         engine, precision: as in `load`.
-        seed: fixes the cells in which more than 100,000 texts are compared.
-        overwrite: replace files at `out` and `keep_one` that likewise did not write.
-        quiet: show nothing on standard error.
+        seed: Random seed of the cells in which more than 100,000 texts are compared.
+        overwrite: Whether to replace files at `out` and `keep_one` that likewise did not write.
+        quiet: Whether to print nothing to standard error.
 
     Returns:
-        Counts, groups, and pairs near the threshold to judge it by.
+        Counts, groups, and pairs near the threshold, by which to judge it.
+
+    >>> found = duplicates(["I lost my card.", "The door is open.", "i lost my card!"], quiet=True)
+    >>> found.groups, found.kept
+    (((0, 2),), 2)
 
     Raises:
         CorpusError: a file cannot be read.
