@@ -3,7 +3,8 @@
     python benchmarks/searching.py --sets aviation exclusion regulation security
 
 The base, BM25 and their sum after each is standardised (the free hybrid) rank whole documents exhaustively, as in
-domains.py. The others search an index of passages by default options, and a document counts by its best passage. The
+domains.py. The others search an index of passages as a user does, by default options, and a document counts by its
+best passage; the sets library and computing, which have no dev part, are halved by the hashes of their queries. The
 interval of a gain over the free hybrid is of 10,000 samples of the queries with replacement (a paired bootstrap,
 95 %). `security` is the CWE list as in security.py; half of its reports, by their hashes, are its dev part. `articles`
 are 400 articles of Wikipedia of 700 to 3,000 words, without their titles and headings: a query is a sentence that was
@@ -32,10 +33,11 @@ import numpy as np
 from lancedb.query import MatchQuery
 
 import likewise
-from domains import Bm25, Cosines, Encoded, Hybrid, task_of
+from domains import Bm25, Cosines, Encoded, Hybrid
 from likewise.corpus.clean_text import digest_of
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.data.bundled import read_weaknesses, resolve_model
+from likewise.evaluation.registry import resolve
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_text
@@ -43,9 +45,9 @@ from likewise.searching.choose.choice_result import gain_interval
 from likewise.searching.parts.pipeline import WITHOUT_TOKENS, Pipeline
 from rows import ResultFile
 
-JUDGED = ("aviation", "exclusion", "regulation", "security", "articles", "sections")
+JUDGED = ("aviation", "exclusion", "regulation", "library", "computing", "security", "articles", "sections")
+QUOTES = re.compile('["“”„«»]')
 ARTICLES, WORDS, LEAST, SENTENCE = 400, range(700, 3001), 60, range(8, 31)
-OPERATORS = re.compile('["“”„«»]|(?<!\\S)-')
 
 
 class Judged(NamedTuple):
@@ -61,8 +63,15 @@ def collection(data: Path, name: str, part: str) -> Judged:
         return reported(part)
     if name in ("articles", "sections"):
         return long_documents(data.parent / "wikipedia" / "articles.jsonl.gz", name, part)
-    judged = task_of(data, name, part).load()
-    return Judged(judged.documents, judged.queries, judged.grades)
+    halved = not (data / name / "qrels-dev.tsv").stat().st_size
+    judged = resolve([f"retrieval:{data / name}:{'test' if halved else part}"])[0][0].load()
+    queries = {one: text for one, text in judged.queries.items() if not halved or half_of(one) == part}
+    return Judged(judged.documents, queries, {one: judged.grades[one] for one in queries})
+
+
+def half_of(query: str) -> str:
+    """Return the part of a query of a set that is not divided, by its hash."""
+    return "test" if digest_of(query)[0] % 2 else "dev"
 
 
 def reported(part: str) -> Judged:
@@ -71,7 +80,7 @@ def reported(part: str) -> Judged:
     grades: dict[str, dict[str, int]] = {}
     for one in weaknesses:
         for report in one.reports:
-            if (digest_of(report)[0] % 2 == 0) == (part == "dev"):
+            if half_of(report) == part:
                 grades.setdefault(report, {})[one.id] = 1
     documents = {one.id: " ".join([one.name, *one.described]) for one in weaknesses}
     return Judged(documents, {report: report for report in grades}, grades)
@@ -113,16 +122,9 @@ def long_articles(path: Path) -> list[dict[str, Any]]:
 
 
 def without_one(text: str, draw: random.Random) -> tuple[str, list[str]]:
-    """Return a text without a sentence of 8 to 30 words, and the sentence; none if it has two sentences or fewer.
-
-    A sentence with quotes is none: a search would look for what stands in them word by word, and it was taken out.
-    """
+    """Return a text without a sentence of 8 to 30 words, and the sentence; none if it has two sentences or fewer."""
     spans = sentence_spans(text)
-    fit = [
-        place
-        for place, (start, end) in enumerate(spans)
-        if len(text[start:end].split()) in SENTENCE and not OPERATORS.search(text[start:end])
-    ]
+    fit = [place for place, (start, end) in enumerate(spans) if len(text[start:end].split()) in SENTENCE]
     if len(spans) < 3 or not fit:
         return text, []
     start, end = spans[draw.choice(fit)]
@@ -192,6 +194,16 @@ def opened(name: str, judged: Judged, model: str, work: Path, precision: str = "
     return likewise.Index(out)
 
 
+def without_quotes(judged: Judged) -> Judged:
+    queries = {one: " ".join(QUOTES.sub(" ", text).split()) for one, text in judged.queries.items()}
+    return judged._replace(queries=queries)
+
+
+def first_ten(found: Found) -> dict[str, list[str]]:
+    """The first ten documents of each query, the best first."""
+    return {query: sorted(scores, key=scores.__getitem__, reverse=True)[:10] for query, scores in found.items()}
+
+
 def measured(judged: Judged, found: Found) -> dict[str, list[float]]:
     """nDCG@10 and recall@100 of each query."""
     each = measures_of_each(judged.grades, found)
@@ -219,6 +231,9 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         "likewise, without tokens": lambda: by_index(judged, reader(), pipeline=WITHOUT_TOKENS),
         "likewise, without neighbours": lambda: by_index(judged, reader(), pipeline={"neighbours": 0}),
         "likewise, without documents": lambda: by_index(judged, reader(), pipeline={"documents": 0}),
+        "likewise, without exclusion": lambda: by_index(judged, reader(), pipeline={"excluded": 0}),
+        "likewise, without phrases": lambda: by_index(judged, reader(), pipeline={"phrases": 0}),
+        "likewise, without quotes": lambda: by_index(without_quotes(judged), reader()),
         OURS: lambda: by_index(judged, reader()),
     }
 
@@ -233,7 +248,8 @@ def judge(name: str, options: argparse.Namespace) -> None:
         key = {"arm": arm, "set": name, "part": options.split, "model": options.model}
         if results.has(**key) or (options.arms and arm not in options.arms):
             continue
-        each = measured(judged, run())
+        found = run()
+        each, first = measured(judged, found), first_ten(found)
         free = next(iter(results.rows(**key | {"arm": FREE})), None)
         row: dict[str, Any] = {**key, "queries": len(judged.queries), "each": each}
         for kind, values in each.items():
@@ -242,6 +258,7 @@ def judge(name: str, options: argparse.Namespace) -> None:
                 row[f"{kind}_gain"] = [
                     round(one, 2) for one in gain_interval(np.array(values) - np.array(free["each"][kind]))
                 ]
+        row["first"] = [digest_of(" ".join(first.get(query, []))).hex()[:8] for query in judged.queries]
         row["each"] = {kind: [round(value, 2) for value in values] for kind, values in each.items()}
         results.add(row)
         print(f"{arm}, {name}, {options.split}: {row['ndcg_cut_10']} {row['recall_100']}", flush=True)
@@ -269,6 +286,24 @@ def table(done: dict[tuple[str, ...], dict[str, Any]]) -> str:
     return "\n\n".join(texts)
 
 
+def rules(done: dict[tuple[str, ...], dict[str, Any]]) -> str:
+    """Markdown: what the search gains by each of its rules, with the interval, and how many queries it changes."""
+    lines = []
+    for (arm, name, part, model), row in done.items():
+        whole = done.get((OURS, name, part, model))
+        if not arm.startswith("likewise, without") or "first" not in row or whole is None or "first" not in whole:
+            continue
+        gains = np.array(whole["each"]["ndcg_cut_10"]) - np.array(row["each"]["ndcg_cut_10"])
+        gain, low, high = gains.mean(), *gain_interval(gains)
+        changed = sum(one != other for one, other in zip(whole["first"], row["first"], strict=True))
+        rule = arm.removeprefix("likewise, without ")
+        shown = (model, name, part, rule, f"{gain:+.2f} ({low:+.1f} to {high:+.1f})", f"{changed} of {len(gains)}")
+        lines.append(f"| {' | '.join(shown)} |")
+    return "\n".join(
+        ["| model | set | part | rule | gain | queries changed |", "| --- | --- | --- | --- | --- | --- |", *lines]
+    )
+
+
 def memory() -> int:
     """Return the megabytes that this process held at most."""
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) // 1024
@@ -294,7 +329,8 @@ def main() -> None:
     if options.sets:
         for name in options.sets:
             judge(name, options)
-        print(f"\n{table(cells(ResultFile(options.table)))}")
+        done = cells(ResultFile(options.table))
+        print(f"\n{table(done)}\n\n{rules(done)}")
 
 
 if __name__ == "__main__":
