@@ -162,13 +162,13 @@ def looks() -> dict[str, object]:
     from likewise.corpus.words import with_blanks, word_count
     from likewise.documents.other_markup import adoc_lines, org_lines, rst_lines
     from likewise.errors import printable
-    from likewise.evaluation.bm25 import analyzer, folded, spellings
+    from likewise.evaluation.bm25 import analyzer, folded
     from likewise.searching.choose.query_prompts import answered, shown
     from likewise.searching.duplicates.word_differences import difference, shared, wording
     from likewise.searching.duplicates.word_differences import sentences_of as compared_sentences
     from likewise.searching.index.fields import is_date
     from likewise.searching.query.exclusion import divided
-    from likewise.searching.query.typed_query import TypedQuery, other_words, searched_words
+    from likewise.searching.query.typed_query import TypedQuery, searched_words
 
     def typed(text: str) -> object:
         with suppress(likewise.LikewiseError):  # too many phrases
@@ -198,9 +198,9 @@ def looks() -> dict[str, object]:
         "wiki": lambda text: (clean_markup(text), heading_in(text), is_sentence_like(text)),
         "a terminal": printable,
         "written queries": lambda text: (answered(text), shown(text)),
-        "words of a search": lambda text: (folded(text), analyzer("english")(text), spellings(text)),
+        "words of a search": lambda text: (folded(text), analyzer("english")(text)),
         "exclusion": divided,
-        "a query": lambda text: (searched_words(text, "English"), other_words(text, "German"), typed(text)),
+        "a query": lambda text: (searched_words(text, "English"), typed(text)),
         "dates": is_date,
     }  # fmt: skip
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from likewise.evaluation.fusion import spread, standardised
+from likewise.evaluation.fusion import standardised, towards_near
 
 
 def test_standardised_scores_have_mean_0_and_deviation_1_by_query():
@@ -12,4 +12,5 @@ def test_standardised_scores_have_mean_0_and_deviation_1_by_query():
 
 def test_a_passage_takes_its_share_of_its_nearest():
     near = np.array([[2.0, 4.0], [1.0, np.nan], [np.nan, np.nan]])
-    np.testing.assert_allclose(spread(np.array([1.0, 3.0, 5.0]), near, 0.25), [1.5, 2.5, 5.0])
+    own = np.array([1.0, 3.0, 5.0])
+    np.testing.assert_allclose(own + 0.25 * towards_near(own, near), [1.5, 2.5, 5.0])

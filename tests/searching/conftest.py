@@ -22,13 +22,13 @@ def many(sentences, word_model, tmp_path_factory) -> Path:
 def after_two_windows(monkeypatch):
     """A `with` block in which an update is interrupted after two windows of 16 passages, as by Ctrl-C."""
     from likewise.runs.progress import Stopped
-    from likewise.searching.index import index_update
+    from likewise.searching.index import table_update
 
-    monkeypatch.setattr(index_update, "WINDOW", 16)
+    monkeypatch.setattr(table_update, "WINDOW", 16)
 
     @contextmanager
     def stopped():
-        add, calls = index_update.Table.add, []
+        add, calls = table_update.Table.add, []
 
         def interrupted(self, *args):
             add(self, *args)
@@ -37,7 +37,7 @@ def after_two_windows(monkeypatch):
                 signal.raise_signal(signal.SIGINT)
 
         with monkeypatch.context() as patched, pytest.raises(Stopped, match="after 32 passages"):
-            patched.setattr(index_update.Table, "add", interrupted)
+            patched.setattr(table_update.Table, "add", interrupted)
             yield
 
     return stopped

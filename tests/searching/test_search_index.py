@@ -75,8 +75,10 @@ def test_the_sentence_that_fits_is_marked(reader, sentences, saved_model):
 
 def test_sentences_of_the_same_hits_are_encoded_once(indexed, sentences, monkeypatch):
     reader, encoded = Index(indexed), []
-    encode = reader._encode
-    monkeypatch.setattr(reader, "_encode", lambda texts: (encoded.extend(texts), encode(texts))[1])
+    encode = reader.encoder.encode
+    monkeypatch.setattr(
+        reader.encoder, "encode", lambda opened, texts: (encoded.extend(texts), encode(opened, texts))[1]
+    )
     first = reader.search(sentences[41], k=42)
     assert sentences[40] in encoded
     encoded.clear()
@@ -118,11 +120,6 @@ def test_wrong_arguments_are_refused_and_an_empty_query_finds_nothing(reader, in
         reader.search("a", 0)
     with pytest.raises(LikewiseError, match="k must be a whole number, not '5'"):
         reader.search("a", "5")
-    for name in ("top_k", "limit"):
-        with pytest.raises(SearchError, match=f"there is no argument {name}: the number of hits is k, for example k=5"):
-            reader.search("a", **{name: 5})
-        with pytest.raises(SearchError, match=f"there is no argument {name}"):
-            likewise.search(indexed, "a", **{name: 5})
     with pytest.raises(TypeError, match="no argument wher: did you mean where"):
         likewise.search(indexed, "a", wher="line > 1")
     with pytest.raises(SearchError, match="one of them"):

@@ -70,8 +70,8 @@ def _show_indexed(indexed: "Indexed") -> None:
     names={"k": "-k"},
     texts={
         "index": "The folder of the index.",
-        "query": "A question, a sentence, or words. A phrase in quotes must stand in a passage, and a word behind a "
-        "hyphen, as in 'pump -gas', must not.",
+        "query": "A question, a sentence, or words. Passages with a phrase in quotes come first in a query of a few "
+        "words; a word behind a hyphen, as in 'pump -gas', must not stand in a passage.",
         "by": "'document' shows each document once, with its best passage: a row, an article or a file.",
         "where": 'A condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND '
         "file LIKE '%.md'\". A date is the whole day: \"day <= '2024-05-01'\"; a list has a member: \"tags = 'a'\".",

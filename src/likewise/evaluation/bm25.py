@@ -30,14 +30,6 @@ _FORMS = str.maketrans("أإآٱىکیۀ", "اااايكيه") | dict.fromkeys(
     map(ord, "ـ\u0670\u093c" + "".join(map(chr, [*range(0x591, 0x5BE), 0x5BF, 0x5C1, 0x5C2, 0x5C4, 0x5C5, 0x5C7])))
 )
 """Forms of one letter in Arabic and Persian, and marks of Arabic, Hebrew and Hindi that few people type."""
-_COMPOUND = re.compile(r"(?<!\w)[^\W_]+(?:[-\u2010\u2011'\u2019./][^\W_]+)+")
-_HUMPS = re.compile(r"\b\w*[a-z][A-Z]\w*")
-_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_UNIT = re.compile(r"(?<![\w.,-])(\d+(?:[.,]\d+)*)(?!(?:st|nd|rd|th)\b)([^\W\d_]{1,4})(?!\w)")
-_PARTICLE = re.compile(
-    r"(?<![가-힣])([가-힣]{2,9}?)(?:에서는|에서|에게|으로|부터|까지|처럼|보다|이나|은|는|이|가|을|를|의|에|로|와|과|도|만)(?![가-힣])"
-)
-"""A Korean noun with the particle that is joined to it."""
 _LAST_HEH = re.compile(r"ه(?!\w)")
 """It is often typed for ة, which the stems of Arabic know as the ending that it is."""
 _FORMS |= dict.fromkeys([*range(0x610, 0x61B), *range(0x64B, 0x660)])
@@ -80,42 +72,6 @@ def folded(text: str) -> str:
     plain = _LAST_HEH.sub("ة", plain) if "ه" in plain else plain
     plain = _DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), plain)
     return unicodedata.normalize("NFC", _MARKED.sub(r"\1", plain)).translate(_LETTERS)
-
-
-def spellings(text: str) -> list[str]:
-    """Return other spellings of the words of a text, as they are looked for, each once.
-
-    They are compounds as one word, names of code in their words, units apart from their numbers, and Korean nouns
-    without particles. Names of two words that begin with a capital stay whole, as JavaScript is not about Java.
-
-    >>> spellings("The e-mail of getUserById, sent by Node.js at 50Hz")
-    ['email', 'nodejs', 'get', 'user', 'by', 'id', '50', 'hz']
-    """
-    found = [joined for word in _COMPOUND.findall(text) if (joined := _joined(word))]
-    for word in _HUMPS.findall(text):
-        humps = _HUMP.findall(word)
-        names = sum(len(hump) > 1 and hump.isalpha() for hump in humps)
-        if names > 2 or (names == 2 and word[0].islower() and len(humps[0]) > 1):
-            found += humps
-    for number, unit in _UNIT.findall(text):
-        found += (number, unit)
-    found += _PARTICLE.findall(text)
-    return list(dict.fromkeys(map(folded, found)))
-
-
-def _joined(word: str) -> str:
-    """Return a compound as one word, or "" if nobody writes it in this way."""
-    parts = re.split(r"[^\w]", word)
-    joined = "".join(parts)
-    if len(parts) > 4 or joined.isdecimal():
-        return ""
-    if "/" in word and (len(parts) > 2 or max(map(len, parts)) > 4):
-        return ""
-    if "." in word and (len(parts[-1]) > 4 or any(part.isdecimal() for part in parts)):
-        return ""
-    if ("'" in word or "\u2019" in word) and not parts[-1][0].isupper():  # O'Reilly, and not: the pump's, don't
-        return ""
-    return joined
 
 
 def analyzer(language: str) -> Callable[[str], list[str]]:

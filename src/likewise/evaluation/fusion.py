@@ -17,39 +17,40 @@ def standardised(scores: np.ndarray) -> np.ndarray:
     return (scores - scores.mean(axis=-1, keepdims=True)) / np.where(spread > EQUAL, spread, 1)
 
 
-def spread(own: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:
-    """Return scores to which the nearest passages contribute: (1 - share) own + share mean(near).
+def towards_near(own: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Return how far the mean score of the nearest passages is above the own score of each, (S,).
 
-    Score regularisation (Diaz 2005): passages that are near each other answer the same queries.
+    Times a share, it is what score regularisation (Diaz 2005) changes: passages that are near each other answer the
+    same queries.
 
     Args:
         own: (S,) the scores.
         near: (S, K) the scores of the nearest passages; NaN if there are fewer.
 
-    >>> spread(np.array([1.0, 2.0]), np.array([[3.0, 5.0], [np.nan, np.nan]]), 0.5)
-    array([2.5, 2. ])
+    >>> towards_near(np.array([1.0, 2.0]), np.array([[3.0, 5.0], [np.nan, np.nan]]))
+    array([3., 0.])
     """
     there = ~np.isnan(near)
     count = there.sum(axis=1)
     mean = np.where(there, near, 0.0).sum(axis=1) / np.maximum(count, 1)
-    return np.where(count > 0, (1 - share) * own + share * mean, own)
+    return np.where(count > 0, mean - own, 0.0)
 
 
-def token_gains(own: np.ndarray, fits: np.ndarray, weight: float) -> tuple[np.ndarray, float]:
-    """Compute how much the fit of their tokens adds to the scores of the first passages, and to those of all others.
+def token_gains(own: np.ndarray, fits: np.ndarray) -> tuple[np.ndarray, float]:
+    """Compute what the fit of their tokens says of the first passages, on the scale of their scores, and of all others.
 
-    The first get weight deviation(own) (fit - mean(fit)) / deviation(fit). The others, whose tokens are not looked at,
+    It is deviation(own) (fit - mean(fit)) / deviation(fit) for the first. The others, whose tokens are not looked at,
     get the mean of the least sixth of these, so that looking at a passage is neither an honour nor a fault.
 
     Args:
         own: (S,) the scores of the first passages.
         fits: (S,) how well their tokens fit.
 
-    >>> token_gains(np.array([1.0, 3.0]), np.array([0.25, 0.75]), 0.5)
-    (array([-0.5,  0.5]), -0.5)
+    >>> token_gains(np.array([1.0, 3.0]), np.array([0.25, 0.75]))
+    (array([-1.,  1.]), -1.0)
     """
     deviation = fits.std()
     if deviation < EQUAL:
         return np.zeros(len(own)), 0.0
-    gains = weight * own.std() * (fits - fits.mean()) / deviation
+    gains = own.std() * (fits - fits.mean()) / deviation
     return gains, float(np.sort(gains)[: -(-len(gains) // 6)].mean())

@@ -23,6 +23,9 @@ SCORERS_GROUP = "likewise.scorers"
 FORMATS_GROUP = "likewise.formats"
 """The group of entry points by which an installed package registers formats of documents."""
 
+PARTS_GROUP = "likewise.search_parts"
+"""The group of entry points by which an installed package registers parts of the search of an index."""
+
 COMPARED = ("consert", "ct", "esimcse", "tsdae")
 """The names of recipes that the package `likewise-compared` registers."""
 

@@ -13,7 +13,7 @@ import likewise
 from likewise.errors import LikewiseError, MissingExtraError
 from likewise.inference import handle, policy
 from likewise.runs.job import read_record
-from likewise.searching.index import index_update
+from likewise.searching.index import table_update
 from likewise.searching.index.index_update import index, recall_of
 from likewise.searching.index.table import SearchError
 from likewise.searching.search_index import Index
@@ -186,8 +186,8 @@ def test_an_encoder_of_words_which_reads_texts_of_any_length_makes_an_index(note
 def test_a_text_that_comes_again_is_encoded_once_though_the_first_is_still_being_written(
     saved_model, sentences, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(index_update, "WINDOW", 8)
-    monkeypatch.setattr(index_update.Table, "add", slowly(index_update.Table.add))
+    monkeypatch.setattr(table_update, "WINDOW", 8)
+    monkeypatch.setattr(table_update.Table, "add", slowly(table_update.Table.add))
     source = tmp_path / "lines.txt"
     source.write_text("\n".join([*sentences[:8], *sentences[4:12], *sentences[:8]]) + "\n")
     made = index(source, model=saved_model, out=tmp_path / "a.index", quiet=True)

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 import likewise
 from likewise.evaluation.fusion import token_gains
 from likewise.searching import Index, SearchError
-from likewise.searching.index import index_update, passage_encoder
+from likewise.searching.index import passage_encoder, table_update
 from likewise.searching.index.index_update import index
 from likewise.searching.index.maxsim import TokenCodec, token_weights
 
@@ -88,12 +88,12 @@ def test_weights_are_the_root_of_the_idf_and_a_new_token_weighs_as_much_as_the_r
 
 def test_gains_have_the_deviation_of_the_scores_and_the_others_get_that_of_the_last():
     own, fits = np.array([4.0, 1.0, 1.0, 2.0, 3.0, 1.0]), np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.9])
-    gains, others = token_gains(own, fits, 0.5)
+    gains, others = token_gains(own, fits)
     assert gains.mean() == pytest.approx(0)
-    assert gains.std() == pytest.approx(0.5 * own.std())
+    assert gains.std() == pytest.approx(own.std())
     assert np.corrcoef(gains, fits)[0, 1] == pytest.approx(1)
     assert others == pytest.approx(gains[0])
-    assert token_gains(own, np.ones(6), 0.5)[1] == 0
+    assert token_gains(own, np.ones(6))[1] == 0
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def test_a_query_as_long_as_the_passages_is_searched_without_tokens(reader, sent
 
 
 def test_an_update_keeps_the_tokens_true(mean_model, sentences, tmp_path, monkeypatch):
-    monkeypatch.setattr(index_update, "WINDOW", 16)
+    monkeypatch.setattr(table_update, "WINDOW", 16)
     source, out = tmp_path / "lines.txt", tmp_path / "a.index"
     source.write_text("\n".join(sentences[:40]) + "\n")
     index(source, model=mean_model, out=out, quiet=True)
@@ -209,7 +209,7 @@ def test_a_run_that_stopped_before_its_first_passages_were_written_encodes_the_s
     whole, together[:] = list(together), []
     assert [len(texts) for texts in whole] == [8, 32]
     with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="stopped"):
-        patched.setattr(index_update.Table, "add", stopped)
+        patched.setattr(table_update.Table, "add", stopped)
         index(source, model=mean_model, out=tmp_path / "a.index", quiet=True)
     together.clear()
     index(source, model=mean_model, out=tmp_path / "a.index", quiet=True)

@@ -153,7 +153,7 @@ class Short(Part):
     weight = 0.5
 
     def score(self, query, candidates):
-        return [-self.weight * len(passage["text"]) for passage in self.passages(candidates)]
+        return [-len(passage["text"]) for passage in self.passages(candidates)]
 
 
 def test_a_part_from_outside_adds_to_the_scores(many, reader):
@@ -174,23 +174,48 @@ def test_two_parts_of_one_name_are_refused(many, name):
 
 
 @pytest.mark.parametrize(
-    "part",
-    [Part, Short.__new__(Short), type("Off", (Short,), {"weight": 0.0}), int, None],
-    ids=["nameless", "object", "off", "int", "nothing"],
+    ("parts", "message"),
+    [
+        ([Part], "Part is no part of a search without a name and a weight"),
+        ([type("Off", (Short,), {"weight": 0.0})], "Off is no part of a search without a name and a weight"),
+        ([Short.__new__(Short)], "is an object: give the class Short"),
+        ([int], "give a subclass of likewise.searching.Part"),
+        ([None], "None is no part of a search: give a subclass"),
+        (Short, r"give a list of classes, such as \[Short\]"),
+        (Short.__new__(Short), r"give a list of classes, such as \[Short\]"),
+        (None, r"parts is None: give a list of classes"),
+    ],
 )
-def test_what_would_never_count_is_no_part(many, part):
-    with pytest.raises(SearchError, match="is no part of a search"):
-        Index(many, parts=[part])
+def test_what_is_no_part_is_refused_with_the_reason(many, parts, message):
+    with pytest.raises(SearchError, match=message):
+        Index(many, parts=parts)
 
 
-def test_one_part_is_still_a_list(many):
-    with pytest.raises(SearchError, match=r"\[Short\]"):
-        Index(many, parts=Short)
+def test_a_part_of_a_package_is_in_each_search(many, monkeypatch, tmp_path):
+    (tmp_path / "short_parts.py").write_text(
+        "from likewise.searching import Part\n\n\nclass Short(Part):\n    name = 'short'\n    weight = 0.5\n\n"
+        "    def score(self, query, candidates):\n        return [-1.0] * len(candidates.positions)\n"
+    )
+    registered = tmp_path / "short_parts-1.0.dist-info"
+    registered.mkdir()
+    (registered / "METADATA").write_text("Metadata-Version: 2.1\nName: short-parts\nVersion: 1.0\n")
+    (registered / "entry_points.txt").write_text("[likewise.search_parts]\nshort = short_parts:Short\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert {hit.scores["short"] for hit in Index(many).search(QUERY, 3)} == {-0.5}
+    (registered / "entry_points.txt").write_text("[likewise.search_parts]\nshort = short_parts:Shorter\n")
+    with pytest.raises(SearchError, match="the search part 'short' of the package short-parts cannot be loaded"):
+        Index(many)
 
 
 def test_a_part_that_scores_other_passages_is_named(many):
     broken = type("Broken", (Short,), {"name": "broken", "score": lambda self, query, candidates: [1.0]})
     with pytest.raises(SearchError, match="part 'broken' of the search gives 1 score for"):
+        Index(many, parts=[broken]).search(QUERY)
+
+
+def test_a_part_that_returns_nothing_is_named(many):
+    broken = type("Broken", (Short,), {"name": "broken", "score": lambda self, query, candidates: None})
+    with pytest.raises(SearchError, match="part 'broken' of the search gives None for"):
         Index(many, parts=[broken]).search(QUERY)
 
 

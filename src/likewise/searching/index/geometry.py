@@ -16,7 +16,8 @@ import numpy as np
 from likewise.evaluation.fusion import EQUAL
 from likewise.runs.progress import StopRequest
 from likewise.runs.whole_files import written_whole
-from likewise.searching.index.table import Table, unreadable
+from likewise.searching.index.lance_access import unreadable
+from likewise.searching.index.table import Table
 from likewise.searching.parts import cells
 
 _ROWS, _COLUMNS = 2048, 8192

@@ -155,11 +155,10 @@ def state_of(path: Path) -> State:
         return ()
 
 
-def settings_of(asked: Values, record: Values, facts: Facts) -> Record:
+def settings_of(asked: Values, before: Values, facts: Facts) -> Record:
     """Return the settings of the plan: those that are asked for, of the index, or the default ones."""
     most = int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
     usual = {"words": most, "metadata": None, "language": "English", "split": "auto", "field": None}
-    before = record.get("plan", {}).get("options", {})
     found = {name: asked.get(name, before.get(name, value)) for name, value in usual.items()}
     found["words"] = found["words"] or most
     if found["metadata"] is None:

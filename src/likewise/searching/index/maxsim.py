@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from likewise.runs.whole_files import written_whole
-from likewise.searching.index.table import unreadable
+from likewise.searching.index.lance_access import unreadable
 
 WIDTH = 192
 """P: with 2 bits each, 48 bytes a token; see benchmarks/notebook/search.md."""

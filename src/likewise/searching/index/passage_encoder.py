@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.corpus.clean_text import digest_of
 from likewise.inference.handle import ModelHandle
 from likewise.inference.text_encoder import TextEncoder
 from likewise.runs.job import Job, Plan
 from likewise.runs.on_ray import begun_on_ray
 from likewise.runs.progress import Progress
+from likewise.searching.index.index_record import finished_record
 from likewise.searching.index.maxsim import TokenCodec, token_weights
-from likewise.searching.index.table import Encoded, Entry, SearchError, Table, number_of
-from likewise.searching.search_index import finished_record
+from likewise.searching.index.passages import EncodedPassage, IndexedPassage
+from likewise.searching.index.table import Encoded, SearchError, Table, number_of
 
 _FITTED = 256
 """Passages whose tokens say in which form those of all are stored."""
@@ -46,13 +46,12 @@ class Shared(NamedTuple):
             SearchError: there is no such index, or its vectors are not those that the plan would make.
         """
         record = finished_record(path)
-        before = record["plan"]
-        deciding = [(before.get("options", {}).get(name), plan.options[name]) for name in ("prompt", "truncate_dim")]
-        if before["inputs"].get("model") != plan.inputs["model"] or any(old != new for old, new in deciding):
+        deciding = [(record.options.get(name), plan.options[name]) for name in ("prompt", "truncate_dim")]
+        if record.made_with != plan.inputs["model"] or any(old != new for old, new in deciding):
             raise SearchError(
                 f"{path} was made with another model: its vectors cannot be used. Leave out --vectors-from"
             )
-        return cls(Table(path, record["table"], record["version"]), TokenCodec.open(path / record["geometry"]))
+        return cls(Table(path, record.table, record.version), TokenCodec.open(path / record.geometry))
 
     def stores_as(self, codec: TokenCodec | None) -> bool:
         """Return whether tokens are stored, in the same form."""
@@ -121,19 +120,19 @@ class PassageEncoder:
         reader = self._vectors or self._encoder.opened("document")
         return replace(codec, weights=token_weights(reader.items(self._table.texts(_COUNTED)))), 0
 
-    def begin(self, window: list[Entry], total: int) -> Callable[[], int]:
+    def begin(self, window: list[IndexedPassage], total: int) -> Callable[[], int]:
         """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
-        keys = [digest_of(passage.encoded).hex() for *_, passage in window]
+        keys = [passage.key for passage in window]
         known = self._in_table(keys)
         if self._shared is not None and (missing := [key for key in keys if key not in known]):
             known |= self._shared.table.known(missing)
-        new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in known}
+        new = {one.key: one.encoded for one in window if one.key not in known}
         rows = self._encode(list(new.values()), total) if new else tuple
         self.encoded += len(new)
 
         def write() -> int:
             known.update(zip(new, rows(), strict=True))
-            self._table.add(window, keys, [known[key] for key in keys])
+            self._table.add([EncodedPassage(one, *known[one.key]) for one in window])
             return len(window)
 
         return write

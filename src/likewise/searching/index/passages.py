@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from likewise.corpus.clean_text import in_plain_letters, without_invisible, without_surrogates
+import numpy as np
+
+from likewise.corpus.clean_text import digest_of, in_plain_letters, without_invisible, without_surrogates
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.csv_rows import decimal_of
@@ -64,6 +66,9 @@ class IndexedPassage:
         prose: whether it is sentences, and not code or a table.
         id: that of its row; None if it has none.
         read_title: what the model reads of the title; None for all of it.
+        source: the name of its text: of a file, or of a row or text with its values.
+        file: the path of its file; "" if it is of no file.
+        is_last: whether it is the last one of its source.
     """
 
     text: str
@@ -73,11 +78,27 @@ class IndexedPassage:
     prose: bool = True
     id: str | int | None = None
     read_title: str | None = None
+    source: str = ""
+    file: str = ""
+    is_last: bool = False
 
     @property
     def encoded(self) -> str:
         """The text that the model reads: the title and the passage."""
         return passage_text(self.title if self.read_title is None else self.read_title, self.text)
+
+    @cached_property
+    def key(self) -> str:
+        """The name of the text that the model reads, by which its vector is looked up."""
+        return digest_of(self.encoded).hex()
+
+
+class EncodedPassage(NamedTuple):
+    """A passage with its vector (D,), and with its tokens as they are stored; b"" if they are not."""
+
+    passage: IndexedPassage
+    vector: np.ndarray
+    tokens: bytes
 
 
 class TokenLimit:

@@ -1,44 +1,37 @@
 """The table of passages in LanceDB: its columns, what is written to it, and its two kinds of search.
 
 A reader sees the version that the record names, and so never half of an update. Row ids are those of one version. The
-column `searched` holds the words of a passage as they are looked for, and other spellings of them; that of a field has
-a name of its own: its kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q
-queries.
+column `searched` holds the text of a passage as its words are looked for; that of a field has a name of its own: its
+kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q queries.
 """
 
 from __future__ import annotations
 
-import math
-import os
 import re
 import shutil
-import sys
-from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
-from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import numpy as np
 
-from likewise.errors import LikewiseError, first_line, limit_of, require_extra
-from likewise.evaluation.bm25 import folded, spellings
+from likewise.errors import first_line, limit_of
+from likewise.evaluation.bm25 import folded
 from likewise.inference.text_encoder import matrix_of, vector_column
-from likewise.runs.whole_files import Record, is_full_disk
+from likewise.runs.whole_files import Record
 from likewise.searching.index.conditions import SearchError, condition_of, quoted
 from likewise.searching.index.fields import CALLED, FieldColumn, Kind, shown_value
-from likewise.searching.index.passages import IndexedPassage, passage_text
+from likewise.searching.index.lance_access import batches, finished, is_lost, lancedb_module, opened, unreadable
+from likewise.searching.index.passages import EncodedPassage, IndexedPassage, passage_text
 from likewise.searching.query.hit import document_of
 from likewise.searching.query.typed_query import has_blanks, standing
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lancedb import AsyncTable
     from lancedb.query import AsyncFTSQuery, AsyncStandardQuery, AsyncVectorQuery
 
 SHOWN = ("file", "line", "title", "text")
@@ -48,60 +41,16 @@ GRACE = 15 * 60.0
 OWN_FOLDER = re.compile(r"passages-[0-9a-f]{8}\.lance|geometry-[0-9a-f]{8}")
 """The names of the folders that `index` makes."""
 _LISTED_AT_ONCE = 1000
+NOWHERE = "FALSE"
+"""The condition that no passage meets."""
 _HELD_AT_MOST = 20_000
 """Passages with a phrase up to which they are listed in a condition; more are found by its pattern anew."""
 _PROBES = 20
 """Cells of the approximate index that are searched."""
 _REFINED, _TIMES = 500, 5
 """Vectors that are compared after it: so many, or so many times those that are wanted if these are more."""
-_CLIENT = "lance_namespace_urllib3_client"
-"""Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
-_ADDRESSES = 3 << 30
-"""Bytes of address space without which LanceDB ends the whole process, or waits for ever; it uses a tenth of them."""
-_Made = TypeVar("_Made")
-
-Entry = tuple[str, str, bool, IndexedPassage]
-"""Source, file, whether it is the last of its source, and the passage."""
 Encoded = tuple[np.ndarray, bytes]
 """The vector (D,) of a text, and its tokens as they are stored; b"" if they are not."""
-
-
-class DamageError(SearchError):
-    """Raised if files of an index are gone or changed."""
-
-
-_LOST = re.compile(r"Not found|Not a directory|LanceError\(IO\)|[Cc]orrupt")
-
-
-def _is_lost(error: BaseException) -> bool:
-    """Return whether files of a table are gone or changed, and the error is no limit of the system, such as a right."""
-    return bool(_LOST.search(str(error))) and limit_of(error) is None and not is_full_disk(error)
-
-
-@contextmanager
-def damage(folder: Path) -> Iterator[None]:
-    """Raise a SearchError with the cure where files of an index are gone, changed or cannot be read."""
-    try:
-        yield
-    except (RuntimeError, OSError) as error:
-        if not _is_lost(error) and limit_of(error) is None:
-            raise
-        raise unreadable(folder, error) from None
-
-
-def unreadable(folder: Path, error: BaseException) -> SearchError:
-    """Return the error for files of an index that cannot be read.
-
-    It is a limit, a right or a device of the system, or else the files are missing or malformed: a DamageError.
-    """
-    if limit := limit_of(error):
-        return SearchError(f"{folder} cannot be read: {limit}")
-    return damaged(folder, first_line(error))
-
-
-def damaged(folder: Path, reason: object) -> DamageError:
-    """Return the error that an index is damaged, with its cure."""
-    return DamageError(f"{folder} is damaged ({reason}): make it again with `likewise index ... --overwrite`")
 
 
 class Table:
@@ -117,7 +66,7 @@ class Table:
         self.folder, self.name = folder, name
         lancedb = lancedb_module()
         try:
-            self._table = finished(_opened(lancedb, folder, name, version))
+            self._table = finished(opened(lancedb, folder, name, version))
             self.is_approximate = "vector_idx" in self._indexes()
         except (ValueError, RuntimeError, OSError, TypeError, OverflowError) as error:
             raise unreadable(folder, error) from None
@@ -205,7 +154,7 @@ class Table:
         rows = _ids(finished(query.where(condition).postfilter().to_arrow()))
         if len(rows) > _HELD_AT_MOST:
             return condition
-        return f"_rowid IN ({_listed(rows)})" if len(rows) else "FALSE"
+        return f"_rowid IN ({_listed(rows)})" if len(rows) else NOWHERE
 
     def has_word(self, word: str) -> bool:
         """Return whether a passage has a word, or a form of it."""
@@ -226,21 +175,15 @@ class Table:
         encoded = zip(matrix_of(rows["vector"]), tokens, strict=True)
         return dict(zip(rows["key"].to_pylist(), encoded, strict=True))
 
-    def add(self, placed: Sequence[Entry], keys: Sequence[str], encoded: Sequence[Encoded]) -> None:
-        """Add passages with their vectors and tokens."""
+    def add(self, passages: Sequence[EncodedPassage]) -> None:
+        """Add passages."""
         import pyarrow as pa
 
         names = (*_OWN, *(column.name for column in self._columns.values()))
-        ids = [None if one.id is None else str(one.id) for *_, one in placed]
-        texts = [one.encoded for *_, one in placed]
-        searched = [" ".join([folded(text), *spellings(text)]) for text in texts]
-        rows = [
-            (source, key, last, id, words, file, one.line, one.title, one.text, *one.metadata)
-            for (source, file, last, one), key, id, words in zip(placed, keys, ids, searched, strict=True)
-        ]
+        rows = [_row(one) for one, *_ in passages]
         columns: Record = dict(zip(names, zip(*rows, strict=True), strict=True))
-        columns |= {"tokens": [tokens for _, tokens in encoded]} if self.has_tokens else {}
-        vectors = vector_column(np.stack([vector for vector, _ in encoded]))
+        columns |= {"tokens": [one.tokens for one in passages]} if self.has_tokens else {}
+        vectors = vector_column(np.stack([one.vector for one in passages]))
         finished(self._table.add(pa.table(columns | {"vector": vectors}, schema=self._schema)))
 
     def remove(self, sources: Sequence[str]) -> None:
@@ -355,7 +298,7 @@ class Table:
         query = self._table.query().select(["file", "line", "title", "id", "source"]).with_row_id()
         ids, numbers = [np.zeros(0, dtype=np.uint64)], list[int]()
         known: dict[object, int] = {}
-        for batch in _batches(query, 1 << 14):
+        for batch in batches(query, 1 << 14):
             ids.append(_ids(batch))
             keys = (document_of(row) if row["file"] else row["source"] for row in batch.to_pylist())
             numbers += [known.setdefault(key, len(known)) for key in keys]
@@ -363,7 +306,7 @@ class Table:
 
     def blocks(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the row ids (S,) and vectors (S, D) of all passages, about `size` at a time."""
-        for batch in _batches(self._table.query().select(["vector"]).with_row_id(), size):
+        for batch in batches(self._table.query().select(["vector"]).with_row_id(), size):
             yield _ids(batch), matrix_of(batch["vector"])
 
     def nearest(
@@ -445,7 +388,7 @@ class Table:
             return finished((query.where(condition) if condition else query).to_arrow())
         except (ValueError, RuntimeError) as error:
             told = where or condition
-            if told is None or _is_lost(error) or limit_of(error):
+            if told is None or is_lost(error) or limit_of(error):
                 raise
             raise SearchError(f"the filter {told!r} is not valid: {first_line(error)}") from None
 
@@ -453,31 +396,6 @@ class Table:
         query = self._table.query().select(columns)
         query = query.with_row_id() if with_ids else query
         return finished((query.where(where) if where else query).to_arrow())
-
-
-async def _opened(lancedb: ModuleType, folder: Path, name: str, version: int | None) -> AsyncTable:
-    table = await (await lancedb.connect_async(folder.resolve())).open_table(name)  # 'notes:1' would be an address
-    if version is not None:
-        await table.checkout(version)
-    return table
-
-
-def _batches(query: AsyncStandardQuery, size: int) -> Iterator[pa.Table]:
-    """Yield the rows of a query, about `size` at a time."""
-    import pyarrow as pa
-
-    batches = finished(query.to_batches(max_batch_length=size))
-    with suppress(StopAsyncIteration):
-        while True:
-            yield pa.Table.from_batches([finished(anext(batches))])
-
-
-def check_fields(names: Sequence[str]) -> None:
-    """Raise SearchError if fields cannot be kept by their names."""
-    if wrong := [name for name in names if name in (*SHOWN, "id") or not name.strip()]:
-        raise SearchError(
-            f"a metadata field cannot be called {wrong[0]!r}: give a name that is none of id, {', '.join(SHOWN)}"
-        )
 
 
 def column_of(field: str, kind: Kind) -> str:
@@ -489,6 +407,13 @@ def column_of(field: str, kind: Kind) -> str:
     return f"{kind}_{quote(field, safe='').replace('.', '%2E').replace('-', '%2D').replace('~', '%7E')}".replace(
         "%", "$"
     )
+
+
+def _row(passage: IndexedPassage) -> tuple[object, ...]:
+    """Return the values of a passage in the columns `_OWN` and those of the metadata fields."""
+    id = None if passage.id is None else str(passage.id)
+    own = (passage.source, passage.key, passage.is_last, id, folded(passage.encoded))
+    return (*own, passage.file, passage.line, passage.title, passage.text, *passage.metadata)
 
 
 def number_of(key: str) -> int:
@@ -518,48 +443,3 @@ def _pieces(values: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield values, as many at a time as a condition may list."""
     for start in range(0, len(values), _LISTED_AT_ONCE):
         yield values[start : start + _LISTED_AT_ONCE]
-
-
-def lancedb_module() -> ModuleType:
-    """Return the module `lancedb`.
-
-    Raises:
-        MissingExtraError: it is not installed.
-        LikewiseError: the process may not have as much address space as it needs.
-    """
-    require_extra("search", "An index", "lancedb")
-    if (allowed := _allowed()) < _ADDRESSES:
-        raise LikewiseError(
-            f"this shell allows a process {allowed / 2**30:.1f} GiB of addresses (`ulimit -v`), and an index needs "
-            f"{_ADDRESSES >> 30}: raise the limit, for example by `ulimit -v unlimited`, and run the command again"
-        )
-    os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it would warn of each table that it makes
-    client = find_spec(_CLIENT) if _CLIENT not in sys.modules else None
-    if client is not None:
-        sys.modules[_CLIENT] = module_from_spec(client)
-    import lancedb
-
-    if client is not None:
-        del sys.modules[_CLIENT]  # imported by somebody else, it is whole
-    return lancedb
-
-
-def finished(work: Coroutine[object, object, _Made]) -> _Made:
-    """Wait for work of LanceDB in the loop in which it runs all of it, and return what comes of it.
-
-    Its functions that are not asynchronous wait many times in a query, each time for the other thread.
-    """
-    from lancedb.background_loop import LOOP
-
-    made: _Made = LOOP.run(work)
-    return made
-
-
-def _allowed() -> float:
-    """Return the bytes of address space that this process may have."""
-    try:
-        import resource
-    except ImportError:  # another system
-        return math.inf
-    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return math.inf if allowed == resource.RLIM_INFINITY else allowed

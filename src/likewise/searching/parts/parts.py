@@ -4,8 +4,8 @@ What is compared is a passage's score in a query of all passages: z = (score - m
 Both kinds of hits are scored by both kinds of scores, so that the ranking is that of an exhaustive search wherever the
 hits of vectors and of words hold the answer.
 
-A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`retrieval/pipeline.py`), or, with a
-weight of its own, given to an `Index`.
+A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`parts/pipeline.py`), or, with a weight
+of its own, registered by a package as an entry point, or given to an `Index`.
 
 Letters of the shapes: N all passages, S some of them, M documents, K nearest passages, D embedding, Q tokens of the
 query, P a token's vector.
@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import entry_points
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from likewise.errors import counted
-from likewise.evaluation.fusion import spread, standardised, token_gains
+from likewise.evaluation.fusion import standardised, token_gains, towards_near
+from likewise.runs.plugins import PARTS_GROUP, load_registered
 from likewise.runs.whole_files import Record
 from likewise.searching.index.geometry import Geometry
 from likewise.searching.index.maxsim import TokenCodec
@@ -56,12 +58,20 @@ class Ranking:
 
 
 class Asked(NamedTuple):
-    """A query: its words, its vector (D,), of length 1, and its tokens (Q, P) with weights (Q,), to be compared."""
+    """A query.
+
+    Attributes:
+        text: its words.
+        vector: (D,) of length 1.
+        tokens, weights: (Q, P) and (Q,), to be compared.
+        phrases: for each of its phrases, the condition on passages in which it stands.
+    """
 
     text: str
     vector: np.ndarray
     tokens: np.ndarray | None = None
     weights: np.ndarray | None = None
+    phrases: tuple[str, ...] = ()
 
 
 class Candidates(NamedTuple):
@@ -133,7 +143,7 @@ class Part:
 
     Attributes:
         name: of the part, in the pipeline and in the scores of a hit.
-        weight: the option of the pipeline that has its name, or else that of the class.
+        weight: the factor of its scores: the option of the pipeline that has its name, or else that of the class.
         lookup: of the query.
         geometry: of the index.
         pipeline: the options of the search.
@@ -159,7 +169,7 @@ class Part:
         """Look up what is needed for passages, given by their positions (S,), the best by the parts before first."""
 
     def score(self, query: Asked, candidates: Candidates) -> ArrayLike:
-        """Return what the part adds to the scores (S,) of candidates."""
+        """Return what the part adds to the scores (S,) of candidates, before it is multiplied by `weight`."""
         raise NotImplementedError
 
 
@@ -170,9 +180,9 @@ class Vectors(Part):
     is_used = True  # it is shown, if only as 0
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
-        """Return the standardised cosines times the weight."""
+        """Return the standardised cosines."""
         mean, deviation = self.lookup.of_vectors
-        return self.weight * (self.lookup.raw(candidates.positions)[0] - mean) / deviation
+        return (self.lookup.raw(candidates.positions)[0] - mean) / deviation
 
 
 class Words(Part):
@@ -182,8 +192,8 @@ class Words(Part):
     is_used = True
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
-        """Return the standardised BM25 scores times the weight."""
-        return self.weight * self.lookup.words[candidates.positions]
+        """Return the standardised BM25 scores."""
+        return self.lookup.words[candidates.positions]
 
 
 class TokenFit(Part):
@@ -210,7 +220,7 @@ class TokenFit(Part):
         first = np.sort(best_first[: self.pipeline.first])
         packed = self.lookup.table.tokens_of(self.geometry.rows[first])
         if len(query) and len(query) < _AS_LONG * codec.lengths(packed).mean():
-            self._gains, self._other_gain = token_gains(before(first), codec.fits(query, weights, packed), self.weight)
+            self._gains, self._other_gain = token_gains(before(first), codec.fits(query, weights, packed))
             self._compared = first
         else:
             self.weight = 0.0
@@ -234,12 +244,12 @@ class Neighbours(Part):
         return near[near >= 0]
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
-        """Return what the nearest passages change."""
+        """Return how far the mean score of the nearest passages is above the own score."""
         own = candidates.before(candidates.positions)
         near = np.asarray(self.geometry.near[candidates.positions, : self.pipeline.nearest])  # (S, K)
         scores = np.full(near.shape, np.nan)
         scores[near >= 0] = candidates.before(near[near >= 0])
-        return spread(own, scores, self.weight) - own
+        return towards_near(own, scores)
 
 
 class Documents(Part):
@@ -259,11 +269,11 @@ class Documents(Part):
         return bool(self.weight) and several
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
-        """Return the weight times the scores of the documents."""
+        """Return the scores of the documents."""
         numbers = np.asarray(self.geometry.document[candidates.positions])
         own = self.lookup.raw(candidates.positions)[0]
         by_vectors = self.geometry.document_cosines(query.vector, numbers, own)
-        return self.weight * (self.pipeline.vectors * by_vectors + self.pipeline.words * self._words[numbers])
+        return self.pipeline.vectors * by_vectors + self.pipeline.words * self._words[numbers]
 
     @cached_property
     def _words(self) -> np.ndarray:
@@ -273,23 +283,78 @@ class Documents(Part):
         return standardised(sums / (1 - _SLOPE + _SLOPE * sizes / sizes.mean()))
 
 
-PARTS: tuple[type[Part], ...] = (Vectors, Words, TokenFit, Neighbours, Documents)
+class Phrases(Part):
+    """The share of the query's phrases in quotes that stand in a passage."""
+
+    name = "phrases"
+
+    @property
+    def is_used(self) -> bool:
+        """True if there are phrases."""
+        return bool(self.weight) and bool(self.lookup.asked.phrases)
+
+    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+        """Return the share."""
+        rows = self.geometry.rows[candidates.positions]
+        there = [np.isin(rows, self.lookup.table.allowed(rows, phrase)) for phrase in query.phrases]
+        return np.asarray(np.mean(there, axis=0))
+
+
+PARTS: tuple[type[Part], ...] = (Vectors, Words, TokenFit, Neighbours, Documents, Phrases)
 """All parts of a search, in the order in which they add to the scores; then what is excluded is taken off."""
 
 
+def registered_parts() -> tuple[type[Part], ...]:
+    """Return the parts that other packages register as entry points of `likewise.search_parts`, by their names.
+
+    Raises:
+        SearchError: one cannot be loaded, or is no part.
+    """
+    entries = sorted(entry_points(group=PARTS_GROUP), key=lambda entry: entry.name)
+    parts = [load_registered(entry, type, f"the search part {entry.name!r}", SearchError) for entry in entries]
+    return checked_parts(parts)
+
+
+def checked_parts(parts: Sequence[type[Part]], others: Sequence[type[Part]] = ()) -> tuple[type[Part], ...]:
+    """Return further parts of a search, after others.
+
+    Raises:
+        SearchError: one of them is no part, or has the name of another part or option.
+    """
+    if isinstance(parts, type | Part | None):
+        given = parts.__name__ if isinstance(parts, type) else type(parts).__name__ if parts else "Part"
+        raise SearchError(f"parts is {parts!r}: give a list of classes, such as [{given}]")
+    for part in parts:
+        if isinstance(part, Part):
+            raise SearchError(f"{part!r} is an object: give the class {type(part).__name__}; a search makes the object")
+        if not (isinstance(part, type) and issubclass(part, Part)):
+            raise SearchError(f"{part!r} is no part of a search: give a subclass of likewise.searching.Part")
+        if not (part.name and part.weight):
+            raise SearchError(
+                f"{part.__name__} is no part of a search without a name and a weight other than 0: give both, or leave "
+                "it out"
+            )
+    names = [*Pipeline.model_fields, *(part.name for part in (*others, *parts))]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise SearchError(f"a part of the search cannot be called {twice!r}: another part or option is")
+    return (*others, *parts)
+
+
 def _by_part(parts: Sequence[Part], positions: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what each part gives passages, (S,)."""
+    """Return what each part gives passages, (S,), times its weight."""
     gained: dict[str, np.ndarray] = {}
     for number, part in enumerate(parts):
-        gained[part.name] = np.asarray(part.score(part.lookup.asked, Candidates(positions, _sum(parts[:number]))))
-        if (shape := gained[part.name].shape) != positions.shape:
-            scores = counted(shape[0], "score") if shape else "one number"
+        given = part.score(part.lookup.asked, Candidates(positions, _sum(parts[:number])))
+        scores = np.asarray(given)
+        if scores.shape != positions.shape:
+            made = "None" if given is None else counted(len(scores), "score") if scores.shape else "one number"
             raise SearchError(
-                f"the part {part.name!r} of the search gives {scores} for {counted(len(positions), 'passage')}: "
-                "return one for each candidate, in their order"
+                f"the part {part.name!r} of the search gives {made} for {counted(len(positions), 'passage')}: "
+                "return one score for each candidate, in their order"
             )
-        if not np.isfinite(gained[part.name]).all():
+        if not np.isfinite(scores).all():
             raise SearchError(f"the part {part.name!r} of the search gives a score that is no number (NaN or inf)")
+        gained[part.name] = part.weight * scores
     return gained
 
 

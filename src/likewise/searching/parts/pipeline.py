@@ -17,9 +17,10 @@ class Pipeline(Options):
     deviation 1 over all passages of the index. To the scores of the `first` passages, `tokens` times the fit of their
     tokens to those of the query is added, brought to mean 0 and the deviation of these scores. Then each score takes a
     share of the mean score of the passage's nearest, and `documents` times the score of the whole document is added, if
-    documents have several passages: that of its mean vector and of the sum of its passages' BM25 scores. If the query
-    says what it excludes, as in 'excluding' or 'do not mention', the rest of it is searched for, and `excluded` times
-    the score that a passage has for the excluded words is taken off.
+    documents have several passages: that of its mean vector and of the sum of its passages' BM25 scores. Then
+    `phrases` times the share of the query's phrases in quotes that stand in the passage is added. If the query says
+    what it excludes, as in 'excluding' or 'do not mention', the rest of it is searched for, and `excluded` times the
+    score that a passage has for the excluded words is taken off.
 
     With a `reranker`, a cross-encoder of sentence-transformers, the first `reranked` passages are put into its order: a
     passage's score is then its output, on the scale of the scores of these passages.
@@ -47,6 +48,7 @@ class Pipeline(Options):
         ge=0,
         le=10,
     )
+    phrases: float = option(0.5, "Weight of the phrases in quotes that stand in a passage.", ge=0, le=10)
     excluded: float = option(0.2, "Weight with which the score for what the query excludes is subtracted.", ge=0, le=1)
     reranker: str = option("", "Folder or hub name of a cross-encoder that reorders the first passages.")
     reranked: int = option(20, "Number of first passages that the cross-encoder reorders.", ge=1, le=1000)

@@ -21,7 +21,8 @@ class Hit:
     """A passage that was found.
 
     Attributes:
-        score: what the hits are sorted by: the sum of `scores` in a hybrid search, otherwise `similarity` or `words`.
+        score: what the hits are sorted by: the sum of `scores` in a hybrid search, otherwise `similarity` or `words`,
+            less what keeps a passage without a demanded phrase behind those with it.
         file, line: where the passage begins; in a PDF the line is the page, in a .pptx file the slide, in a notebook
             the cell, and 0 in a web page or a Word file.
         title: the headings above it, the outermost first, "" if there is none.
@@ -139,9 +140,11 @@ class Hits(list[Hit]):
 
     Attributes:
         without: what the query excludes in words, such as 'excluding': passages about it are put behind others.
-        demanded: phrases that stand in every hit.
+        demanded: phrases that stand in every hit but the last ones, which are `others`.
         barred: words and phrases that stand in none.
-        missing: words of the query that are in no passage of the index.
+        missing: words and phrases of the query that are in no passage of the index.
+        ranked: phrases that a hit ranks higher by, and that it need not have.
+        others: number of hits without the demanded phrases, which follow where too few passages have them.
     """
 
     def __init__(
@@ -151,9 +154,12 @@ class Hits(list[Hit]):
         demanded: tuple[str, ...] = (),
         barred: tuple[str, ...] = (),
         missing: tuple[str, ...] = (),
+        ranked: tuple[str, ...] = (),
+        others: int = 0,
     ) -> None:
         super().__init__(hits)
         self.without, self.demanded, self.barred, self.missing = without, demanded, barred, missing
+        self.ranked, self.others = ranked, others
 
     @property
     def told(self) -> list[str]:
@@ -162,15 +168,20 @@ class Hits(list[Hit]):
         >>> Hits(without="burnout", demanded=("heat pump",), missing=("flibbert",)).told
         ['without: burnout', 'only with: "heat pump"', 'no passage has "flibbert"']
         """
+        others = f", then {self.others} without" if self.others < len(self) else "; all of these are without"
         lines = [f"without: {self.without}"] * bool(self.without)
-        lines += [f"only with: {_listed(self.demanded)}"] * bool(self.demanded)
+        if self.demanded:
+            demanded = _listed(self.demanded)
+            lines.append(f"first with: {demanded}{others}" if self.others else f"only with: {demanded}")
+        lines += [f"ranked higher with: {_listed(self.ranked)}"] * bool(self.ranked)
         lines += [f"none with: {_listed(self.barred)}"] * bool(self.barred)
         return lines + [f"no passage has {_listed(self.missing)}"] * bool(self.missing)
 
     def to_dict(self) -> Record:
         """Return plain values for JSON: what was made of the query, also in the lines of `told`, and the hits."""
-        made = {name: list(getattr(self, name)) for name in ("demanded", "barred", "missing")}
-        return {"without": self.without, **made, "told": self.told, "hits": [hit.to_dict() for hit in self]}
+        made = {name: list(getattr(self, name)) for name in ("demanded", "ranked", "barred", "missing")}
+        made |= {"without": self.without, "others": self.others, "told": self.told}
+        return made | {"hits": [hit.to_dict() for hit in self]}
 
 
 def _listed(texts: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The query that somebody typed: words, phrases in quotes that must stand in a passage, and -words that must not."""
+"""The query that somebody typed: words, phrases in quotes, and -words that must not stand in a passage."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 
 from likewise.corpus.sentence_splitter import JOINING
+from likewise.corpus.words import word_count
 from likewise.errors import LikewiseError
-from likewise.evaluation.bm25 import MARKS, folded, spellings
+from likewise.evaluation.bm25 import MARKS, folded
 from likewise.searching.query.exclusion import divided
 
 MOST = 32
 """The most phrases and words that a query may demand or bar: each is a condition on all passages."""
-_PROSE = 12
-"""Words outside of quotes from which on a query is a question, and not words that are looked for."""
+_STOPS = (".", "?", "!", "。", "？", "！")
+_PROSE, _SILENT = 7, 2
+"""Words outside of quotes, and stop words among them, from which on a query is prose, and not words alone."""
 _PART = re.compile(
     r"(?:(?<=[\s(\[])|^)(?:(?P<bar>[-\u2013\u2212\uff0d])?[\"“”„«](?P<phrase>[^\"“”„«»]++)[\"“”»](?=[\s,.;:?!)\]]|$)"
     r"|[-\u2013\u2212\uff0d](?P<word>\.?[^\W\d_]"
@@ -31,8 +32,6 @@ _COMPOUND = re.compile(rf"\w[-\u2010\u2011](?:\s+{JOINING}|\s*[/&])\s+$")
 _WORD = re.compile(rf"[\w{MARKS}]+")
 _NAME = re.compile(rf"(?:(?<!\S)\.(?=[^\W\d_]))?[\w{MARKS}]+(?:[+#]+(?![\w{MARKS}]))?")
 """A word, with the signs that make another name of it: C++, C#, .NET."""
-_UMLAUT = re.compile("(a|o|(?<![aeq])u)e")
-_SHORT = 4
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
 """Letters of scripts without blanks between words, such as Thai, Lao, Burmese, Khmer, kana and Chinese, and of Korean,
 which joins particles to a word."""
@@ -44,39 +43,38 @@ class TypedQuery:
 
     Attributes:
         text: what is searched for: all but the words that are barred, without the quotes.
-        demanded: phrases that must stand in a passage.
-        barred: words and phrases that must not.
+        demanded: phrases that the first passages must have.
+        ranking: phrases that a passage ranks higher by: in prose, quotes may only mark a word, a title or a saying.
+        barred: words and phrases that no passage may have.
     """
 
     text: str
     demanded: tuple[str, ...] = ()
+    ranking: tuple[str, ...] = ()
     barred: tuple[str, ...] = ()
 
-    @property
-    def is_prose(self) -> bool:
-        """True for a long question, whose quotes may only mark a word: a phrase that no passage has demands nothing."""
-        quoted = sum(len(phrase.split()) for phrase in self.demanded)
-        return len(self.text.split()) - quoted > _PROSE
-
     @classmethod
-    def of(cls, query: str) -> TypedQuery:
+    def of(cls, query: str, language: str = "English") -> TypedQuery:
         """Read what was typed.
 
-        A phrase stands in quotes of its own, and a word is barred by a hyphen before it if a blank is before that; a
-        number is not barred, as -40 is one. A phrase that the query excludes in words is barred. A query that bars all
-        of its words bars none.
+        A phrase stands in quotes of its own. It is demanded in a query that is otherwise a few words: less than 7, at
+        most one of them a stop word of the language, and no stop at the end. A word is barred by a hyphen before it if
+        a blank is before that; a number is not barred, as -40 is one. A phrase that the query excludes in words is
+        barred. A query that bars all of its words bars none.
 
         Raises:
             LikewiseError: it has more than `MOST` such parts.
 
         >>> TypedQuery.of('"heat pump" winter -gas')
-        TypedQuery(text='heat pump winter', demanded=('heat pump',), barred=('gas',))
+        TypedQuery(text='heat pump winter', demanded=('heat pump',), ranking=(), barred=('gas',))
+        >>> TypedQuery.of('What is the noise of a "heat pump"?').ranking
+        ('heat pump',)
         >>> TypedQuery.of('pumps, excluding "natural gas"').barred
         ('natural gas',)
         >>> TypedQuery.of("a post-war 5\\" disk at -40 degrees").text
         'a post-war 5" disk at -40 degrees'
         """
-        demanded, barred, kept, at = list[str](), list[str](), list[str](), 0
+        quoted, barred, left, outside, at = list[str](), list[str](), list[str](), list[str](), 0
         parts = [
             part
             for part in _PART.finditer(query)
@@ -87,15 +85,28 @@ class TypedQuery:
         for number, part in enumerate(parts):
             phrase = part["word"] or part["phrase"]
             is_barred = part["word"] or part["bar"]
-            (barred if is_barred or number in excluded else demanded).append(" ".join(phrase.split()))
-            kept += [query[at : part.start()], "" if is_barred else phrase]
+            (barred if is_barred or number in excluded else quoted).append(" ".join(phrase.split()))
+            outside.append(query[at : part.start()])
+            left += [outside[-1], "" if is_barred else phrase]
             at = part.end()
-        text = " ".join("".join([*kept, query[at:]]).split())
+        outside.append(query[at:])
+        text = " ".join("".join([*left, query[at:]]).split())
+        demanded = [] if _is_prose(" ".join(outside), language) else quoted
         if len(demanded) + len(barred) > MOST:
             raise LikewiseError(f"the query has {len(demanded) + len(barred)} phrases and -words: give {MOST} or fewer")
         if not _WORD.search(text) and barred:
             return cls(query)
-        return cls(text if demanded or barred else query, tuple(dict.fromkeys(demanded)), tuple(dict.fromkeys(barred)))
+        ranking = [] if demanded else quoted[:MOST]
+        unique = [tuple(dict.fromkeys(phrases)) for phrases in (demanded, ranking, barred)]
+        return cls(text if quoted or barred else query, *unique)
+
+
+def _is_prose(text: str, language: str) -> bool:
+    """Return whether the text around phrases is a sentence, and not a few words that are looked for."""
+    silent, text = stop_words(language), text.strip()
+    if text.endswith(_STOPS):
+        return True
+    return word_count(text) >= _PROSE or sum(word in silent for word in _WORD.findall(folded(text))) >= _SILENT
 
 
 def _excluded(query: str, parts: Sequence[re.Match[str]]) -> set[int]:
@@ -116,26 +127,6 @@ def searched_words(text: str, language: str) -> str:
     query, silent = folded(text), stop_words(language)
     told = " ".join(_WORD.sub(lambda word: "" if word[0] in silent else word[0], query).split())
     return told if _WORD.search(told) else query
-
-
-def other_words(query: str, language: str) -> str:
-    """Return other spellings of the words of a query; short words, and a word and a number, are also joined.
-
-    Longer words are not: 'high speed' would mean passages with 'high-speed' more than others.
-
-    >>> other_words("How to sign off an e-mail by RFC 5322", "English")
-    'email signoff rfc5322'
-    """
-    silent, words = stop_words(language), [word.rstrip(".,;:?!") for word in folded(query).split()]
-    others = [word for word in spellings(query) if word not in silent]
-    for first, second in pairwise(words):
-        is_named = first.isalpha() and second.isdecimal()
-        is_short = (first + second).isalpha() and len(first) <= _SHORT >= len(second)
-        if first not in silent and (is_named or is_short):
-            others.append(first + second)
-    if language == "German":  # on other keyboards, oe is typed for ö, which is an o in words that are looked for
-        others += [plain for word in words if (plain := _UMLAUT.sub(r"\1", word)) != word]
-    return " ".join(dict.fromkeys(others))
 
 
 def standing(phrase: str) -> str:

@@ -151,8 +151,8 @@ class Service:
     def _model_of(self, index: Index) -> str:
         for name, model in self.models.items():
             if model.facts.fingerprint == index.made_with:
-                index.vectors = partial(self._vectors_for_search, model)
-                index.tokens = partial(self._tokens_for_search, model) if model.gives_tokens else None
+                index.encoder.vectors = partial(self._vectors_for_search, model)
+                index.encoder.tokens = partial(self._tokens_for_search, model) if model.gives_tokens else None
                 return name
         raise ServingError(
             f"{index.path} was made by a model that is not served here{f' ({index.model})' if index.model else ''}: "

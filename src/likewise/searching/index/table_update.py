@@ -1,0 +1,243 @@
+"""The update of the table of an index: passages of new files and texts are written, those of former ones removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, pairwise
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from likewise.corpus.clean_text import digest_of
+from likewise.corpus.corpus_options import CorpusError
+from likewise.corpus.counts import CorpusReport, shortened
+from likewise.corpus.inputs import TextSource
+from likewise.errors import counted
+from likewise.runs.prefetch import in_order, read_ahead
+from likewise.runs.progress import StopRequest
+from likewise.searching.index.fields import kinds_of
+from likewise.searching.index.index_plan import Change, FilePlan, state_of
+from likewise.searching.index.passage_encoder import PassageEncoder
+from likewise.searching.index.passages import IndexedPassage, Splitting
+from likewise.searching.index.table import SHOWN, Table
+
+WINDOW = 1024
+"""Passages that are encoded and written at a time: a stop waits for one of these."""
+
+
+class Changed(NamedTuple):
+    """The changes that an update has made: see `Indexed`."""
+
+    encoded: int = 0
+    added: int = 0
+    removed: int = 0
+    skipped: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    recall: float | None = None
+
+    def lines(self) -> list[str]:
+        """Return the lines for the user: the first on what was left out or read differently, and how many more."""
+        reasons = [*self.unread, *(reason for reason in self.skipped if reason not in self.unread)]
+        told = [(": read as " in reason or ", and read as " in reason, reason) for reason in shortened(reasons)]
+        return [f"{'reading' if is_read else 'skipped'}: {reason}" for is_read, reason in told]
+
+
+@dataclass
+class TableUpdate:
+    """The update of a table by what has changed.
+
+    Attributes:
+        metadata: fields that are stored with passages; None for all.
+        id_kind: "int" as long as all ids are whole numbers, "text" otherwise.
+        partial: what was left out of files, each with the reasons, which every update repeats.
+        added, skipped, unread: as in `Changed`.
+        stale: sources of texts whose ids were given anew.
+        wanted: sources of texts.
+        changed: sources of files that changed while they were read.
+        failed: sources of files that could not be read to their end.
+    """
+
+    table: Table
+    passages: PassageEncoder
+    splitting: Splitting
+    stop: StopRequest
+    metadata: Sequence[str] | None = ()
+    id_kind: str = ""
+    partial: dict[str, list[str]] = field(default_factory=dict)
+    added: int = 0
+    skipped: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    stale: dict[str, None] = field(default_factory=dict)
+    wanted: set[str] = field(default_factory=set)
+    changed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.there = self.table.sources()
+
+    def run(self, change: Change) -> Changed:
+        """Bring the table in line with what is given, and return what was done."""
+        if change.given is None:
+            return Changed(removed=self.table.remove_ids(change.deleted))
+        if change.given.in_memory:
+            return self._texts(change.given, change.keep)
+        return self._files(change)
+
+    def _done(self, removed: int) -> Changed:
+        skipped = (*self.skipped, *self.unread)
+        return Changed(self.passages.encoded, self.added, removed, skipped, tuple(self.unread))
+
+    def _texts(self, given: TextSource, keep: bool) -> Changed:
+        """Bring the table in line with texts, or add them."""
+        self._fields([given.path])
+        self.id_kind = self.id_kind if keep else ""
+        report = CorpusReport()
+        self._written(self._windows_of_texts(given.path, keep, report), given.path.stat().st_size)
+        stale = list(self.stale) if keep else self.table.all_but(self.wanted)
+        if not self.table.rows or not (self.wanted or (keep and stale)):
+            raise CorpusError(f"no text to index in {' '.join(given.names)}: give texts with words")
+        self.table.remove(stale)
+        name = "row" if given.rows else "text"
+        self.skipped += [note.replace(f"{given.path}:", f"{name} ", 1) for note in report.told]
+        return self._done(len(stale))
+
+    def _fields(self, paths: Iterable[Path]) -> None:
+        """Make columns for the fields of rows that are kept."""
+        kinds, left_out = kinds_of(paths, self.splitting.options, self.metadata, SHOWN)
+        for name in sorted({*(self.metadata or ())} - {*kinds, *self.table.metadata}):
+            self.skipped.append(f"no row has the field {name!r}, which was to be kept")
+            kinds[name] = "text"
+        if reasons := ", ".join(f"{name} ({why})" for name, why in left_out.items()):
+            self.skipped.append(f"these fields of rows cannot be used in conditions: {reasons}")
+        self.table.extend(kinds)
+        self.splitting = replace(self.splitting, metadata=self.table.metadata)
+
+    def _windows_of_texts(self, path: Path, keep: bool, report: CorpusReport) -> Iterator[list[IndexedPassage]]:
+        """Yield the passages of texts that are not in the table yet, in pieces of about `WINDOW`."""
+        rows: dict[str, list[IndexedPassage]] = {}
+        held = 0
+        for _, group in groupby(self.splitting.read(path, report), attrgetter("line")):
+            passages = list(group)
+            first = passages[0]
+            if not first.text:
+                if keep:  # what was known by its id has no text any more
+                    self.stale |= dict.fromkeys(self.table.others([str(first.id)], [""]))
+                continue
+            values = {
+                name: one for name, one in zip(self.splitting.metadata, first.metadata, strict=True) if one is not None
+            }
+            said = [str(first.id), first.title, *(one.text for one in passages), repr(sorted(values.items()))]
+            source = digest_of("\0".join(said)).hex()
+            self.wanted.add(source)
+            self._saw(first)
+            rows[source] = passages
+            held += len(passages)
+            if held >= WINDOW:
+                yield self._fresh(rows, keep)
+                rows, held = {}, 0
+        if rows:
+            yield self._fresh(rows, keep)
+
+    def _fresh(self, rows: Mapping[str, list[IndexedPassage]], keep: bool) -> list[IndexedPassage]:
+        """Return the passages of those texts that are not in the table yet; each of these comes once, by its id."""
+        if keep:
+            ids = [str(passages[0].id) for passages in rows.values()]
+            self.stale |= dict.fromkeys(self.table.others(ids, list(rows)))
+        there = self.table.complete(list(rows))
+        self.added += len(rows) - len(there)
+        return [
+            replace(one, line=0, source=source, is_last=place == len(passages))
+            for source, passages in rows.items()
+            if source not in there
+            for place, one in enumerate(passages, start=1)
+        ]
+
+    def _saw(self, passage: IndexedPassage) -> None:
+        if passage.id is not None and self.id_kind != "text":
+            self.id_kind = "int" if isinstance(passage.id, int) else "text"
+
+    def _written(self, windows: Iterator[list[IndexedPassage]], size: int) -> None:
+        """Encode and write windows of passages, of texts with `size` bytes in all.
+
+        While a window is encoded, the next one is read in a thread.
+        """
+        workers = self.passages.workers
+        with self.stop.progress.bar("indexing") as bar:
+            self.passages.bar = bar
+
+            def begun() -> Iterator[Callable[[], int]]:
+                before = 0
+                for window, following in pairwise(chain(read_ahead(filter(None, windows)), [None])):
+                    assert window is not None
+                    if following is None:
+                        bar.update(total=before + len(window))
+                    elif not bar.total:
+                        bytes_of_window = sum(len(one.text.encode("utf-8", "replace")) for one in window)
+                        bar.update(total=max(len(window), size * len(window) // bytes_of_window))
+                    before += len(window)
+                    yield self.passages.begin(window, bar.total or 0)
+
+            done = 0
+            for written in in_order(begun(), 2 * workers):
+                done += written
+                bar.update(done=done)
+                self.stop.check(f"after {counted(done, 'passage')}")
+
+    def _files(self, change: Change) -> Changed:
+        """Bring the table in line with the files."""
+        plan = FilePlan(change, self.there)
+        self._fields(plan.fresh.values())
+        self._written(self._windows(plan), plan.size)
+        stale = plan.stale(change.keep)
+        if not change.keep:
+            stale += self.table.all_but((), "file = ''")
+        wanted, fresh = ({str(path) for path in paths.values()} for paths in (plan.wanted, plan.fresh))
+        if not change.keep:
+            self.partial = {file: told for file, told in self.partial.items() if file in wanted}
+        before = (reason for file, told in self.partial.items() if file in wanted - fresh for reason in told)
+        self.unread = [*plan.unread.values(), *self.unread, *before]
+        self.skipped = [*plan.left_out, *self.skipped]
+        if not set(self.table.sources()) - {*stale, *self.failed} and not (change.keep and self.table.rows):
+            first = f"{next(iter(plan.wanted.values()))}: " if plan.wanted else ""
+            reason = next(iter([*self.unread, *self.skipped]), "give files with text")
+            raise CorpusError(f"{first}no text to index in {counted(len(plan.wanted), 'file')}: {reason}")
+        self.table.remove([*stale, *self.failed])
+        for source in self.changed:
+            self.table.rename(source, uuid4().hex)  # is that of no file, and so the next run reads it again
+        return self._done(len(stale))
+
+    def _windows(self, plan: FilePlan) -> Iterator[list[IndexedPassage]]:
+        """Yield the passages of files that are not in the table yet, in pieces of `WINDOW`."""
+        window: list[IndexedPassage] = []
+        for source, path in plan.fresh.items():
+            before = self.there[source][1] if source in self.there else 0  # written before a stop
+            report = CorpusReport()
+            self.partial.pop(str(path), None)
+            passages = pairwise(chain((one for one in self.splitting.read(path, report) if one.text), [None]))
+            try:
+                for number, (passage, following) in enumerate(passages):
+                    self.added += not number
+                    if passage:
+                        self._saw(passage)
+                    if passage and number >= before:
+                        placed = {"source": source, "file": str(path.resolve()), "is_last": following is None}
+                        window.append(replace(passage, **placed))
+                    if len(window) == WINDOW:
+                        yield window
+                        window = []
+                if state_of(path) != plan.states[source]:
+                    self.skipped.append(f"{path}: it changed while it was read: index again to have it as it is now")
+                    self.changed.append(source)
+            except CorpusError as reason:
+                plan.fail(path, str(reason))
+                self.failed.append(source)
+            else:
+                if markup := report.dropped.get("markup"):
+                    self.skipped.append(f"{path}: {counted(markup, 'line')} of lists, tables and captions are left out")
+                (self.unread if report.is_partial else self.skipped).extend(report.told)
+                if report.is_partial:
+                    self.partial[str(path)] = list(report.told)
+        if window:
+            yield window
