@@ -2,7 +2,7 @@
 
 import pytest
 
-from likewise.cli import from_function
+from likewise.cli import described, from_function
 from likewise.cli.groups import command
 from likewise.runs.options import Options, option
 
@@ -46,7 +46,7 @@ def painted(tmp_path, monkeypatch, capsys):
     """A function that runs the command of `painted`, and returns what it was given, its exit code and its text."""
     (tmp_path / "house").mkdir()
     (tmp_path / "house" / "paint.py").write_text(SOURCE)
-    monkeypatch.setattr(from_function, "__file__", str(tmp_path / "cli" / "x.py"))
+    monkeypatch.setattr(described, "__file__", str(tmp_path / "cli" / "x.py"))
 
     def run(*line, **settings):
         got = []

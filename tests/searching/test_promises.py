@@ -161,7 +161,7 @@ def test_a_limit_of_the_shell_is_one_sentence(mine, notes, saved_model, tmp_path
 
 
 def test_a_name_with_an_escape_reaches_no_terminal(notes, saved_model, tmp_path, capsys):
-    from likewise.cli.search import print_hits
+    from likewise.searching.commands import print_hits
 
     (notes / "a\x1b[31mred.txt").write_text("the old river \x1b]0;title\x07\n")
     index(notes, model=saved_model, out=tmp_path / "b.index", quiet=True)

@@ -3,6 +3,8 @@
 import os
 import sys
 from contextlib import suppress
+from functools import cache
+from importlib.metadata import distribution
 from typing import Any
 
 import typer
@@ -25,11 +27,6 @@ _SECTIONS: CommandSections = {
     "Use": {
         "encode": ("models:encode", "Encode a text file into a file of vectors."),
         "similarity": ("models:similarity", "Print the cosine of two sentences, from -1 to 1."),
-        "index": ("search:index", "Index files for search, or update an index."),
-        "choose": ("search:choose", "Find out which base and which search are best for your text."),
-        "search": ("search:search", "Search an index by meaning and by words."),
-        "duplicates": ("clusters:duplicates", "Find texts that say the same, and keep one of each."),
-        "serve": ("search:serve", "Serve models and indexes over HTTP, with OpenAI's API."),
         "export": ("models:export", "Export a model as an ONNX or OpenVINO graph, or for model2vec."),
     },
     "Measure": {
@@ -46,11 +43,13 @@ _SECTIONS: CommandSections = {
         "cache": ("data:cache", "Show or clear what likewise keeps to save time."),
     },
 }
-"""Heading of the help to its verbs."""
+"""Heading of the help to the verbs of the core; the entry points `likewise.commands` add those of search."""
+
+_COMMANDS_GROUP = "likewise.commands"
 
 
 class _Root(LazyGroup):
-    entries = staticmethod(lambda: _SECTIONS)
+    entries = staticmethod(lambda: _sections())
 
     def invoke(self, ctx: ClickContext) -> Any:
         for stream in (sys.stdout, sys.stderr):  # a terminal may not have every sign of a text
@@ -63,6 +62,19 @@ class _Root(LazyGroup):
 def build_app() -> typer.Typer:
     """Return the command line with all its commands; each is built when it is called."""
     return app_of(_Root, "Sentence encoders from plain text, no labels needed.", _options, completion=True)
+
+
+@cache
+def _sections() -> CommandSections:
+    """Return the verbs of the core, and below the same headings those of the wings, which the package registers.
+
+    Only its own entry points are read: to look through all packages would double the time of a help text.
+    """
+    sections = dict(_SECTIONS)
+    for entry in distribution("likewise").entry_points.select(group=_COMMANDS_GROUP):
+        for heading, verbs in entry.load().items():
+            sections[heading] = {**sections.get(heading, {}), **verbs}
+    return sections
 
 
 def _version(show: bool) -> None:

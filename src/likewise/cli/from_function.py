@@ -1,20 +1,16 @@
-"""Commands made of the functions that they call: an option is written once, in a signature and its docstring.
+"""Commands made of the functions that they call: an option is written once, in a signature and its docstring."""
 
-The source is read, and not imported: a help text does not wait for torch.
-"""
-
-import ast
 import functools
 import inspect
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Optional, get_args
+from typing import Annotated, Any, Optional, get_args
 
 import typer
 from typer import Argument, Option
 
+from likewise.cli.described import Described, described
 from likewise.cli.groups import JOBS, METHOD, TRAINING
 from likewise.cli.shared_options import SHARED
 from likewise.corpus.corpus_options import CorpusOptions
@@ -22,61 +18,8 @@ from likewise.recipes.recipe_options import AdamWOptions, TrainingOptions
 from likewise.runs.options import OptionError, Options, read_toml, unknown_option
 from likewise.runs.whole_files import Record
 
-_KINDS = {"GivenTexts": list[Path], "Sequence": list[str], "bool": bool, "int": int, "float": float}
-"""Word of an annotation to the type on the command line; whatever has none of these is a text there."""
 _WHOLE_TEXTS = ("min_words", "max_words", "deduplicate")
 """Options of a corpus that choose sentences: not those of a command whose texts are found again."""
-_IN_PYTHON = re.compile(r"[.;] [Ii]n Python also\b.*", re.DOTALL)
-
-
-class Described(NamedTuple):
-    """A parameter of a function: its annotation, its default and what its docstring says of it."""
-
-    annotation: str
-    default: Any
-    text: str
-
-
-def described(place: str) -> dict[str, Described]:
-    """Return the parameters of a function, which is named as "file of the package:name", without an import of it."""
-    file, _, name = place.partition(":")
-    module = ast.parse((Path(__file__).parents[1] / file).read_text(encoding="utf-8"))
-    functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    function = functions[-1]  # what is above it are its overloads
-    named = {
-        target.id: node.value
-        for node in module.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    positional, keywords = function.args.args, function.args.kwonlyargs
-    missing = [None] * (len(positional) - len(function.args.defaults))
-    values = [*missing, *function.args.defaults, *function.args.kw_defaults]
-    texts = _texts_of(ast.get_docstring(function) or "")
-    return {
-        parameter.arg: Described(
-            ast.unparse(parameter.annotation or ast.Constant("")), _value(node, named), texts.get(parameter.arg, "")
-        )
-        for parameter, node in zip([*positional, *keywords], values, strict=True)
-    }
-
-
-def _value(node: ast.expr | None, named: Mapping[str, ast.expr]) -> Any:
-    """Return a default, which may be a constant of the module; `Parameter.empty` for none, or one of another module."""
-    node = named.get(node.id) if isinstance(node, ast.Name) else node
-    return Parameter.empty if node is None or isinstance(node, ast.Attribute) else ast.literal_eval(node)
-
-
-def _texts_of(docstring: str) -> dict[str, str]:
-    """Return what the section 'Args' of a docstring says of each parameter, as sentences."""
-    section = re.search(r"^Args:\n((?:    .*\n?|\n)*)", docstring, re.MULTILINE)
-    texts: dict[str, str] = {}
-    for entry in re.split(r"\n(?=    \w)", section[1] if section else ""):
-        names, _, text = " ".join(entry.split()).partition(": ")
-        text = _IN_PYTHON.sub("", text).rstrip(".") + "."
-        texts |= dict.fromkeys(names.split(", "), text[:1].upper() + text[1:])
-    return texts
 
 
 def with_function(
@@ -107,16 +50,13 @@ def with_function(
         without: parameters and options that the command does not have.
     """
 
-    def made(name: str, facts: Described) -> Parameter:
+    def parameter_of(name: str, facts: Described) -> Parameter:
         default = defaults.get(name, False if name == "resume" else facts.default)
         default = list(default) if isinstance(default, tuple) else default
-        kind = kinds.get(name) or (name not in texts and SHARED.get(name)) or _kind(facts.annotation)
+        kind = kinds.get(name) or (name not in texts and SHARED.get(name)) or facts.kind
         if not hasattr(kind, "__metadata__"):
-            text = texts.get(name, facts.text)
-            option = names.get(name, f"--{name.replace('_', '-')}")
-            info = Argument(help=text) if name in arguments else Option(option, help=text)
-            if kind is bool and default:
-                info = Option(help=text)  # with its opposite
+            info = _info(texts.get(name, facts.text), None if kind is bool and default else _option(name, names))
+            info = Argument(help=texts.get(name, facts.text)) if name in arguments else info
             kind = Annotated[kind if default is not None else Optional[kind], info]
         return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
@@ -125,22 +65,14 @@ def with_function(
         facts = described(place)
         reads = "corpus_options" in facts and "corpus_options" not in without
         left = {*without, "corpus_options", *(parameter.name for parameter in own)}
-        parameters = [*(made(name, fact) for name, fact in facts.items() if name not in left), *own]
+        parameters = [*(parameter_of(name, fact) for name, fact in facts.items() if name not in left), *own]
         left |= {parameter.name for parameter in parameters}
         whole = _WHOLE_TEXTS if "texts" in facts else ()
         of_corpus = _of_fields(CorpusOptions(), {*left, *whole}) if reads else []
         parameters += of_corpus + (_of_fields(options, left) if options is not None else [])
         if config:
             parameters.append(_of_config(parameters))
-
-        def called(**values: Any) -> None:
-            values.pop("config", None)
-            others = {parameter.name: values.pop(parameter.name) for parameter in own}
-            corpus = _given({parameter.name: values.pop(parameter.name) for parameter in of_corpus})
-            if reads:
-                values["corpus_options"] = CorpusOptions(**corpus)
-            function(_given(values), **others)
-
+        called = _called(function, own, of_corpus if reads else None)
         functools.update_wrapper(called, function)
         parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -148,6 +80,31 @@ def with_function(
         return called
 
     return decorated
+
+
+def _called(
+    function: Callable[..., None], own: Sequence[Parameter], of_corpus: Sequence[Parameter] | None
+) -> Callable[..., None]:
+    """Return a function that gives a command its own parameters by name, and all others as a dictionary."""
+
+    def called(**values: Any) -> None:
+        values.pop("config", None)
+        others = {parameter.name: values.pop(parameter.name) for parameter in own}
+        if of_corpus is not None:
+            given = _given({parameter.name: values.pop(parameter.name) for parameter in of_corpus})
+            values["corpus_options"] = CorpusOptions(**given)
+        function(_given(values), **others)
+
+    return called
+
+
+def _option(name: str, names: Mapping[str, str]) -> str:
+    return names.get(name, f"--{name.replace('_', '-')}")
+
+
+def _info(text: str, option: str | None) -> Any:
+    """Return typer's description of an option; without a name, typer adds the opposite of a flag."""
+    return Option(option, help=text) if option else Option(help=text)
 
 
 def _given(values: Mapping[str, object]) -> Record:
@@ -208,9 +165,3 @@ def _read_config(path: Path, known: Mapping[str, bool]) -> Record:
 
 def _parameter(name: str, kind: object, info: object) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, info])
-
-
-def _kind(annotation: str) -> Any:
-    if literal := re.search(r"Literal\[(.*?)\]", annotation):
-        return Literal[ast.literal_eval(f"({literal[1]},)")]
-    return next((kind for word, kind in _KINDS.items() if re.search(rf"\b{word}\b", annotation)), str)

@@ -12,7 +12,7 @@ HELP = ["-h", "--help"]
 
 ClickContext = Any  # typer has click within it, under a private name
 CommandTable = Mapping[str, tuple[Any, str]]
-"""Name to what makes its command (a function, or 'module:function' of this package) and its summary."""
+"""Name to what makes its command and its summary: a function, 'module:function' of this room, or a dotted name."""
 CommandSections = Mapping[str, CommandTable]
 """Heading of a help text to the commands below it."""
 
@@ -104,7 +104,9 @@ class LazyGroup(TyperGroup):
         make, summary = self.table()[cmd_name]
         if self._naming:
             return TyperCommand(cmd_name, help=summary)
-        made = resolve_name(f"likewise.cli.{make}")() if isinstance(make, str) else make()
+        if isinstance(make, str):
+            make = resolve_name(make if "." in make else f"likewise.cli.{make}")
+        made = make()
         made.name, made.help = cmd_name, made.help or summary
         return made
 
