@@ -259,12 +259,12 @@ class MaskTape:
             kept = _drawn(shape, probability)
             self._masks.append((kept, torch.get_rng_state()))
             return kept
-        kept, state = self._masks[self._place] if self._place < len(self._masks) else (None, None)
+        before = self._masks[self._place] if self._place < len(self._masks) else None
         self._place += 1
-        if kept is None or kept.shape != shape:
+        if before is None or before[0].shape != shape:
             return _drawn(shape, probability)
-        torch.set_rng_state(state)
-        return kept
+        torch.set_rng_state(before[1])
+        return before[0]
 
 
 class FastDropout(TorchFunctionMode):

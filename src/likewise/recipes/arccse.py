@@ -41,7 +41,7 @@ class ArcCSEOptions(HeadOptions):
     """The options of ArcCSE; the defaults are the paper's for a base model (section 4.1)."""
 
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
-    pooling: Literal["own", "cls", "mean", "max", "prompt"] = option(
+    pooling: Literal["own", "cls", "mean", "max", "prompt"] = option(  # type: ignore[assignment]  # has one more
         "cls",
         "Which token vectors make the sentence vector. own: the base's own pooling, and for a raw language model cls, "
         "or mean if it reads from left to right. prompt: the mask of the template, or its last token.",
@@ -282,8 +282,9 @@ def _collator(encoder: SentenceTransformer, options: ArcCSEOptions, seed: int) -
             )
     views = partial(triplet_views, options=options, mask_token=mask, seed=seed)
     long = Reading.of(encoder, options.triplet_max_length)
-    reading = Reading.prompted if options.pooling == "prompt" else Reading.of
-    return TextCollator(views, reading(encoder, options.max_length), {"triplet": long})
+    length = options.max_length
+    own = Reading.prompted(encoder, length) if options.pooling == "prompt" else Reading.of(encoder, length)
+    return TextCollator(views, own, {"triplet": long})
 
 
 PAPER_BASE = ArcCSEOptions(batch_size=16, accumulation=4, learning_rate=3e-5)
