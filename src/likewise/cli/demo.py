@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -215,10 +216,12 @@ def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow,
     trained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "gclsr", **settings.gclsr)
     idle = {**settings.gclsr, "max_steps": 1, "learning_rate": 1e-12}
     untrained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "idle", quiet=True, **idle)
-    idle_encoder, fast, base = (likewise.load(model) for model in (untrained, trained.path, settings.base))
-    rates = [_rate(encoder.encode, [*items.sentences, *items.paraphrases]) for encoder in (base, fast)]
+    idle_encoder, fast, base = (
+        likewise.load(os.fspath(model)) for model in (untrained.path, trained.path, settings.base)
+    )
+    slow, quick = (_rate(encoder.encode, [*items.sentences, *items.paraphrases]) for encoder in (base, fast))
     before, after = (nearest(items.cosines(encoder.encode)) for encoder in (idle_encoder, fast))
-    shows = (Figure(SPEED, *rates, "/s"),)
+    shows = (Figure(SPEED, slow, quick, "/s"),)
     against = Figure(f"its training: {NEAREST}", before, after)
     return DemoRow("gclsr", "the base's speed", shows, against, float(trained.record["seconds"])), {}
 

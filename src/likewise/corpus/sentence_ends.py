@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from likewise.corpus.languages import likely_codes
 from likewise.corpus.words import has_unspaced
@@ -84,7 +85,7 @@ def _ends_by_rules(text: str, end: int, code: str) -> bool:
 
 
 @cache
-def _rules() -> object:
+def _rules() -> Any:
     import choppa
 
     folder = Path(choppa.__file__).parent / "data" / "srx"

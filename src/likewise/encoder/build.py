@@ -214,7 +214,8 @@ def build_prompt_encoder(
         LoadError: The base has no such token to read, or reads fewer tokens than the template has.
     """
     transformer, settings = open_base(base, dropout)
-    if template == TEMPLATE and transformer.tokenizer.mask_token is None:
+    tokenizer: Any = transformer.tokenizer
+    if template == TEMPLATE and tokenizer.mask_token is None:
         template = LAST_TEMPLATE
     at_mask = MASK in template
     if not at_mask and not reads_left_to_right(transformer):

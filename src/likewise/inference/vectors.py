@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from likewise.inference.load_model import default_prompt, load
 from likewise.inference.policy import settled, text_encoder
 from likewise.inference.tokens import TextSide
 from likewise.runs.progress import Progress
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
 
 Precision = Literal["fp32", "bf16"]
 
@@ -148,7 +151,7 @@ def dimension(model: SentenceTransformer) -> int:
         return int(np.asarray(model.encode(["a"], show_progress_bar=False)).shape[1])
 
 
-def autocast(model: SentenceTransformer, precision: Precision | None) -> AbstractContextManager[object]:
+def autocast(model: SentenceTransformer | CrossEncoder, precision: Precision | None) -> AbstractContextManager[object]:
     """Return the context for a precision: bfloat16 autocast for "bf16", otherwise nothing."""
     if precision not in (None, "fp32", "bf16"):
         raise LikewiseError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")

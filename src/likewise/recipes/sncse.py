@@ -262,7 +262,8 @@ def encoded_views(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) 
             }
         )
     sizes = [sentences, sentences, len(rows), len(pairs), len(pairs)]
-    return SentenceViews(*vectors.split(sizes), rows, pairs)
+    anchors, positives, negations, opposites, opposite_negations = vectors.split(sizes)
+    return SentenceViews(anchors, positives, negations, opposites, opposite_negations, rows, pairs)
 
 
 def distilled_mask(run: Run) -> Run:

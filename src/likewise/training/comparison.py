@@ -48,7 +48,7 @@ def compare(
     corpus_options: CorpusOptions | None = None,
     on_result: Callable[[Record], None] | None = None,
     quiet: bool = False,
-    **shared: object,
+    **shared: Any,
 ) -> ScoreTable:
     """Train methods under one budget and evaluate them, with the unchanged base as the first row.
 
@@ -226,7 +226,8 @@ class _Loop:
         columns = [Column(f"average {name}", f"Average of {name}", GROUPS.get(name, ())) for name in groups]
         columns += [Column(name, title, (name,)) for name, title in titles.items()]
         cells: dict[tuple[str, str], Cell] = {}
-        notes, items = {}, {}
+        notes: dict[str, str] = {}
+        items: dict[tuple[str, int, str], Items] = {}
         for method in self.methods:
             mine = [run for run in self.runs if run[0] == method.label]
             rows = {seed: _scores(finished[label, seed]) for label, seed in mine if (label, seed) in finished}

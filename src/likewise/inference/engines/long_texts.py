@@ -18,7 +18,8 @@ _FARTHEST = 1 << 12
 
 def is_long(model: SentenceTransformer, text: str) -> bool:
     """Return whether a text is read in pieces by a model whose first module is StaticEmbedding."""
-    return len(text) >= LONG and model[0].tokenizer.truncation is None
+    tokenizer: Any = model[0].tokenizer
+    return len(text) >= LONG and tokenizer.truncation is None
 
 
 def vector_of_long(model: SentenceTransformer, text: str) -> Tensor:

@@ -104,7 +104,11 @@ def _answer_errors(app: FastAPI) -> None:
             allow = {name: text for name, text in (error.headers or {}).items() if name.lower() == "allow"}
             told = f"{error.detail}: {request.scope['path'][:100]}"
             if error.status_code == 404:
-                there = [route.path for route in app.routes if getattr(route, "include_in_schema", False)]
+                there = [
+                    str(getattr(route, "path", ""))
+                    for route in app.routes
+                    if getattr(route, "include_in_schema", False)
+                ]
                 told += f"; there are {', '.join(dict.fromkeys(there))}"
             return RequestError(told, error.status_code, **allow).response()
         return RequestError("an error of the service; its log says more", 500).response()
@@ -183,9 +187,9 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.post("/rerank", include_in_schema=False)
     async def rerank(body: RerankBody, request: Request) -> Response:
         (query,) = checked_texts([body.query], "query", limits)
-        if (body.documents is None) == (body.texts is None):
-            raise RequestError("give documents, or texts as text-embeddings-inference has them", param="documents")
         documents = body.documents if body.texts is None else body.texts
+        if documents is None or (body.documents is not None and body.texts is not None):
+            raise RequestError("give documents, or texts as text-embeddings-inference has them", param="documents")
         texts = [document if isinstance(document, str) else document.text for document in documents]
         checked_texts(texts, "documents" if body.texts is None else "texts", limits)
         scoring = service.rerank(body.model, query, texts, body.raw_scores)
