@@ -1,11 +1,14 @@
 """The tables of the pages are made from the result files, and no figure in them is typed."""
 
 import json
+import math
 import re
 from pathlib import Path
 
 import pytest
 from scipy.stats import ttest_1samp
+
+from likewise.cli.demo import MINUTES
 
 ROOT = Path(__file__).parents[2]
 RESULTS = sorted((ROOT / "benchmarks/results").glob("*.jsonl"))
@@ -126,6 +129,12 @@ def test_a_recipe_whose_mathematics_change_has_no_table(tables, monkeypatch):
     with pytest.raises(LookupError, match="gclsr"):
         tables.rendered()
     tables.rows_of.cache_clear()
+
+
+def test_the_demonstration_says_the_minutes_that_were_measured(script):
+    measured = script(ROOT / "benchmarks/rows.py").ResultFile("demo").rows(set="seconds")
+    assert all(math.ceil(row["score"] / 60) == MINUTES for row in measured[-1:])
+    assert f"{MINUTES} minutes" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
