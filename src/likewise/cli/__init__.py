@@ -49,7 +49,10 @@ _COMMANDS_GROUP = "likewise.commands"
 
 
 class _Root(LazyGroup):
-    entries = staticmethod(lambda: _sections())
+    @staticmethod
+    def entries() -> CommandSections:
+        """Return the verbs by their headings."""
+        return _sections()
 
     def invoke(self, ctx: ClickContext) -> Any:
         for stream in (sys.stdout, sys.stderr):  # a terminal may not have every sign of a text

@@ -222,8 +222,8 @@ class TableUpdate:
                     if passage:
                         self._saw(passage)
                     if passage and number >= before:
-                        placed = {"source": source, "file": str(path.resolve()), "is_last": following is None}
-                        window.append(replace(passage, **placed))
+                        file = str(path.resolve())
+                        window.append(replace(passage, source=source, file=file, is_last=following is None))
                     if len(window) == WINDOW:
                         yield window
                         window = []

@@ -179,7 +179,7 @@ class Hits(list[Hit]):
 
     def to_dict(self) -> Record:
         """Return plain values for JSON: what was made of the query, also in the lines of `told`, and the hits."""
-        made = {name: list(getattr(self, name)) for name in ("demanded", "ranked", "barred", "missing")}
+        made: Record = {name: list(getattr(self, name)) for name in ("demanded", "ranked", "barred", "missing")}
         made |= {"without": self.without, "others": self.others, "told": self.told}
         return made | {"hits": [hit.to_dict() for hit in self]}
 
