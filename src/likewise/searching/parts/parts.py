@@ -315,15 +315,17 @@ def registered_parts() -> tuple[type[Part], ...]:
     return checked_parts(parts)
 
 
-def checked_parts(parts: Sequence[type[Part]], others: Sequence[type[Part]] = ()) -> tuple[type[Part], ...]:
+def checked_parts(parts: object, others: Sequence[type[Part]] = ()) -> tuple[type[Part], ...]:
     """Return further parts of a search, after others.
 
     Raises:
         SearchError: one of them is no part, or has the name of another part or option.
     """
-    if isinstance(parts, type | Part | None):
-        given = parts.__name__ if isinstance(parts, type) else type(parts).__name__ if parts else "Part"
-        raise SearchError(f"parts is {parts!r}: give a list of classes, such as [{given}]")
+    if not isinstance(parts, Sequence) or isinstance(parts, str):
+        kind = parts if isinstance(parts, type) else type(parts)
+        name = kind.__name__ if issubclass(kind, Part) else "Part"
+        raise SearchError(f"parts is {parts!r}: give a list of classes, such as [{name}]")
+    found = list(others)
     for part in parts:
         if isinstance(part, Part):
             raise SearchError(f"{part!r} is an object: give the class {type(part).__name__}; a search makes the object")
@@ -334,10 +336,11 @@ def checked_parts(parts: Sequence[type[Part]], others: Sequence[type[Part]] = ()
                 f"{part.__name__} is no part of a search without a name and a weight other than 0: give both, or leave "
                 "it out"
             )
-    names = [*Pipeline.model_fields, *(part.name for part in (*others, *parts))]
+        found.append(part)
+    names = [*Pipeline.model_fields, *(part.name for part in found)]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise SearchError(f"a part of the search cannot be called {twice!r}: another part or option is")
-    return (*others, *parts)
+    return tuple(found)
 
 
 def _by_part(parts: Sequence[Part], positions: np.ndarray) -> dict[str, np.ndarray]:
