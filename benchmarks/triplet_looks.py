@@ -2,9 +2,11 @@
 
     python benchmarks/triplet_looks.py
     python benchmarks/triplet_looks.py --base runs/raw-start/start --pooling cls
+    python benchmarks/triplet_looks.py --untrained 200
 
 It trains with `triplet_every=1`, notes in which updates a triplet was in the wrong order, and counts those in which the
 schedule of `triplet_every=8` would not have looked. Then it trains with 8, from the same seed, and compares weights.
+With --untrained it counts instead, for each way to mask, how many triplets of the base are in the wrong order.
 Rows go to `benchmarks/results/triplet-looks.jsonl`.
 """
 
@@ -19,9 +21,10 @@ import torch
 from safetensors.torch import load_file
 
 import likewise
+from likewise.corpus import prepare
 from likewise.encoder import TripletWatch
-from likewise.recipes import find_recipe
-from likewise.recipes.arccse import arccse_loss
+from likewise.recipes import ArcCSEOptions, find_recipe
+from likewise.recipes.arccse import arccse_loss, triplet_views
 from likewise.runs.cache import data_folder
 from rows import ResultFile
 
@@ -63,6 +66,25 @@ def missed(shares: list[float | None], every: int) -> list[int]:
     return steps
 
 
+def wrong_order(args: argparse.Namespace) -> list[dict[str, object]]:
+    """Return a row for each way to mask: the share of long sentences whose triplet the base has in the wrong order."""
+    model = likewise.load(args.base, precision="fp32")
+    corpus = prepare(args.corpus).dataset
+    rows = [{"sentence": row["sentence"], "words": row["words"]} for row in corpus if row["words"] >= 25]
+    rows = rows[: args.untrained]
+    made = []
+    for masks in ("nested", "independent"):
+        for farther in (0.4, 0.25):
+            options = ArcCSEOptions(masks=masks, mask_farther=farther)
+            texts = triplet_views(rows, options, model.tokenizer.mask_token, args.seed)["triplet"]
+            anchors, closer, other = torch.from_numpy(model.encode(texts)).chunk(3)
+            wrong = torch.cosine_similarity(anchors, other) > torch.cosine_similarity(anchors, closer)
+            arm = f"{Path(args.base).name}, {masks} 20 and {100 * farther:.0f}%, untrained"
+            made.append({"arm": arm, "seed": args.seed, "set": "triplets", "sentences": len(wrong)})
+            made[-1]["score"] = 100 * float(wrong.float().mean())
+    return made
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
@@ -73,7 +95,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--every", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--untrained", type=int, default=0, help="number of long sentences to count on")
     args = parser.parse_args()
+    results = ResultFile("triplet-looks", command="python benchmarks/triplet_looks.py")
+    if args.untrained:
+        rows = wrong_order(args)
+        print(rows)
+        results.add(*rows)
+        return
     with tempfile.TemporaryDirectory() as name:
         folders = [Path(name) / "all", Path(name) / "some"]
         shares = trained(args, 1, folders[0])
@@ -94,7 +123,7 @@ def main() -> None:
         "options": {"every": args.every, "pooling": args.pooling, "learning_rate": args.learning_rate},
     }
     print(row)
-    ResultFile("triplet-looks", command="python benchmarks/triplet_looks.py").add(row)
+    results.add(row)
 
 
 if __name__ == "__main__":
