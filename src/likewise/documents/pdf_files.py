@@ -103,13 +103,13 @@ class Hyphens:
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
-        lines = [line.strip() for line in lines]
-        self._begins = {begin[0] for line in lines if (begin := re.match(r"\w+", line))}
-        self._ends = {end[1] for line in lines if (end := _DIVIDED.search(line))}
-        text = " ".join(lines)
+        every = [line.strip() for line in lines]
+        self._begins = {begin[0] for line in every if (begin := re.match(r"\w+", line))}
+        self._ends = {end[1] for line in every if (end := _DIVIDED.search(line))}
+        text = " ".join(every)
         self._words, self._compounds = set(re.findall(r"\w+", text)), set(re.findall(r"(?=\b(\w+-\w+))", text))
-        divided = sum(_DIVIDED.search(line) is not None for line in lines)
-        self._is_hyphenated = divided >= _HYPHENATED[0] and divided > _HYPHENATED[1] * len(lines)
+        divided = sum(_DIVIDED.search(line) is not None for line in every)
+        self._is_hyphenated = divided >= _HYPHENATED[0] and divided > _HYPHENATED[1] * len(every)
 
     def restored(self, text: str) -> str:
         """Return a text with the hyphens that belong to its words."""
