@@ -34,9 +34,10 @@ from lancedb.query import MatchQuery
 
 import likewise
 from domains import Bm25, Cosines, Encoded, Hybrid
+from likewise.cli.weaknesses import read_weaknesses
 from likewise.corpus.clean_text import digest_of
 from likewise.corpus.sentence_splitter import sentence_spans
-from likewise.data.bundled import read_weaknesses, resolve_model
+from likewise.data.bundled import resolve_model
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.runs.cache import data_folder

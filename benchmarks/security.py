@@ -22,7 +22,7 @@ import pytrec_eval
 from sklearn.manifold import TSNE
 
 import likewise
-from likewise.data.bundled import read_weaknesses
+from likewise.cli.weaknesses import read_weaknesses
 from rows import ResultFile
 
 BASE = "bundled:minilm"

@@ -314,7 +314,7 @@ def show_search(out: Path, settings: DemoSettings) -> None:
     for extra, *modules in (("bundled", "cwe2"), ("search", "lancedb")):
         require_extra(extra, "The demo", *modules)
     _check_folder(out)
-    from likewise.data.bundled import read_weaknesses
+    from likewise.cli.weaknesses import read_weaknesses
 
     rows = [
         {"id": f"CWE-{weakness.id}", "title": weakness.name, "text": " ".join(weakness.described)}

@@ -1,10 +1,10 @@
 """Which engine encodes for a model, in which precision, and why: the one place where that is decided.
 
-What is fast follows from the processor and was measured (benchmarks/README.md): int8 where the processor multiplies it,
-bfloat16 where it has that, else the exported graphs where there is AVX2, and torch. That an engine keeps the vectors is
-checked on a sample of the user's own texts and remembered in the cache, by model, release and processor. An export
-takes 15 to 40 s: one is made if it was asked for by name, or by a job that is long enough for it to pay; a call of
-`encode` takes an export that is there, and makes none unless its engine or precision was named.
+What is fast follows from the processor and was measured (benchmarks/notebook/speed.md): int8 where the processor
+multiplies it, bfloat16 where it has that, else the exported graphs where there is AVX2, and torch. That an engine keeps
+the vectors is checked on a sample of the user's own texts and remembered in the cache, by model, release and processor.
+An export takes 15 to 40 s: one is made if it was asked for by name, or by a job that is long enough for it to pay; a
+call of `encode` takes an export that is there, and makes none unless its engine or precision was named.
 
 Letters of the shapes: S sentences, D embedding.
 """

@@ -286,7 +286,7 @@ def _with_paraphrases(dataset: Dataset, path: str) -> Dataset:
 
 PAPER = GCLSROptions(max_grad_norm=0.0, length_batches=False, eval_steps=19)
 CPU = PAPER.updated(projection=1024, bottleneck=256, weighted=True)
-# Without the two parts that cost on real word vectors: the best of these by STS-B dev (benchmarks/README.md).
+# Without the two parts that cost on real word vectors: the best by STS-B dev (benchmarks/notebook/measurements.md).
 NARROW = CPU.updated(attention=False, regions="1,1,1,1,1,1")
 GCLSR: Recipe = Recipe(
     name="gclsr",

@@ -43,7 +43,7 @@ DEFAULT_BATCH = 32
 """The batch size of SentenceTransformer.encode where none is given."""
 _STATIC_BATCH = 1024
 CPU_BUDGET = 640
-"""Cells of a batch that one core runs: 512 to 768 were the fastest here, 2048 a fifth slower (benchmarks/README.md)."""
+"""Cells of a batch that one core runs: 512 to 768 were the fastest here, 2048 a fifth slower (benchmarks/encode.py)."""
 DEVICE_BUDGET = 32_768
 """Cells of a batch on an accelerator, where small batches leave it idle."""
 

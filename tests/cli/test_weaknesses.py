@@ -1,13 +1,13 @@
 import pytest
 
-from likewise.data import bundled
+from likewise.cli import weaknesses
 from likewise.data.bundled import BundledError
 
 pytest.importorskip("cwe2", reason="needs the extra 'bundled'")
 
 
 def test_the_list_has_descriptions_parents_and_reports():
-    listed = bundled.read_weaknesses()
+    listed = weaknesses.read_weaknesses()
     assert len(listed) > 900
     scripting = next(weakness for weakness in listed if weakness.id == "79")
     assert scripting.name.startswith("Improper Neutralization of Input During Web Page Generation")
@@ -20,6 +20,6 @@ def test_the_list_has_descriptions_parents_and_reports():
 
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch):
-    monkeypatch.setattr(bundled.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(weaknesses.util, "find_spec", lambda name: None)
     with pytest.raises(BundledError, match=r"pip install .likewise\[bundled\]"):
-        bundled.read_weaknesses()
+        weaknesses.read_weaknesses()
