@@ -200,13 +200,15 @@ def _pooled(model: nn.Module) -> _OneToken | None:
         return None
     layers = getattr(getattr(transformer.auto_model, "encoder", None), "layer", None)
     layer: Any = layers[-1] if isinstance(layers, nn.ModuleList) and len(layers) else None
-    if type(layer) not in _LAYERS or not _plain_layer(layer, transformer.auto_model.config):
+    if not is_plain_layer(layer, transformer.auto_model.config):
         return None
     return _OneToken(transformer, layer, token)
 
 
-def _plain_layer(layer: BertLayer, config: PretrainedConfig) -> bool:
-    """Return whether a layer is unmodified: not wrapped, sliced or recorded."""
+def is_plain_layer(layer: Any, config: PretrainedConfig) -> bool:
+    """Return whether a layer is one of BERT's kind and unmodified: not wrapped, sliced or recorded."""
+    if type(layer) not in _LAYERS:
+        return False
     attention = layer.attention.self
     return (
         not (layer.is_decoder or layer.chunk_size_feed_forward)

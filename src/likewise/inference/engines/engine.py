@@ -162,11 +162,15 @@ class TorchEngine(Engine):
         import torch
 
         from likewise.encoder.attention import only_pooled_token
+        from likewise.inference.engines.lean_bert import lean_bert
 
         model, device, bf16 = self.model, self.model.device, self.precision == "bf16"
         whole = tokens or self.whole
         if self._traced and (graph := self._graph(tokens)) is not None:
             return partial(_run, graph, tokens)
+
+        if not bf16 and (lean := lean_bert(model, whole=whole)) is not None:
+            return partial(_run_lean, lean.padded if whole else lean.packed, tokens)
 
         def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Tensor, Tensor | None]:
             # These contexts are of the calling thread only, so they are entered in each call.
@@ -206,6 +210,16 @@ def _run(graph: Any, tokens: bool, ids: np.ndarray, mask: np.ndarray) -> tuple[T
         made = graph(torch.from_numpy(ids), torch.from_numpy(mask))
     vectors, *of_tokens = made if isinstance(made, tuple) else (made,)
     return vectors.float(), of_tokens[0] if tokens else None
+
+
+def _run_lean(
+    run: Callable[[np.ndarray, np.ndarray], dict[str, Tensor]], tokens: bool, ids: np.ndarray, mask: np.ndarray
+) -> tuple[Tensor, Tensor | None]:
+    import torch
+
+    with torch.inference_mode():
+        outputs = run(ids, mask)
+    return outputs[OUTPUT], outputs[TOKENS] if tokens else None
 
 
 class OwnEncode(Engine):
