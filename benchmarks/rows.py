@@ -69,6 +69,16 @@ class ResultFile:
         """Return the headers, the oldest first."""
         return [row for row in self._lines() if "table" in row]
 
+    def dated(self) -> list[dict[str, Any]]:
+        """Return the rows with the date and the command of their run."""
+        rows, origin = [], dict[str, Any]()
+        for row in self._lines():
+            if "table" in row:
+                origin = {key: row[key] for key in ("date", "command")}
+            else:
+                rows.append(origin | row)
+        return rows
+
     def current(self) -> list[dict[str, Any]]:
         """Return the rows that today's mathematics would measure again.
 

@@ -30,6 +30,9 @@ ROOT = HERE.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _SHOWN: list[Difference] = []
 """The intervals of a rendering."""
+PROCESSORS = ("avx2", "bf16-vnni")
+"""The kinds of processor that stand side by side in the table of speed."""
+FIELDS = ("name", "unit", "peer", "ours", "kind")
 BLOCK = re.compile(r"^<!-- table: ([\w-]+) -->\n(.*?)^<!-- end -->$", re.DOTALL | re.MULTILINE)
 
 
@@ -140,16 +143,29 @@ def paper(figure: str) -> str:
 
 def claim(name: str, processor: str) -> Claim:
     """Return a claim of speed on a kind of processor."""
-    names = ("name", "unit", "peer", "ours", "kind")
-    for row in reversed(rows_of("speed")):  # of rows with one name the last counts
-        if row.get("name", "").rpartition(":")[0] == name and row["processor"] == processor:
-            return Claim(**{field: row[field] for field in names})
-    raise LookupError(f"benchmarks/results/speed.jsonl: no claim {name!r} on {processor}")
+    found = _latest(name, processor)
+    if found is None:
+        raise LookupError(f"benchmarks/results/speed.jsonl: no claim {name!r} on {processor}")
+    return Claim(**{field: found[field] for field in FIELDS})
 
 
 def times(name: str, processor: str, digits: int = 2) -> str:
     """Return how many times faster ours is than its peer."""
     return f"{claim(name, processor).ratio:.{digits}f}"
+
+
+def compared(label: str, script: str, *names: str, digits: int = 2) -> str:
+    """Return a row of the table of speed: the ratio on each kind of processor, the script, and the dates.
+
+    Args:
+        names: Names of the claim, of which the first that a kind of processor has counts.
+    """
+    ratios, dates = list[str](), list[str]()
+    for kind in PROCESSORS:
+        row = next((row for name in names if (row := _latest(name, kind)) is not None), None)
+        ratios.append("" if row is None else f"{Claim(**{f: row[f] for f in FIELDS}).ratio:.{digits}f}")
+        dates.append("-" if row is None else row["date"])
+    return f"| {label} | {' | '.join(ratios)} | `{script}` | {', '.join(dates)} |"
 
 
 def rendered(template: str | None = None) -> dict[str, str]:
@@ -158,7 +174,7 @@ def rendered(template: str | None = None) -> dict[str, str]:
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     known = (mean, spread, of_arms, percent, gain, seeds, differences, interval, updates, paper, claim, times)
     environment.globals |= {"minutes_of_the_demo": MINUTES, "asked_with_not": QUESTIONS, "nearest_of_all": NEAREST}
-    known += (survivors, stage, values, rows_of)
+    known += (survivors, stage, values, rows_of, compared)
     environment.globals |= {function.__name__: function for function in known}
     text = environment.from_string(template or (HERE / "tables.md.j2").read_text(encoding="utf-8")).render()
     return dict(BLOCK.findall(text))
@@ -167,6 +183,19 @@ def rendered(template: str | None = None) -> dict[str, str]:
 def filled(page: str, tables: dict[str, str]) -> str:
     """Return a page with its tables; one that no template has stays as it is."""
     return BLOCK.sub(lambda block: f"<!-- table: {block[1]} -->\n{tables.get(block[1], block[2])}<!-- end -->", page)
+
+
+def _latest(name: str, processor: str) -> dict[str, Any] | None:
+    """Return the last row of a claim on a kind of processor, with the date of its run; None if there is none."""
+    for row in reversed(_dated_speeds()):
+        if row.get("name", "").rpartition(":")[0] == name and row["processor"] == processor:
+            return row
+    return None
+
+
+@cache
+def _dated_speeds() -> list[dict[str, Any]]:
+    return ResultFile("speed").dated()
 
 
 def parser() -> argparse.ArgumentParser:
