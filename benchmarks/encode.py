@@ -20,7 +20,10 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +38,7 @@ from sentence_transformers import SentenceTransformer
 
 from claims import Claim, finish, with_claims
 from likewise import processor
+from likewise.data.bundled import resolve_model
 from likewise.encoder.build import build_encoder
 from likewise.errors import MissingExtraError
 from likewise.evaluation.registry import TASKS
@@ -48,6 +52,7 @@ from likewise.runs.cache import data_folder
 from likewise.runs.job import machine
 
 FLAGS = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
+LATENCY_TURNS = 3
 Arm = Callable[[list[str]], tuple[np.ndarray, float, float]]
 """Texts to vectors, wall seconds and processor seconds."""
 
@@ -107,22 +112,43 @@ def weights_of(model: SentenceTransformer) -> int:
     )
 
 
-def latencies(encoders: dict[str, Callable[[Any], object]], text: str | list[str], calls: int) -> dict[str, float]:
-    """Milliseconds by the clock for a text or a list of them, the median of calls, in twelve blocks of each in turn.
+def latencies(options: argparse.Namespace, names: list[str]) -> dict[str, tuple[float, float]]:
+    """Return milliseconds by the clock for one sentence and for 32 in a call, by arm, each in processes of its own.
 
-    An engine's threads spin for a while after a call and would slow down what comes next: a block begins with a pause
-    and two calls that are not counted.
+    Threads of one library spin for a while after a call and would slow down another one in the same process. The arms
+    take turns, and the median of the turns counts.
     """
-    found: dict[str, list[float]] = {name: [] for name in encoders}
-    for _ in range(12):
-        for name, encode in encoders.items():
-            time.sleep(0.2)
-            for call in range(calls // 12 + 2):
-                start = time.perf_counter()
-                encode(text)
-                if call >= 2:
-                    found[name].append(time.perf_counter() - start)
-    return {name: 1e3 * float(np.median(seconds)) for name, seconds in found.items()}
+    found: dict[str, list[list[float]]] = {name: [] for name in names}
+    same = ["--model", options.model, "--corpus", str(options.corpus), "--sentences", str(options.sentences)]
+    for _ in range(LATENCY_TURNS):
+        for name in names:
+            command = [sys.executable, __file__, *same, "--latency", str(options.latency), "--alone", name]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            found[name].append(json.loads(done.stdout.splitlines()[-1]))
+    return {name: tuple(np.median(turns, axis=0).tolist()) for name, turns in found.items()}
+
+
+def alone(options: argparse.Namespace) -> list[float]:
+    """Return the medians of an arm's calls in milliseconds: with one sentence, and with 32."""
+    text, name = sentences(options.corpus, options.sentences), options.alone
+    if name == "sentence-transformers":
+        encode: Callable[[Any], object] = SentenceTransformer(resolve_model(options.model), device="cpu").encode
+    elif name.startswith("default"):
+        encode = by_default(options.model, text[:256], export=name == "default").encode
+    else:
+        engine, precision = name.split()
+        encode = load(options.model, device="cpu", engine=engine, precision=precision).encode
+        encode(text[:256])
+    medians = []
+    for asked in (sorted(text, key=len)[len(text) // 2], text[:32]):
+        seconds = []
+        for call in range(options.latency + 5):
+            start = time.perf_counter()
+            encode(asked)
+            if call >= 5:
+                seconds.append(time.perf_counter() - start)
+        medians.append(1e3 * float(np.median(seconds)))
+    return medians
 
 
 def sentences(path: Path, count: int) -> list[str]:
@@ -147,6 +173,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--engines", nargs="*", default=["torch fp32", "openvino fp32", "onnx fp32", "onnx int8"])
     found.add_argument("--shapes", action="store_true", help="short and long texts too")
     found.add_argument("--latency", type=int, default=0, help="calls with a single sentence")
+    found.add_argument("--alone", help="print the latencies of this arm as JSON, and nothing else")
     with_claims(found)
     return found
 
@@ -157,7 +184,10 @@ def main() -> None:
         if options.pooling == "cls":
             build_encoder(options.model, pooling="cls", head=False).save(folder, create_model_card=False)
             options.model = folder
-        measure(options)
+        if options.alone:
+            print(json.dumps(alone(options)))
+        else:
+            measure(options)
 
 
 def measure(options: argparse.Namespace) -> None:
@@ -226,21 +256,16 @@ def measure(options: argparse.Namespace) -> None:
             print(f"| {name} | refused: {reason} | | | | | |")
 
     if options.latency:
-        both = {"sentence-transformers": theirs.encode}
-        both |= {name: model.encode for name, model in ours.items() if "default" in name}
-        middle = sorted(text, key=len)[len(text) // 2]
-        for what, asked, few in (
-            ("one sentence", middle, both | {name: model.encode for name, model in ours.items()}),
-            ("32 sentences in a call", text[:32], both),
-        ):
-            print(f"\nmilliseconds for {what}")
-            found = latencies(few, asked, options.latency)
-            reference = found.pop("sentence-transformers")
-            print(f"sentence-transformers {reference:.1f}")
-            for name, milliseconds in found.items():
-                print(f"{name} {milliseconds:.1f}")
-                claim = f"encode{what_pools}, {what}, {name.removeprefix('likewise ')}: sentence-transformers"
-                claims.append(Claim(claim, "s", reference / 1e3, milliseconds / 1e3))
+        print("\n| milliseconds in an own process | one sentence | 32 sentences in a call |\n| --- | ---: | ---: |")
+        own = [name.removeprefix("likewise ") for name in ours]
+        found = latencies(options, ["sentence-transformers", *own])
+        for name, (one, several) in found.items():
+            print(f"| {name} | {one:.1f} | {several:.1f} |")
+        for place, what in enumerate(("one sentence", "32 sentences in a call")):
+            reference = found["sentence-transformers"][place] / 1e3
+            for name in own:
+                claim = f"encode{what_pools}, {what}, {name}: sentence-transformers"
+                claims.append(Claim(claim, "s", reference, found[name][place] / 1e3))
 
     if options.data:
         pairs = TASKS["sts-b-dev"].load(options.data)

@@ -165,7 +165,7 @@ def compared(label: str, script: str, *names: str, digits: int = 2) -> str:
         row = next((row for name in names if (row := _latest(name, kind)) is not None), None)
         ratios.append("" if row is None else f"{Claim(**{f: row[f] for f in FIELDS}).ratio:.{digits}f}")
         dates.append("-" if row is None else row["date"])
-    return f"| {label} | {' | '.join(ratios)} | `{script}` | {', '.join(dates)} |"
+    return f"| {label} | {' | '.join(ratios)} | `{script}` | {'; '.join(dates)} |"
 
 
 def rendered(template: str | None = None) -> dict[str, str]:
