@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from likewise.runs.whole_files import Record, Values
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.runs.progress import Progress
+    from likewise.runs.progress import Bar, Progress
 
 _TEXTS, _ENDS, _VECTORS = "texts.txt", "ends.npy", "vectors.npy"
 
@@ -183,29 +183,13 @@ def keep_texts(
         tempfile.TemporaryDirectory(prefix="making-", dir=home, ignore_cleanup_errors=True) as work,
     ):
         folder = Path(work)
-        numbers: dict[bytes, int] = {}
-        names: dict[str, int] = {}
-        places, ends, size, read = array("i"), array("q"), 0, 0
-        with (folder / _TEXTS).open("wb") as file, progress.bar("reading") as bar:
-            for position, unit in enumerate(read_units(source, progress, report)):
-                read = position + 1
-                bar.advance()
-                if not unit.text:
-                    continue
-                digest = digest_of(unit.text)
-                number = numbers.setdefault(digest, len(ends))
-                if number == len(ends):
-                    key.update(digest)
-                    size += file.write(unit.text.encode("utf-8")) + 1
-                    file.write(b"\n")
-                    ends.append(size - 1)
-                places.extend((names.setdefault(unit.file, len(names)), unit.line, number, position))
-        table = np.array(places, dtype=np.int32).reshape(-1, 4)
+        with progress.bar("reading") as bar:
+            table, ends, names, read = _written(read_units(source, progress, report), folder / _TEXTS, key, bar)
         if len(table) < at_least:
             named = source.files if isinstance(source.files, str | PathLike) and not source.in_memory else "these texts"
             there = counted(len(table), "text")
             raise TextError(f"{named}: {there}, and {at_least} or more are needed: give more text")
-        np.save(folder / _ENDS, np.array(ends, dtype=np.int64))
+        np.save(folder / _ENDS, ends)
         if found_in_cache("vectors", key.hexdigest()):
             progress.tell("the vectors are kept from before")
 
@@ -223,3 +207,30 @@ def keep_texts(
     return KeptTexts(
         final, tuple(names), file_of, line, number_of, position_of, read, fingerprint, report, encoder, known, text
     )
+
+
+def _written(units: Iterable[Unit], path: Path, key: Any, bar: Bar) -> tuple[np.ndarray, np.ndarray, list[str], int]:
+    """Write the different texts to a file, each followed by a line end, and update a hash with them.
+
+    Returns:
+        The file, line, number and position (N, 4) of each text that is not empty; the places (S,) in bytes where the
+        different texts end; the names of the files; and the number of texts, including empty ones.
+    """
+    numbers: dict[bytes, int] = {}
+    names: dict[str, int] = {}
+    places, ends, size, read = array("i"), array("q"), 0, 0
+    with path.open("wb") as file:
+        for position, unit in enumerate(units):
+            read = position + 1
+            bar.advance()
+            if not unit.text:
+                continue
+            digest = digest_of(unit.text)
+            number = numbers.setdefault(digest, len(ends))
+            if number == len(ends):
+                key.update(digest)
+                size += file.write(unit.text.encode("utf-8")) + 1
+                file.write(b"\n")
+                ends.append(size - 1)
+            places.extend((names.setdefault(unit.file, len(names)), unit.line, number, position))
+    return np.array(places, dtype=np.int32).reshape(-1, 4), np.array(ends, dtype=np.int64), list(names), read

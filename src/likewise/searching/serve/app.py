@@ -71,7 +71,8 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
     app = FastAPIOffline(title="likewise", version=__version__, redoc_url=None)
     app.router.redirect_slashes = False
     _answer_errors(app)
-    _add_routes(app, service)
+    for add_routes in (_add_openai, _add_own, _add_rerank, _add_operation):
+        add_routes(app, service)
     for path in _PAGES:
         app.add_route(path, _page, include_in_schema=False)
     paths = [str(getattr(route, "path", "")) for route in app.routes]
@@ -130,7 +131,7 @@ def _unknown(request: Request, name: str) -> RequestError:
     return RequestError(f"{there}: {cure}", param=name[:100] if name.isidentifier() else None)
 
 
-def _add_routes(app: FastAPI, service: Service) -> None:
+def _add_openai(app: FastAPI, service: Service) -> None:
     limits = service.options
 
     @app.post("/v1/embeddings", tags=["OpenAI"], summary="Vectors of texts")
@@ -164,6 +165,10 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     async def model(name: str) -> Response:
         return _json(listed(service.model_name(name)))
 
+
+def _add_own(app: FastAPI, service: Service) -> None:
+    limits = service.options
+
     @app.post("/similarity", tags=["likewise"], summary="Cosines of texts")
     async def similarity(body: SimilarityBody, request: Request) -> Response:
         name = service.model_name(body.model)
@@ -181,6 +186,14 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             raise RequestError(f"the query has more than {limits.max_characters:,} characters", param="query")
         name, hits = await _unless_gone(request, service.search(body), limits.timeout)
         return _json({"index": name, **hits.to_dict()})
+
+    @app.get("/info", tags=["likewise"], summary="Models and indexes")
+    async def info() -> Any:
+        return await run_in_threadpool(service.about)
+
+
+def _add_rerank(app: FastAPI, service: Service) -> None:
+    limits = service.options
 
     @app.post("/v2/rerank", include_in_schema=False)
     @app.post("/v1/rerank", tags=["Cohere and Jina"], summary="Texts by how well they answer a query")
@@ -214,10 +227,8 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             about["meta"]["warnings"] = warnings
         return _json({**about, "results": results})
 
-    @app.get("/info", tags=["likewise"], summary="Models and indexes")
-    async def info() -> Any:
-        return await run_in_threadpool(service.about)
 
+def _add_operation(app: FastAPI, service: Service) -> None:
     @app.get("/health", tags=["running"], summary="The process is alive")
     async def health() -> Response:
         return _json({"status": "ok"})
