@@ -14,7 +14,17 @@ from pathlib import Path
 import pytest
 
 from likewise.runs.cache import CacheError, cached
-from likewise.runs.job import Job, JobError, Plan, check_target, complete_installation, open_job, read_record, work_of
+from likewise.runs.job import (
+    Job,
+    JobError,
+    Plan,
+    check_target,
+    complete_installation,
+    open_job,
+    read_record,
+    versions,
+    work_of,
+)
 from likewise.runs.results import note_results
 
 PLAN = Plan("train toy", {"seed": 1, "nested": {"rate": 0.1}}, {"corpus": "abc"})
@@ -454,3 +464,29 @@ def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
         pass
     with open_job(tmp_path / "two", PLAN, overwrite=True) as job:
         assert not job.resumed
+
+
+def test_work_that_was_stopped_under_another_state_of_the_code_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a release, both states have one version; the plan names the code of the folders that do the work."""
+
+    def plan() -> Plan:
+        return Plan("encode", {}, versions=versions("inference"))
+
+    with pytest.raises(KeyboardInterrupt), open_job(tmp_path / "a", plan()) as job:
+        (job.result / "half.npy").write_bytes(b"half")
+        raise KeyboardInterrupt
+    with open_job(tmp_path / "a", plan()) as job:
+        assert job.resumed
+        (job.result / "more.npy").write_bytes(b"more")
+    monkeypatch.setattr("likewise.runs.job._code", lambda rooms: "other")
+    monkeypatch.setattr("likewise.runs.job.version", lambda package: "1.0.0rc1" if package == "likewise" else "1")
+    with (
+        pytest.raises(JobError, match=r"started with likewise 1\.0\.0rc1 \(code \w+\), not 1\.0\.0rc1 \(code other\)"),
+        open_job(tmp_path / "a", plan()),
+    ):
+        pass
+    assert versions()["likewise"] == "1.0.0rc1"
+    monkeypatch.setattr("likewise.runs.job.version", lambda package: "1.0.0")
+    assert versions("inference")["likewise"] == "1.0.0"  # a release is one state of the code
