@@ -259,6 +259,7 @@ class TestConverted:
     [
         (["The con\u2010", "denser. A condenser."], "The condenser.", "The condenser."),
         (["A well-", "known pump."], "A wellknown pump.", "A well-known pump."),
+        (["A well-", "known pump."], "A well- known pump.", "A well-known pump."),
         (["Vor-", "und Nachteile"], "Vorund Nachteile", "Vor- und Nachteile"),
         (["An up-", "and-coming pump."], "An upand-coming pump.", "An up-and-coming pump."),
         (["The turbo\u00ad", "charger is hot."], "The turbocharger is hot.", "The turbocharger is hot."),

@@ -25,7 +25,7 @@ _BEGIN = b"%PDF-"
 _FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
 _NO_LETTERS = "this page has no text, only pictures or glyphs without letters: docling can turn a scan into text"
 _MISSED = 0.9
-"""Share of the words of a page below which its blocks do not hold what stands on it, such as upright text."""
+"""Share of the letters of a page below which its blocks do not hold what stands on it, such as upright text."""
 _EACH = 7
 """One of so many glyphs of a page is looked at."""
 _HYPHENATED = 10, 0.05
@@ -37,6 +37,7 @@ _OUTER = 2
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _EMPHASIS = re.compile(r"\\(.)|\*+")
 _DIVIDED = re.compile("(\\w+)[-\u2010]$")
+_APART = re.compile("(?<!\\w)(\\w+)[-\u2010] (\\w+)")
 _GAP = re.compile(r"\s{2,}")
 _JOINING = re.compile(rf"{JOINING}(?=\s)")
 
@@ -92,10 +93,10 @@ class Pdf(PagedFormat):
 
 
 class Hyphens:
-    """The words that hyphens divide at the ends of lines, which liteparse joins whatever they are.
+    """The words that hyphens divide at the ends of lines, which liteparse joins whatever they are, or leaves apart.
 
-    A hyphen is put back unless the joined word is elsewhere in the text, or a program has divided the words of the
-    text; then it is put back into words that are elsewhere written with it.
+    The hyphen stays unless the joined word is elsewhere in the text, or a program has divided the words of the
+    text; then it stays in words that are elsewhere written with it.
 
     >>> hyphens = Hyphens(["Turn the valve-", "wheel by the val-", "ve, pro-", "and contra. Oil the valve."])
     >>> hyphens.restored("Turn the valvewheel by the valve, proand contra. Oil the valve.")
@@ -112,19 +113,28 @@ class Hyphens:
         self._is_hyphenated = divided >= _HYPHENATED[0] and divided > _HYPHENATED[1] * len(every)
 
     def restored(self, text: str) -> str:
-        """Return a text with the hyphens that belong to its words."""
-        return re.sub(r"\w+", self._word, text) if self._ends else text
+        """Return a text with the hyphens that belong to its words, and without others."""
+        if not self._ends:
+            return text
+        return re.sub(r"\w+", self._word, _APART.sub(self._together, text))
 
     def _word(self, match: re.Match[str]) -> str:
         word = match[0]
         for cut in range(1, len(word)) if word not in self._words else ():
-            first, second = word[:cut], word[cut:]
-            if first in self._ends and second in self._begins:
-                is_apart = _JOINING.match(second + match.string[match.end() : match.end() + 1])
-                if self._is_hyphenated and not is_apart and f"{first}-{second}" not in self._compounds:
-                    return word
-                return f"{first}- {second}" if is_apart else f"{first}-{second}"
+            if word[:cut] in self._ends and word[cut:] in self._begins:
+                return self._joined(word[:cut], word[cut:], match.string[match.end() : match.end() + 1])
         return word
+
+    def _together(self, match: re.Match[str]) -> str:
+        """Return two halves of a word that liteparse leaves apart."""
+        is_one = match[1] in self._ends and match[2] in self._begins
+        return self._joined(match[1], match[2], match.string[match.end() : match.end() + 1]) if is_one else match[0]
+
+    def _joined(self, first: str, second: str, follower: str) -> str:
+        if _JOINING.match(second + follower):
+            return f"{first}- {second}"
+        is_compound = f"{first}-{second}" in self._compounds or not self._is_hyphenated
+        return f"{first}-{second}" if is_compound and first + second not in self._words else first + second
 
 
 def _lines(page: ParsedPage) -> list[list[str]]:
@@ -142,9 +152,10 @@ def _blocks(page: ParsedPage, hyphens: Hyphens, without: Set[str]) -> Iterator[s
         without: The parts of the header and footer.
     """
     blocks = [block for block in page.blocks or [] if (block.text or block.lines or block.rows or block.header)]
-    words = sum(len(_all_text(block).split()) for block in blocks)
-    if words < _MISSED * len(page.text.split()):
-        yield from (_escaped(" ".join(part.split())) for part in re.split(r"\n\s*\n", page.text) if part.strip())
+    letters = sum(len("".join(_all_text(block).split())) for block in blocks)
+    if letters < _MISSED * len("".join(page.text.split())):
+        parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", page.text))
+        yield from (_escaped(hyphens.restored(part)) for part in parts if part)
         return
     for place, block in enumerate(blocks):
         is_outer = not _OUTER <= place < len(blocks) - _OUTER
