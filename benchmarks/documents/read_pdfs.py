@@ -33,7 +33,6 @@ _MARK = 40
 COLUMNS = {
     "words": "words",
     "lost": "lost",
-    "glued": "of these glued",
     "disordered": "paragraphs lost or out of order",
     "headings": "headings",
     "rows": "rows of tables",
@@ -112,7 +111,6 @@ def counts(truth: dict, text: str) -> dict[str, int]:
     return {
         "words": words.total(),
         "lost": lost.total(),
-        "glued": sum(count for word, count in lost.items() if word in flat),
         "disordered": sum(a < 0 or b < 0 or a > b for a, b in itertools.pairwise(places)),
         "headings": sum(any(re.match("#+ ", line) and one in line for line in lines) for one in truth["headings"]),
         "all_headings": len(truth["headings"]),
