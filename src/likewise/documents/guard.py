@@ -22,7 +22,7 @@ _LOOK = 0.1  # seconds between two looks whether the job is to be stopped
 _Started = queue.SimpleQueue[subprocess.Popen[str] | BaseException]
 
 
-class Guard:
+class ReaderGuard:
     """The process that reads documents, started when it is first needed, and again after a file that ended it."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Guard:
         return self._process
 
 
-GUARD = Guard()
+GUARD = ReaderGuard()
 """The one guard of this process."""
 
 

@@ -44,7 +44,7 @@ from likewise.inference.model_tokens import UnfitModel, fits, for_each_model, to
 from likewise.inference.sample import SIZE, Sample, sample_of
 from likewise.inference.text_encoder import TextEncoder, equal_vectors
 from likewise.inference.tokens import FEW, PLAIN, Step, TextSide, WholeTexts
-from likewise.inference.verdict import LOWER, TORCH, Facts, candidates, verdict
+from likewise.inference.verdict import LOWER, TORCH, PairFacts, candidates, verdict
 from likewise.runs.progress import WORTH_TELLING, Progress, seconds_each, spoken
 
 DEFAULT = EngineChoice("auto", "close")
@@ -217,7 +217,7 @@ class Policy:
                 (notes if is_note else reasons).append(said)
         return self._only_torch(model, choice, reasons, notes)
 
-    def _facts(self, pair: EngineVariant, choice: EngineChoice, sample: Sample, total: int, makes: bool) -> Facts:
+    def _facts(self, pair: EngineVariant, choice: EngineChoice, sample: Sample, total: int, makes: bool) -> PairFacts:
         """Return what is known about an engine; nothing is looked up on disk for few texts."""
         engines, close, has_texts = self.engines, choice.precision == "close", bool(sample.texts)
         few = not close and total < FEW
@@ -225,7 +225,7 @@ class Policy:
         pays = False
         if makes and has_texts and not few and not exported and release(pair[0]):
             pays = sample.operations(total) >= (LONG_IN_BF16 if close and processor.has_bf16() else LONG)
-        return Facts(
+        return PairFacts(
             choice,
             failure=engines.failed.get(pair, ""),
             installed=bool(release(pair[0])),

@@ -36,7 +36,7 @@ def candidates(choice: EngineChoice) -> list[EngineVariant]:
 
 
 @dataclass(frozen=True)
-class Facts:
+class PairFacts:
     """What is known about an engine before it runs, on which `verdict` depends.
 
     Attributes:
@@ -75,12 +75,12 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
-def verdict(pair: EngineVariant, facts: Facts) -> Verdict:
+def verdict(pair: EngineVariant, facts: PairFacts) -> Verdict:
     """Return what is done with an engine and a precision.
 
-    >>> verdict(("onnx", "fp32"), Facts(EngineChoice("auto", "close")))
+    >>> verdict(("onnx", "fp32"), PairFacts(EngineChoice("auto", "close")))
     Verdict(action='skip', reason='there is no export for onnx')
-    >>> verdict(("onnx", "fp32"), Facts(EngineChoice("auto", "close"), exported=True)).action
+    >>> verdict(("onnx", "fp32"), PairFacts(EngineChoice("auto", "close"), exported=True)).action
     'check'
     """
     reason = "" if facts.choice.engine != "auto" else _reason_to_skip(pair, facts)
@@ -89,7 +89,7 @@ def verdict(pair: EngineVariant, facts: Facts) -> Verdict:
     return Verdict("check" if facts.judged else "wait")
 
 
-def _reason_to_skip(pair: EngineVariant, facts: Facts) -> str:
+def _reason_to_skip(pair: EngineVariant, facts: PairFacts) -> str:
     """Return why an engine that the caller did not name is passed over; "" if it is not."""
     name, close = pair[0], facts.choice.precision == "close"
     if facts.failure:
