@@ -21,7 +21,7 @@ from likewise.inference.policy import policy_of
 from likewise.inference.sample import Sample
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.vectors import encode
-from likewise.inference.verdict import Facts, verdict
+from likewise.inference.verdict import PairFacts, verdict
 from likewise.runs.progress import Progress
 
 
@@ -253,25 +253,29 @@ CLOSE, EXACT, INT8 = EngineChoice("auto", "close"), EngineChoice("auto", "fp32")
 @pytest.mark.parametrize(
     ("pair", "facts", "expected"),
     [
-        (("onnx", "fp32"), Facts(CLOSE, exported=True), ("check", "")),
-        (("onnx", "fp32"), Facts(CLOSE, pays=True), ("check", "")),
-        (("onnx", "fp32"), Facts(CLOSE), ("skip", "there is no export for onnx")),
-        (("onnx", "fp32"), Facts(CLOSE, few=True), ("skip", "there is no export for onnx")),
-        (("onnx", "fp32"), Facts(EXACT, few=True, exported=True), ("skip", "few texts do not pay for onnx")),
-        (("onnx", "fp32"), Facts(EXACT, few=True, is_open=True), ("check", "")),
-        (("openvino", "fp32"), Facts(EXACT, on_cpu=False, exported=True), ("skip", "openvino runs on the CPU alone")),
-        (("openvino", "fp32"), Facts(EXACT, installed=False, pays=True), ("skip", "openvino is not installed")),
-        (("onnx", "fp32"), Facts(EXACT, failure="too large", exported=True), ("skip", "onnx fp32: too large")),
-        (("onnx", "int8"), Facts(INT8, few=True), ("check", "")),  # it was requested by name
-        (("onnx", "int8"), Facts(EngineChoice("onnx", "int8"), failure="x", installed=False), ("check", "")),
-        (("torch", "bf16"), Facts(CLOSE), ("check", "")),
-        (("torch", "bf16"), Facts(CLOSE, judged=False), ("wait", "")),
+        (("onnx", "fp32"), PairFacts(CLOSE, exported=True), ("check", "")),
+        (("onnx", "fp32"), PairFacts(CLOSE, pays=True), ("check", "")),
+        (("onnx", "fp32"), PairFacts(CLOSE), ("skip", "there is no export for onnx")),
+        (("onnx", "fp32"), PairFacts(CLOSE, few=True), ("skip", "there is no export for onnx")),
+        (("onnx", "fp32"), PairFacts(EXACT, few=True, exported=True), ("skip", "few texts do not pay for onnx")),
+        (("onnx", "fp32"), PairFacts(EXACT, few=True, is_open=True), ("check", "")),
+        (
+            ("openvino", "fp32"),
+            PairFacts(EXACT, on_cpu=False, exported=True),
+            ("skip", "openvino runs on the CPU alone"),
+        ),
+        (("openvino", "fp32"), PairFacts(EXACT, installed=False, pays=True), ("skip", "openvino is not installed")),
+        (("onnx", "fp32"), PairFacts(EXACT, failure="too large", exported=True), ("skip", "onnx fp32: too large")),
+        (("onnx", "int8"), PairFacts(INT8, few=True), ("check", "")),  # it was requested by name
+        (("onnx", "int8"), PairFacts(EngineChoice("onnx", "int8"), failure="x", installed=False), ("check", "")),
+        (("torch", "bf16"), PairFacts(CLOSE), ("check", "")),
+        (("torch", "bf16"), PairFacts(CLOSE, judged=False), ("wait", "")),
         (
             ("torch", "bf16"),
-            Facts(CLOSE, own_forward=True),
+            PairFacts(CLOSE, own_forward=True),
             ("skip", "torch bf16: its parts have a forward of their own"),
         ),
-        (("torch", "bf16"), Facts(INT8, own_forward=True), ("check", "")),
+        (("torch", "bf16"), PairFacts(INT8, own_forward=True), ("check", "")),
     ],
 )
 def test_what_is_done_with_an_engine(pair, facts, expected):

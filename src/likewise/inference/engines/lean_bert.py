@@ -114,7 +114,7 @@ def lean_bert(model: SentenceTransformer, *, whole: bool) -> LeanBert | None:
             `only_pooled_token` saves more.
     """
     first: Any = model[0]
-    transformer = getattr(first, "auto_model", None)
+    transformer: Any = getattr(first, "auto_model", None)
     if type(first) is not Transformer or type(transformer) not in _MODELS or model.device.type != "cpu":
         return None
     if first.modality_config != _OUTPUT or first.module_output_name != TOKENS:
