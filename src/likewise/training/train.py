@@ -25,6 +25,7 @@ from likewise.runs.whole_files import Values
 from likewise.training.selection import Selection, choose_selection, last_checkpoint
 from likewise.training.training_job import Training, check_updates, started
 from likewise.training.training_result import TrainingResult, base_fingerprint, made_by
+from likewise.training.unknown_language import advice
 from likewise.transformers_output import no_bar
 
 
@@ -117,6 +118,8 @@ def _ready(run: Run, preset: str, selection: Selection, config: Values) -> Train
     with undisturbed(encoder):  # an error of the views comes before the training, and takes no chance from it
         collator(run.rows.select(range(options.batch_size)).to_list())
     other_pooling = not isinstance(options, HeadOptions) or options.pooling != "own"
+    if isinstance(encoder[0], Transformer) and (known := advice(encoder, base, run.sentences())):
+        run.progress.tell(known)
     continued = isinstance(encoder[0], Transformer) and other_pooling
     return Training(
         job=f"train {recipe.name}",

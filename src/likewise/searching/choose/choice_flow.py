@@ -26,6 +26,7 @@ from likewise.corpus.rows import json_type
 from likewise.corpus.sources import tell
 from likewise.encoder.location import weight_bytes
 from likewise.errors import LikewiseError, counted, require_extra
+from likewise.evaluation.character_bag import CharacterBag
 from likewise.evaluation.data_folder import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
 from likewise.inference.handle import ModelHandle
@@ -47,6 +48,7 @@ from likewise.training.training_result import base_fingerprint
 from likewise.transformers_output import no_bar
 
 _BM25 = "BM25"
+_CHARACTERS = "a bag of characters"
 _DEPTH = 10  # passages of a search that count
 _PROBE = 32  # passages by which the time is foretold
 _DISAGREEING = 10
@@ -180,6 +182,7 @@ def choose(
             run.base(f"{name} (adapted)" if learnt else name, name, encoder, free=not learnt, learnt=learnt)
         if adapt:
             run.adapted(names, target, minutes)
+        run.characters()
         choice = replace(run.choice(), folder=target if out else None)
         choice.save(job.result)
         held.save(job.result / "queries")
@@ -300,6 +303,22 @@ class _Run:
             else:
                 final = target / "adapted" / _folder(name)
                 self.base(f"{name}, adapted", str(final), ModelHandle(model), free=False)
+
+    def characters(self) -> None:
+        """Measure a bag of characters, the last of all: a row to compare with, which no search offers."""
+        ids, texts = zip(*((passage.id, passage.searched) for passage in self.held.passages), strict=True)
+        queries = self.held.queries
+        cosines = CharacterBag.fitted(texts).rows(texts, [query.text for query in queries])
+        each, found = [], []
+        for place, query in enumerate(queries):
+            first = np.argsort(-cosines(slice(place, place + 1))[0], kind="stable")[:_DEPTH]
+            found.append([ids[i] for i in first])
+            each.append(discounted(next((i for i, name in enumerate(found[-1]) if name in query.own), None)))
+        bag = System(_CHARACTERS, "", "words", WORDS_ALONE, free=False, score=float(np.mean(each)), only_measured=True)
+        self.systems.append(bag)
+        self.each.append(np.array(each))
+        self.found.append(found)
+        self.progress.tell(f"{bag.name}: {bag.score:.2f}")
 
     def _measure(self, name: str, mode: Mode, pipeline: Pipeline, opened: Index, judged_by: Index | None) -> None:
         """Search with every query, and keep what was found."""

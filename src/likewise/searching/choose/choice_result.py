@@ -48,6 +48,7 @@ class System:
         written: the same score by the written queries alone; None without them.
         judged: nDCG@10 times 100 by the judgements that were given; None without them.
         judged_low, judged_high: the interval of the gain over the same free system by these.
+        only_measured: whether it is a row to compare with, which no search offers.
     """
 
     name: str
@@ -67,6 +68,7 @@ class System:
     judged_low: float | None = None
     judged_high: float | None = None
     learnt: bool = False
+    only_measured: bool = False
 
     def cells(self, written: bool, judged: bool) -> list[str]:
         """Return its row of a table: `COLUMNS`, then `WRITTEN_COLUMNS` and `JUDGED_COLUMNS` if there are such."""
@@ -200,7 +202,7 @@ def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequ
         changes: Record = {}
         if i != free:
             changes["low"], changes["high"] = gain_interval(each[i] - each[free])
-        if judged:
+        if i < len(judged):
             changes["judged"] = float(judged[i].mean())
             if i != free:
                 changes["judged_low"], changes["judged_high"] = gain_interval(judged[i] - judged[free])
@@ -224,7 +226,7 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
         usual: the place of what `likewise search` does by default, with the first base.
     """
     own, free = systems[usual], systems[best_free(systems)]
-    others = [i for i, system in enumerate(systems) if i != usual and not system.learnt]
+    others = [i for i, system in enumerate(systems) if i != usual and not (system.learnt or system.only_measured)]
     gains = {i: gain_interval(each[i] - each[usual]) for i in others}
     if better := [i for i, (low, _) in gains.items() if low > 0]:
         place = max(better, key=lambda i: systems[i].score)

@@ -1,0 +1,64 @@
+"""Whether a base knows the language of a text, by the letters that its tokens hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from likewise.corpus.languages import language_of
+from likewise.corpus.words import has_unspaced
+
+FEWEST, FEWEST_WITHOUT_BLANKS = 3.2, 0.8
+"""Letters of a token in a text that the base knows, in scripts with blanks between words and in those without.
+
+The tokens of all-MiniLM-L6-v2 hold 4.0 to 4.4 letters of English captions, tweets, encyclopedia and biomedical titles,
+2.6 of German and Spanish, 2.0 of Polish, and 0.4 of Chinese, of which it does not know six characters in ten.
+"""
+_TEXTS = 500  # texts that are looked at
+
+
+def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> float | None:
+    """Return the letters that a token of texts holds on average; those of an unknown token count as none.
+
+    Returns:
+        None for a tokenizer that does not say where its tokens are, or texts without a letter.
+    """
+    if not tokenizer.is_fast:
+        return None
+    letters = tokens = 0
+    for text in texts:
+        encoded: Any = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        held: set[int] = set()
+        for token, (begin, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
+            places = [place for place in range(begin, end) if text[place].isalpha()]
+            tokens += bool(places)
+            if token != tokenizer.unk_token_id:
+                held.update(places)
+        letters += len(held)
+    return letters / tokens if tokens else None
+
+
+def advice(encoder: Any, base: str, texts: Iterable[str]) -> str:
+    """Return what to know about text whose language the base does not know; "" if it knows it.
+
+    Args:
+        encoder: an encoder that is made of the base.
+        texts: sentences of the corpus.
+    """
+    tokenizer, sample = getattr(encoder, "tokenizer", None), list(islice(texts, _TEXTS))
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        return ""
+    letters = letters_per_token(tokenizer, sample)
+    least = FEWEST_WITHOUT_BLANKS if 2 * sum(map(has_unspaced, sample)) > len(sample) else FEWEST
+    if letters is None or letters >= least:
+        return ""
+    name = language_of(sample)
+    return (
+        f"{base} hardly knows the language of this text{f', {name}' if name else ''}: its tokens hold {letters:.1f} "
+        f"letters of it, and {least} or more of a text that a base knows. Take a base of the language, "
+        "if there is one, and compare the result with a bag of characters, which costs nothing: likewise choose has a "
+        "row of it, and likewise evaluate takes characters:FILE (docs/guides/another-language.md)"
+    )
