@@ -133,7 +133,8 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[Offered
     Of each passage: its title with its text, of the first one below it; a question in it with what follows; a random
     sentence of five words or more with the rest of the passage, the inverse cloze task (Lee et al. 2019, section 4), in
     which one sentence of ten stays there. A passage of one sentence is divided at semicolons and colons; one without
-    these gives its text with a tenth to a third of its words deleted. A passage without a sentence offers none.
+    these gives its text with a tenth to a third of its words deleted. A passage without a sentence,
+    or of one word, offers none.
     """
     rng = random.Random(seed)
     pairs: list[OfferedPair] = []
@@ -157,7 +158,8 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[Offered
         else:
             share = rng.uniform(0.1, 1 / 3)
             shortened = DividedText.of(passage.text).without_share(share, rng)
-            pairs.append(OfferedPair(shortened, passage.text, "deletion", number))
+            if shortened != passage.text:
+                pairs.append(OfferedPair(shortened, passage.text, "deletion", number))
     return pairs
 
 

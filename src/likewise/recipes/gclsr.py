@@ -126,7 +126,10 @@ def sampled(run: Run) -> Run:
         from likewise.augment.word_edits import WordEditor
 
         edit = WordEditor(run.seed, synonyms=options.edits == "all")
-        rows = rows.add_column("view", [edit(sentence) for sentence in rows["sentence"]])
+        views = [edit(sentence) for sentence in rows["sentence"]]
+        if same := sum(map(str.__eq__, views, rows["sentence"])):
+            run.progress.tell(f"{same:,} of {len(views):,} sentences are too short for an edit and stay as they are")
+        rows = rows.add_column("view", views)
     if options.augmentation == "paraphrases":
         rows = _with_paraphrases(rows, options.paraphrases)
     return run.but(rows=rows)
