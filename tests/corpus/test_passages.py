@@ -141,7 +141,7 @@ def test_words_are_counted_in_a_text_without_blanks(tmp_path):
     assert passage.sentences == ("地下室的水泵坏了。", "阀门漏油，压力太低。")
 
 
-@pytest.mark.parametrize("text", ["地下室的水泵昨天晚上突然坏了需要马上更换。", "地下のポンプが昨夜突然壊れました。", "Pump leaks badly"])
+@pytest.mark.parametrize("text", ["地下室的水泵坏了需要更换。", "地下のポンプが壊れました。", "Pump leaks badly"])
 def test_a_deletion_differs_from_its_text_in_any_script(text):
     (pair,) = offered_pairs([Passage((text,))])
     assert pair.kind == "deletion"
