@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from likewise.corpus.languages import likely_codes
-from likewise.corpus.words import has_unspaced
+from likewise.corpus.words import has_unspaced, without_surrogates
 
 WITH_RULES = frozenset("ar be br ca da de el eo es fa fr ga gl is it nl pl pt ro ru sk sl sr sv ta uk".split())
 """The languages of which choppa has rules."""
+_OF_ENGLISH = " the "
+"""A word that spares most English paragraphs the look at their language."""
 _DOUBTFUL = re.compile(r"(?:^|[\s(\[/\"'«„“‘’-])[^\W_]{0,8}(?:\.[^\W_]{1,3})*\.$")
 """A stop behind a word that is short enough for an abbreviation, or behind a number."""
 _NUMBER = re.compile(r"(?:\S+\s+)?\d+\.$")
@@ -35,8 +37,9 @@ def ends_in_other_languages(text: str, ends_of_english: Callable[[], Iterable[in
     Returns:
         None if the text is English, of an unknown language, or of a script whose own marks end sentences.
     """
-    if has_unspaced(text):
+    if has_unspaced(text) or (_OF_ENGLISH in text and text.isascii()):
         return None
+    text = without_surrogates(text)
     codes = likely_codes(text)
     if not codes or "en" in codes:
         return None
@@ -64,8 +67,9 @@ def _by_abbreviations(text: str, code: str) -> set[int]:
 
     ends, at = set(), 0
     for sentence in sentencex.segment(code, text):
-        if stripped := sentence.strip():
-            at = text.index(stripped, at) + len(stripped)
+        stripped = sentence.strip()
+        if stripped and (place := text.find(stripped, at)) >= 0:
+            at = place + len(stripped)
             ends.add(at)
     ends.discard(len(text.rstrip()))
     return ends
