@@ -33,7 +33,7 @@ def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) 
         encoded: Any = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         held: set[int] = set()
         for token, (begin, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
-            places = [place for place in range(begin, end) if text[place].isalpha()]
+            places = [place for place in range(begin, min(end, len(text))) if text[place].isalpha()]
             tokens += bool(places)
             if token != tokenizer.unk_token_id:
                 held.update(places)
