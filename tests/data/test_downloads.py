@@ -194,6 +194,9 @@ def test_bad_input_is_refused(archive, tmp_path, monkeypatch):
 
 def test_evaluation_looks_where_it_is_put(archive, sized, tmp_path, monkeypatch):
     monkeypatch.delenv("LIKEWISE_DATA", raising=False)
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    assert data_folder() == tmp_path / "cache/data"
+    monkeypatch.delenv("LIKEWISE_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     assert data_folder() == tmp_path / "home/.cache/likewise/data"
