@@ -49,7 +49,7 @@ from likewise.inference.model_tokens import tokens_of
 from likewise.inference.policy import policy_of
 from likewise.inference.sample import Sample
 from likewise.runs.cache import data_folder
-from likewise.runs.job import machine
+from likewise.runs.releases import machine
 
 FLAGS = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 LATENCY_TURNS = 3

@@ -37,7 +37,7 @@ from scipy.stats import t
 
 from likewise.context.stage_options import MATHEMATICS as CONTEXTS
 from likewise.recipes.all_recipes import RECIPES
-from likewise.runs.job import machine, versions
+from likewise.runs.releases import machine, versions
 
 RESULTS = Path(__file__).parent / "results"
 MATHEMATICS = {name: recipe.mathematics for name, recipe in RECIPES.items()} | CONTEXTS

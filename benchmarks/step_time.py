@@ -31,7 +31,7 @@ from likewise.encoder import TripletWatch, find_part
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
 from likewise.runs.cache import data_folder
-from likewise.runs.job import machine
+from likewise.runs.releases import machine
 from likewise.training.selection import last_checkpoint
 from likewise.training.trainer import LikewiseTrainer, trainer_arguments, use_bf16
 

@@ -27,7 +27,7 @@ from likewise.context.stage_options import FEATURES, DiscriminatorOptions, Index
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.runs.cache import data_folder
-from likewise.runs.job import machine
+from likewise.runs.releases import machine
 from rows import ResultFile
 
 

@@ -29,7 +29,7 @@ from likewise.context.weights import choose_signed
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task
 from likewise.runs.cache import data_folder
-from likewise.runs.job import machine
+from likewise.runs.releases import machine
 from likewise.runs.whole_files import written_whole
 from rows import ResultFile
 

@@ -28,7 +28,7 @@ from likewise.context.workspace import Stage, Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.tasks.sts import StsTask
-from likewise.runs.job import machine
+from likewise.runs.releases import machine
 from likewise.runs.whole_files import written_whole
 from rows import ResultFile
 

@@ -28,8 +28,8 @@ from origin_paper import drawn
 from likewise.context.origin import Origin, open_origin, own_pairs
 from likewise.context.stage_options import FEATURES, ScoreOptions
 from likewise.evaluation.pairs import correlations
-from likewise.runs.job import machine
 from likewise.runs.progress import Progress
+from likewise.runs.releases import machine
 from rows import ResultFile
 
 OWN = "own text"

@@ -34,7 +34,7 @@ from likewise.context.workspace import Workspace
 from likewise.corpus.documents import Triplet, read_documents
 from likewise.evaluation.tasks.wiki_sections import TASKS, WikiSectionsTask
 from likewise.runs.cache import data_folder
-from likewise.runs.job import machine
+from likewise.runs.releases import machine
 from likewise.runs.whole_files import read_json, write_json
 from rows import ResultFile
 

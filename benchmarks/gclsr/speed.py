@@ -30,7 +30,7 @@ from likewise.encoder.word_vectors import is_distilled
 from likewise.inference.load_model import Encoder
 from likewise.recipes import find_recipe
 from likewise.runs.cache import data_folder
-from likewise.runs.job import machine
+from likewise.runs.releases import machine
 
 LIGHT = [
     "paper bundled:glove",

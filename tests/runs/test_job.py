@@ -14,17 +14,8 @@ from pathlib import Path
 import pytest
 
 from likewise.runs.cache import CacheError, cached
-from likewise.runs.job import (
-    Job,
-    JobError,
-    Plan,
-    check_target,
-    complete_installation,
-    open_job,
-    read_record,
-    versions,
-    work_of,
-)
+from likewise.runs.job import Job, JobError, Plan, check_target, complete_installation, open_job, read_record, work_of
+from likewise.runs.releases import versions
 from likewise.runs.results import note_results
 
 PLAN = Plan("train toy", {"seed": 1, "nested": {"rate": 0.1}}, {"corpus": "abc"})

@@ -15,8 +15,8 @@ import likewise
 from likewise.errors import LikewiseError
 from likewise.inference import encoded_files, text_pieces
 from likewise.inference.encoded_files import write_part
-from likewise.runs.job import versions
 from likewise.runs.on_ray import ClusterError, begun_on_ray, check_versions, cluster
+from likewise.runs.releases import versions
 
 ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
 

@@ -1,6 +1,6 @@
 import platform
 
-from likewise.runs.job import machine, versions
+from likewise.runs.releases import machine, versions
 
 
 def test_versions_and_machine_say_what_a_result_depends_on():

@@ -25,8 +25,9 @@ from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
 from likewise.context.origin import open_origin, stages_read
 from likewise.context.stage_options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError
-from likewise.runs.job import JobError, Plan, Resume, open_job, read_record, versions, work_of
+from likewise.runs.job import JobError, Plan, Resume, open_job, read_record, work_of
 from likewise.runs.progress import Progress, orderly_stop
+from likewise.runs.releases import versions
 from likewise.runs.whole_files import Parts, Record, Values
 
 ScoreFunction = Callable[[Sequence[SentencePair]], np.ndarray]

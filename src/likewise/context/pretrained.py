@@ -36,8 +36,8 @@ from likewise.context.workspace import QUIET
 from likewise.corpus.clean_text import digest_of
 from likewise.inference.tokens import by_budget
 from likewise.runs.cache import cached
-from likewise.runs.job import releases
 from likewise.runs.progress import Progress
+from likewise.runs.releases import releases
 from likewise.runs.whole_files import written_whole
 
 _BATCH_TOKENS = 2_048

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from likewise.encoder.location import model_fingerprint
 from likewise.errors import LikewiseError
-from likewise.runs.job import Job, JobError, Plan, Resume, open_job, read_record, versions, work_of
+from likewise.runs.job import Job, JobError, Plan, Resume, open_job, read_record, work_of
 from likewise.runs.options import Options
 from likewise.runs.progress import Progress
+from likewise.runs.releases import versions
 from likewise.runs.whole_files import Record
 
 QUIET = Progress(quiet=True)

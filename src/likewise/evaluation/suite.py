@@ -216,7 +216,7 @@ def _average(members: Sequence[str], results: Sequence[TaskResult]) -> float | N
 
 
 def _settings(model: SentenceTransformer, precision: str | None) -> dict[str, object]:
-    from likewise.runs.job import versions
+    from likewise.runs.releases import versions
 
     releases = versions()
     return {

@@ -31,11 +31,12 @@ from likewise.inference.text_encoder import TextEncoder, matrix_of, vector_colum
 from likewise.inference.text_pieces import STREAM, Piece, check_source, list_pieces, state_of, stream_pieces
 from likewise.inference.tokens import Step, TextSide
 from likewise.inference.vectors import dimension
-from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job, read_record, versions
+from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job, read_record
 from likewise.runs.on_ray import begun_on_ray, check_workers, cluster
 from likewise.runs.options import checked
 from likewise.runs.prefetch import in_order
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
+from likewise.runs.releases import versions
 from likewise.runs.whole_files import Parts, written_whole
 
 Opens = Callable[..., TextEncoder]

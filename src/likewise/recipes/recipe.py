@@ -19,9 +19,9 @@ from likewise.encoder.location import check_loadable
 from likewise.recipes.collator import Collator, Reading, TextCollator, Views
 from likewise.recipes.recipe_options import ContrastiveOptions, HeadOptions, SharpOptions, TrainingOptions, WithPresets
 from likewise.runs.cache import cached
-from likewise.runs.job import releases
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
+from likewise.runs.releases import releases
 from likewise.runs.whole_files import Values
 
 if TYPE_CHECKING:

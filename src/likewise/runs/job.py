@@ -13,24 +13,19 @@ is removed but what its own record names, and that only when its successor is wh
 
 import json
 import os
-import platform
-import re
 import shutil
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from likewise import processor
 from likewise.runs.cache import CacheError
+from likewise.runs.releases import DECIDING, machine, versions
 from likewise.runs.results import (
     INSTALLING,
     OLD,
@@ -44,53 +39,6 @@ from likewise.runs.results import (
     read_working_file,
 )
 from likewise.runs.whole_files import UNFINISHED_FILE, Record, Values, give_usual_mode, is_full_disk, write_json
-
-DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "tokenizers")
-"""Packages whose release decides whether stopped work can be resumed to the same result."""
-PACKAGES = (*DECIDING, "numpy", "pytorch-optimizer")
-
-
-def versions(*rooms: str) -> dict[str, str]:
-    """Return the versions of Python and of the packages that a result depends on.
-
-    Args:
-        rooms: Names of likewise's folders whose code does the work. Before a release, two states of the code have one
-            number: the version of likewise then names the code of these folders too.
-    """
-    numbers = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            numbers[package] = version(package)
-        except PackageNotFoundError:  # a checkout that was never installed
-            numbers[package] = "not installed"
-    if rooms and not re.fullmatch(r"[\d.]+", numbers["likewise"]):
-        numbers["likewise"] += f" (code {_code(rooms)})"
-    return numbers
-
-
-def releases() -> list[str]:
-    """Return the versions of the packages that decide a result, for the key of what the cache keeps."""
-    numbers = versions()
-    return [f"{package} {numbers[package]}" for package in DECIDING]
-
-
-def _code(rooms: Sequence[str]) -> str:
-    """Return a digest of the Python files of some of likewise's folders."""
-    digest = blake2b(digest_size=4)
-    for path in sorted(path for room in rooms for path in (Path(__file__).parents[1] / room).rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def machine() -> Record:
-    """Return the processor, and for a job that used torch its threads and the GPU if there is one."""
-    facts: Record = {"processor": processor.name(), "cores": os.cpu_count()}
-    torch: Any = sys.modules.get("torch")  # slow to import, and some jobs do without
-    if torch is not None:
-        facts["instruction_set"] = torch.backends.cpu.get_cpu_capability()
-        facts["threads"] = torch.get_num_threads()
-        facts["gpu"] = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return facts
 
 
 @dataclass(frozen=True)

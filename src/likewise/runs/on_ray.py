@@ -16,7 +16,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from likewise.errors import LikewiseError, first_line, require_extra
-from likewise.runs.job import DECIDING, versions
+from likewise.runs.releases import DECIDING, versions
 from likewise.runs.whole_files import Record
 
 HERE = "ray"

@@ -20,9 +20,10 @@ from likewise.evaluation.score_table import Cell, Column, ScoreTable
 from likewise.evaluation.suite import evaluate, read_tasks
 from likewise.evaluation.task import Items, plain
 from likewise.recipes import TrainingOptions, find_recipe
-from likewise.runs.job import Job, Plan, check_target, machine, open_job, versions
+from likewise.runs.job import Job, Plan, check_target, open_job
 from likewise.runs.options import OptionError, checked, checked_seed, unknown_option
 from likewise.runs.progress import Progress, orderly_stop, spoken
+from likewise.runs.releases import machine, versions
 from likewise.runs.whole_files import Parts, Record, checksum, read_json, write_json, write_text, written_whole
 from likewise.training.methods import ComparisonError, Method, parse_methods
 from likewise.training.train import train

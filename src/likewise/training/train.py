@@ -19,8 +19,9 @@ from likewise.recipes.recipe import Run
 from likewise.recipes.recipe_options import HeadOptions, TrainingOptions
 from likewise.runs import processes
 from likewise.runs.cache import being_made, found_in_cache
-from likewise.runs.job import Resume, releases
+from likewise.runs.job import Resume
 from likewise.runs.options import checked
+from likewise.runs.releases import releases
 from likewise.runs.whole_files import Values
 from likewise.training.selection import Selection, choose_selection, last_checkpoint
 from likewise.training.training_job import Training, check_updates, started

@@ -9,8 +9,8 @@ import likewise
 from likewise.cli import build_app
 from likewise.runs.progress import Progress
 from likewise.searching import Pipeline
-from likewise.searching.choose.choice_flow import ChoiceError, _of_passages, _written
 from likewise.searching.choose.choice_result import Choice, System, compared, decided, judgement
+from likewise.searching.choose.given_queries import ChoiceError, of_passages, read_written
 from likewise.searching.choose.held_out import Excerpt
 from likewise.searching.parts.pipeline import FREE_HYBRID, VECTORS_ALONE, WORDS_ALONE
 
@@ -283,11 +283,11 @@ def test_queries_and_documents_that_are_not_there_are_an_error(text, judged, wor
 def test_a_query_that_is_no_text_is_told_by_its_kind(tmp_path):
     (tmp_path / "queries.jsonl").write_text('{"query": 5, "passage": "a.md:1"}\n')
     with pytest.raises(ChoiceError, match=r"line 1: .* query \(a number\), passage \(a text\)"):
-        _written(tmp_path / "queries.jsonl")
+        read_written(tmp_path / "queries.jsonl")
 
 
 def test_a_query_may_name_the_end_of_the_path_of_its_passage():
     excerpts = [Excerpt("my-text/notes.md:12", "The cat."), Excerpt("my-text/a/b.md:1", "A"), Excerpt("c/b.md:1", "B")]
     written = [("cat", "notes.md:12"), ("which", "b.md:1"), ("one", "a/b.md:1")]
-    found = _of_passages(written, excerpts, Progress(quiet=True))
+    found = of_passages(written, excerpts, Progress(quiet=True))
     assert [name for _, name in found] == ["my-text/notes.md:12", "b.md:1", "my-text/a/b.md:1"]

@@ -6,13 +6,10 @@ import json
 import os
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
@@ -22,22 +19,28 @@ from likewise.corpus.clean_text import digest_of
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
-from likewise.corpus.rows import json_type
 from likewise.corpus.sources import tell
 from likewise.encoder.location import weight_bytes
-from likewise.errors import LikewiseError, counted, require_extra
+from likewise.errors import LikewiseError, counted
 from likewise.evaluation.character_bag import CharacterBag
-from likewise.evaluation.data_folder import json_rows
-from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
 from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import base_name
-from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record, versions
+from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
 from likewise.runs.options import checked
 from likewise.runs.progress import Progress, orderly_stop, seconds_each, spoken
+from likewise.runs.releases import versions
 from likewise.runs.whole_files import Parts, Record, checksum
 from likewise.searching.choose.choice_result import Choice, System, best_free, compared, decided, judgement
+from likewise.searching.choose.given_queries import (
+    ChoiceError,
+    Judged,
+    by_writer,
+    of_passages,
+    read_judged,
+    read_written,
+)
 from likewise.searching.choose.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
-from likewise.searching.choose.query_writer import ServerWriter, Writer, Written, is_server, round_trip, written_for
+from likewise.searching.choose.query_writer import ServerWriter, is_server
 from likewise.searching.index.index_plan import WORDS, files_of
 from likewise.searching.index.index_update import index
 from likewise.searching.index.passages import Splitting
@@ -52,10 +55,10 @@ _CHARACTERS = "a bag of characters"
 _DEPTH = 10  # passages of a search that count
 _PROBE = 32  # passages by which the time is foretold
 _DISAGREEING = 10
-
-
-class ChoiceError(LikewiseError):
-    """Raised if nothing can be measured, or if an input is wrong; the message names the cure."""
+_ADAPTED = (
+    "{} was adapted. If it was adapted to this text, it has seen the answers to these queries, and its scores are too "
+    "high, so it is not chosen: name its base, and pass --adapt"
+)
 
 
 @checked
@@ -123,20 +126,12 @@ def choose(
         Stopped: it was interrupted; the same call resumes it.
     """
     progress = Progress(quiet)
-    names = [base_name(base) for base in bases]
-    if not names or len(set(names)) < len(names):
-        raise ChoiceError("give one base or more, and each of them once, for example --base bundled:minilm")
-    if minutes <= 0:
-        raise ChoiceError(f"minutes must be above 0, not {minutes:g}")
-    if passages < 1:
-        raise ChoiceError(f"passages must be 1 or more, not {passages}")
-    if bool(judgements) != bool(queries_file):
-        raise ChoiceError("judgements and their queries belong together: give both --judgements and --queries-file")
+    names = _checked_names(bases, minutes, passages)
     with ExitStack() as stack:
         language = known_language(language)
         target = Path(out or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "choice")
         check_target(target)
-        judged = _judged(judgements, queries_file)
+        judged = read_judged(judgements, queries_file)
         source = given_texts(texts, corpus_options)
         named, listings = files_of(source)
         files = [*named, *(path for listing in listings for path in listing.files)]
@@ -147,19 +142,14 @@ def choose(
         encoders = {name: ModelHandle(name) for name in names}
         if is_server(queries):
             writer = ServerWriter(str(queries), queries_model)
-            written = _by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
+            written = by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
         else:
-            written = _of_passages(_written(queries), excerpts, progress)
+            written = of_passages(read_written(queries), excerpts, progress)
         held = HeldOut.of(excerpts, seed, language=language.lower(), written=written)
-        if len(held.queries) < LEAST:
-            raise ChoiceError(
-                f"{len(held.queries)} queries can be taken out of {counted(len(excerpts), 'passage')}, and {LEAST} are "
-                "needed to compare anything: give more text, passages of several sentences or titles, or --queries"
-            )
+        _check_enough(held, excerpts)
         options: Record = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
         options |= {"minutes": minutes} if adapt else {}
-        options |= {"reranker": os.fspath(reranker)} if reranker else {}
-        options |= {"default": Pipeline().to_dict()}
+        options |= ({"reranker": os.fspath(reranker)} if reranker else {}) | {"default": Pipeline().to_dict()}
         inputs = _inputs(excerpts, held, encoders, reranker, judgements, queries_file)
         plan = Plan("choose", options, inputs, versions=versions("searching/choose"))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite))
@@ -175,10 +165,7 @@ def choose(
         run.foretell(encoders, adapt)
         for name, encoder in encoders.items():
             if learnt := read_record(encoder.name or name).get("recipe") == "adapt":
-                progress.tell(
-                    f"{name} was adapted. If it was to this text, it has seen the answers to these queries, and its "
-                    "scores are too high, so that it is not chosen: name its base, and take --adapt"
-                )
+                progress.tell(_ADAPTED.format(name))
             run.base(f"{name} (adapted)" if learnt else name, name, encoder, free=not learnt, learnt=learnt)
         if adapt:
             run.adapted(names, target, minutes)
@@ -188,6 +175,28 @@ def choose(
         held.save(job.result / "queries")
         job.finish({"choice": choice.to_dict()})
         return choice
+
+
+def _checked_names(
+    bases: Sequence[SentenceTransformer | str | os.PathLike[str]], minutes: float, passages: int
+) -> list[str]:
+    """Return the names of the bases; a ChoiceError names an argument that is out of range."""
+    names = [base_name(base) for base in bases]
+    if not names or len(set(names)) < len(names):
+        raise ChoiceError("give one base or more, and each of them once, for example --base bundled:minilm")
+    if minutes <= 0:
+        raise ChoiceError(f"minutes must be above 0, not {minutes:g}")
+    if passages < 1:
+        raise ChoiceError(f"passages must be 1 or more, not {passages}")
+    return names
+
+
+def _check_enough(held: HeldOut, excerpts: Sequence[Excerpt]) -> None:
+    if len(held.queries) < LEAST:
+        raise ChoiceError(
+            f"{len(held.queries)} queries can be taken out of {counted(len(excerpts), 'passage')}, and {LEAST} are "
+            "needed to compare anything: give more text, passages of several sentences or titles, or --queries"
+        )
 
 
 def _inputs(
@@ -212,7 +221,7 @@ class _Run:
     job: Job
     parts: Parts
     held: HeldOut
-    judged: _Judged | None
+    judged: Judged | None
     given: TextSource
     language: str
     reranker: str
@@ -384,119 +393,6 @@ def discounted(rank: int | None) -> float:
     (100.0, 50.0, 0.0)
     """
     return 0.0 if rank is None or rank >= _DEPTH else float(100 / np.log2(rank + 2))
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """Queries that people judged, and the grades of documents, one of which is above 0 for each query."""
-
-    queries: dict[str, str]
-    grades: dict[str, dict[str, int]]
-
-    def check(self, opened: Index, progress: Progress) -> None:
-        """Say which judged documents are in no index.
-
-        Raises:
-            ChoiceError: none is.
-        """
-        there = {str(id) for id in opened}
-        for file, *_ in opened.table.sources().values():
-            there |= {file, Path(file).name, Path(file).stem}
-        judged = {name for by_document in self.grades.values() for name in by_document}
-        wrong, cure = "are not in the text", "call a document by the _id of its row, or by its file"
-        _tell_lacking(sorted(judged - there), len(judged), "judged document", wrong, cure, progress)
-
-    def scores(self, opened: Index, mode: Mode, pipeline: Pipeline) -> list[float]:
-        """Return nDCG@10 times 100 of each query; a document counts by its best passage."""
-        search = partial(opened.documents, mode=mode, pipeline=pipeline)
-        each = measures_of_each(self.grades, ranked_by(search, self.queries, self.grades))
-        return [each[name][0] for name in self.queries]
-
-
-def _judged(judgements: Any, queries_file: Any) -> _Judged | None:
-    if not judgements:
-        return None
-    require_extra("retrieval", "Judgements", "pytrec_eval")
-    queries = read_texts(Path(queries_file), "query")
-    every = read_grades(Path(judgements), None, queries)
-    grades = {name: by_document for name, by_document in every.items() if max(by_document.values()) > 0}
-    if not grades:
-        raise ChoiceError(f"{judgements}: no query has a document with a grade above 0. Add the relevant documents")
-    return _Judged({name: queries[name] for name in grades}, grades)
-
-
-def _by_writer(
-    excerpts: Sequence[Excerpt],
-    writer: Writer,
-    most: int,
-    encoders: Sequence[ModelHandle],
-    language: str,
-    seed: int,
-    progress: Progress,
-) -> list[tuple[str, str]]:
-    """Return the queries that a language model writes for some of the passages, each with the id of its passage."""
-    places = np.random.default_rng([seed, 12]).permutation(len(excerpts))[:most].tolist()
-    texts = [excerpts[place].searched for place in places]
-    written = written_for(texts, writer, progress)
-    kept = set[Written]()
-    for encoder in encoders:
-
-        def vectors(some: Sequence[str], encoder: ModelHandle = encoder) -> np.ndarray:
-            rows = encoder.opened(None, some, len(some))(list(some))
-            unit: np.ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-            return unit
-
-        kept.update(round_trip(written, texts, vectors, language.lower()))
-    progress.tell(f"{len(kept):,} of {counted(len(written), CALLED['written'])} are kept by the round trip")
-    return [(query.text, excerpts[places[query.passage]].id) for query in written if query in kept]
-
-
-def _written(queries: Any) -> list[tuple[str, str]]:
-    if queries is None:
-        return []
-    if not isinstance(queries, str | os.PathLike):
-        return [(str(text), str(name)) for text, name in queries]
-    pairs = []
-    for where, row in json_rows(Path(queries)):
-        text, name = row.get("query"), row.get("passage")
-        if not isinstance(text, str) or not isinstance(name, str | int):
-            there = ", ".join(f"{name} ({json_type(value)})" for name, value in row.items())
-            raise ChoiceError(f"{where}: a query has the texts query and passage; this row has {there or 'nothing'}")
-        if not text.strip():
-            raise ChoiceError(f"{where}: the query is empty: write it, or remove the line")
-        pairs.append((text, str(name)))
-    return pairs
-
-
-def _tell_lacking(lacking: Sequence[str], total: int, noun: str, wrong: str, cure: str, progress: Progress) -> None:
-    """Say how many of what was given lead to nothing; raise a ChoiceError if all do."""
-    if lacking:
-        said = f"{len(lacking)} of {counted(total, noun)} {wrong}, such as {lacking[0]!r}: {cure}"
-        if len(lacking) == total:
-            raise ChoiceError(said)
-        progress.tell(said)
-
-
-def _of_passages(
-    written: list[tuple[str, str]], excerpts: Sequence[Excerpt], progress: Progress
-) -> list[tuple[str, str]]:
-    """Return written queries with the ids of their passages, of which the end of a path is enough.
-
-    Raises:
-        ChoiceError: no query names a passage that is searched.
-    """
-    ids = {excerpt.id for excerpt in excerpts}
-    ends: dict[str, list[str]] = defaultdict(list)
-    for id in ids:
-        parts = id.split("/")
-        for count in range(1, len(parts)):
-            ends["/".join(parts[count:])].append(id)
-    named = [(text, name if name in ids or len(ends[name]) != 1 else ends[name][0]) for text, name in written]
-    unknown = [name for _, name in named if name not in ids]
-    wrong = "name a passage that is not among those searched"
-    cure = "give the _id of a row, or file and line, as a hit shows"
-    _tell_lacking(unknown, len(written), "query", wrong, cure, progress)
-    return named
 
 
 def _folder(name: str) -> str:
