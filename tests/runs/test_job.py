@@ -218,7 +218,9 @@ def test_a_file_as_the_target(tmp_path: Path) -> None:
         assert job.resumed
         job.result.write_text("new")
         job.finish()
-    assert content(tmp_path) == {"v.npy": "new"}
+    files = content(tmp_path)
+    assert files.pop("v.npy") == "new"
+    assert set(files) == {".v.npy.likewise"}  # the note that lets the next run replace it
 
 
 def test_a_second_process_is_refused_with_the_first_ones_id(tmp_path: Path) -> None:
@@ -471,13 +473,13 @@ def test_work_that_was_stopped_under_another_state_of_the_code_is_not_resumed(
     with open_job(tmp_path / "a", plan()) as job:
         assert job.resumed
         (job.result / "more.npy").write_bytes(b"more")
-    monkeypatch.setattr("likewise.runs.job._code", lambda rooms: "other")
-    monkeypatch.setattr("likewise.runs.job.version", lambda package: "1.0.0rc1" if package == "likewise" else "1")
+    monkeypatch.setattr("likewise.runs.releases._code", lambda rooms: "other")
+    monkeypatch.setattr("likewise.runs.releases.version", lambda package: "1.0.0rc1" if package == "likewise" else "1")
     with (
         pytest.raises(JobError, match=r"started with likewise 1\.0\.0rc1 \(code \w+\), not 1\.0\.0rc1 \(code other\)"),
         open_job(tmp_path / "a", plan()),
     ):
         pass
     assert versions()["likewise"] == "1.0.0rc1"
-    monkeypatch.setattr("likewise.runs.job.version", lambda package: "1.0.0")
+    monkeypatch.setattr("likewise.runs.releases.version", lambda package: "1.0.0")
     assert versions("inference")["likewise"] == "1.0.0"  # a release is one state of the code

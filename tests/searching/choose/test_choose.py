@@ -257,7 +257,7 @@ def test_an_adapted_base_is_told_and_adapting_does_not_see_the_queries(text, wor
         text, bases=[mine, word_model], adapt=True, passages=150, corpus_options=options, out=tmp_path / "out"
     )
     told = capsys.readouterr().err
-    assert f"{mine} was adapted. If it was to this text" in told
+    assert f"{mine} was adapted. If it was adapted to this text" in told
     assert "is not adapted: about 21 min, longer" in told
     assert [one.name for one in found.table if one.learnt] == [
         f"{mine} (adapted){way}" for way in (", alone", " + BM25", ", pipeline")
