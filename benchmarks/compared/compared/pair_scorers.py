@@ -86,9 +86,10 @@ class BertScore:
     def __init__(
         self, model: SentenceTransformer | str | os.PathLike[str], *, precision: Precision | None = None
     ) -> None:
-        named = isinstance(model, str | os.PathLike)
-        encoder = load(model, precision="fp32") if named else model
-        name = os.fspath(model) if named else type(model).__name__
+        if isinstance(model, str | os.PathLike):
+            encoder, name = load(model, precision="fp32"), os.fspath(model)
+        else:
+            encoder, name = model, type(model).__name__
         self.transformer: Any = encoder[0]
         if not isinstance(self.transformer, Transformer):
             kind = type(self.transformer).__name__
