@@ -86,6 +86,7 @@ class BertScore:
     def __init__(
         self, model: SentenceTransformer | str | os.PathLike[str], *, precision: Precision | None = None
     ) -> None:
+        encoder: SentenceTransformer
         if isinstance(model, str | os.PathLike):
             encoder, name = load(model, precision="fp32"), os.fspath(model)
         else:
