@@ -9,6 +9,7 @@ pysbd and sentencex get the right language; nupunkt knows one; ours finds the la
 
 from __future__ import annotations
 
+import argparse
 import csv
 import os
 import random
@@ -74,7 +75,13 @@ def splitters(language: str) -> dict[str, Callable[[str], Iterable[str]]]:
     return found | {"pysbd": pysbd.Segmenter(language=language, clean=False).segment}
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return the parser, which has no options."""
+    return argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
 def main() -> None:
+    parser().parse_args()
     results = ResultFile("sentences")
     for language in LANGUAGES:
         texts = joined(language)

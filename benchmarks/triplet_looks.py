@@ -85,7 +85,8 @@ def wrong_order(args: argparse.Namespace) -> list[dict[str, object]]:
     return made
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--base", default="bundled:minilm")
@@ -96,7 +97,11 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--untrained", type=int, default=0, help="number of long sentences to count on")
-    args = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    args = parser().parse_args()
     results = ResultFile("triplet-looks", command="python benchmarks/triplet_looks.py")
     if args.untrained:
         rows = wrong_order(args)

@@ -51,7 +51,7 @@ def test_every_name_of_a_page_can_be_imported(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_script_and_module_that_a_page_names_is_there(page):
     for path in re.findall(r"`(?:python )?((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:py|md))\b", page.read_text(encoding="utf-8")):
-        assert any((folder / path).exists() for folder in (ROOT, ROOT / "src/likewise")), path
+        assert any((folder / path).exists() for folder in (ROOT, ROOT / "src/likewise", ROOT / "benchmarks")), path
 
 
 def test_the_methods_of_the_comparison_still_exist_with_their_options():

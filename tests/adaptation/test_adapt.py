@@ -154,7 +154,7 @@ def test_what_cannot_be_measured_is_not_changed(line, tiny_base, tmp_path, monke
     assert "0 of 280 passages have several sentences or a title" in found.reason
     assert encoded == []
     assert [one.name for one in found.candidates] == ["base"]
-    assert "the base was kept" in (found.path / "report.html").read_text()
+    assert "the base was returned" in (found.path / "report.html").read_text()
     wanted = likewise.load(tiny_base, engine="torch").encode(["old cat"])
     np.testing.assert_allclose(found.model.encode(["old cat"]), wanted, atol=1e-6)
     other = adapt(path, base=tiny_base, out=tmp_path / "other", minutes=0.001)

@@ -14,7 +14,7 @@ from likewise.context import (
     IndexOptions,
     StatesOptions,
     build_index,
-    discriminator,
+    discriminator_stage,
     read_states,
     train_discriminator,
 )
@@ -78,7 +78,7 @@ def test_the_accuracy_is_that_of_single_forward_passes(trained, tiny_options, pl
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, monkeypatch):
-    real = discriminator.coherence_loss
+    real = discriminator_stage.coherence_loss
     calls = []
 
     def stopping(*args):
@@ -87,7 +87,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, 
             signal.raise_signal(signal.SIGINT)
         return real(*args)
 
-    monkeypatch.setattr(discriminator, "coherence_loss", stopping)
+    monkeypatch.setattr(discriminator_stage, "coherence_loss", stopping)
     with pytest.raises(Stopped, match="after step 14 of"):
         train_discriminator(work, tiny_options, quiet=True)
     assert not (work / "discriminator" / "likewise.json").exists()
@@ -103,7 +103,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, 
 
 
 def test_a_finished_run_is_found_again(trained, tiny_options, monkeypatch):
-    monkeypatch.setattr(discriminator, "coherence_loss", None)  # any step would fail
+    monkeypatch.setattr(discriminator_stage, "coherence_loss", None)  # any step would fail
     assert train_discriminator(trained, tiny_options).folder == trained / "discriminator"
 
 
@@ -138,7 +138,7 @@ def test_no_index(tmp_path, tiny_options):
 
 
 def test_caching_goes_on_where_it_was_stopped(work, tiny_options, monkeypatch, plain_logit):
-    monkeypatch.setattr(discriminator, "_AT_ONCE", 40)
+    monkeypatch.setattr(discriminator_stage, "_AT_ONCE", 40)
     real, blocks = Parts.new, []
 
     def stopping(self, name, **facts):

@@ -44,7 +44,8 @@ def test_a_raw_language_model_has_cls_and_the_head(tiny_base):
 @pytest.mark.parametrize("recipe", ["arccse", "simcse", "esimcse"])
 def test_it_is_the_default_of_the_first_preset_alone(recipe):
     pooling = {name: options.pooling for name, options in find_recipe(recipe).presets.items()}
-    assert pooling == {"cpu": "own", "paper-base": "cls", "paper-large": "cls"}
+    at_prompt = {} if recipe == "esimcse" else {"language-model": "prompt"}
+    assert pooling == {"cpu": "own", "paper-base": "cls", "paper-large": "cls"} | at_prompt
 
 
 def test_a_trained_folder_is_of_the_same_modules(shipped, corpus_file, tmp_path):

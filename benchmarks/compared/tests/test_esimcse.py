@@ -61,7 +61,6 @@ def test_repetitions_never_pass_what_the_base_reads(tiny_base, sentences):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sam_rho": 0.05}, "no option sam_rho"),
         ({"repetition": 2.0}, "repetition .* at most 1"),
         ({"momentum": 1.5}, "momentum"),
     ],

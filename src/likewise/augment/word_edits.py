@@ -23,7 +23,7 @@ class WordEditor:
         LikewiseError: WordNet or its stop words are not there.
 
     >>> WordEditor(seed=3, synonyms=False)("the old river sees a quiet bridge")
-    'the bridge river sees a quiet old'
+    'the old river sees bridge quiet a'
     """
 
     def __init__(self, seed: int = 1, synonyms: bool = True) -> None:

@@ -17,7 +17,7 @@ _SHOWN = EXAMPLES + 1
 """Sentences of a kind that a user is shown: so many that the rows of one file and the count of its others fit."""
 _KINDS = 20
 """Kinds of sentences that a user is shown."""
-_OWN = re.compile(r"""\d+|'[^']*'|"[^"]*"|\([^)]*\)""")  # what a sentence says of its own row or file
+_OWN = re.compile(r"""\d+|'[^']*'|"[^"]*"|\([^()]*\)""")  # what a sentence says of its own row or file
 
 
 def shortened(told: Sequence[str]) -> list[str]:

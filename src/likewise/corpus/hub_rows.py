@@ -28,7 +28,7 @@ def hub_rows(entry: str) -> Path:
     Raises:
         CorpusError: there is no such data set, split or column.
     """
-    parts = re.split(r":(?![^\[]*\])", entry.removeprefix(HUB))
+    parts = re.split(r":(?![^\[:]*:?[^\[:]*\])", entry.removeprefix(HUB))
     name, config, split, column = [*parts, "", "", ""][:4]
     if not name or len(parts) > 4:
         raise CorpusError(f"{entry}: give hf:NAME, hf:NAME:CONFIG, hf:NAME:CONFIG:SPLIT or hf:NAME:CONFIG:SPLIT:COLUMN")

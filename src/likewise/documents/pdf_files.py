@@ -36,7 +36,7 @@ _OUTER = 2
 """Number of blocks at the top and at the bottom of a page that may hold its header and footer."""
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _EMPHASIS = re.compile(r"\\(.)|\*+")
-_DIVIDED = re.compile("(\\w+)[-\u2010]$")
+_DIVIDED = re.compile("(?<!\\w)(\\w+)[-\u2010]$")
 _APART = re.compile("(?<!\\w)(\\w+)[-\u2010] (\\w+)")
 _GAP = re.compile(r"\s{2,}")
 _JOINING = re.compile(rf"{JOINING}(?=\s)")

@@ -273,12 +273,12 @@ class FastDropout(TorchFunctionMode):
     It holds for the thread that entered it, and for every model, since they all call these two functions of torch.
 
     Args:
-        masks: Where masks come from.
+        masks: Where masks come from; by default they are drawn.
     """
 
-    def __init__(self, masks: Masks) -> None:
+    def __init__(self, masks: Masks | None = None) -> None:
         super().__init__()
-        self.masks = masks
+        self.masks = masks or _drawn
 
     def __torch_function__(
         self, function: Callable[..., object], types: object, args: tuple[Any, ...] = (), kwargs: Record | None = None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from likewise.searching import Index, SearchError
-from likewise.searching.index import geometry, maxsim, table
+from likewise.searching.index import geometry, lance_access, maxsim, table
 from likewise.searching.index.geometry import Geometry
 from likewise.searching.index.index_update import index
 
@@ -145,7 +145,7 @@ def test_a_limit_or_a_right_is_named_and_is_no_damage(told, monkeypatch, tmp_pat
 
     (tmp_path / "tokens.npz").touch()
     monkeypatch.setattr(np, "load", refused)
-    monkeypatch.setattr(table, "_opened", refused)
+    monkeypatch.setattr(table, "opened", refused)
     monkeypatch.setattr(maxsim, "_FILE", "tokens.npz")
     for opened in (
         lambda: Geometry.open(tmp_path),
@@ -154,4 +154,4 @@ def test_a_limit_or_a_right_is_named_and_is_no_damage(told, monkeypatch, tmp_pat
     ):
         with pytest.raises(SearchError, match=rf"cannot be read: .*{told}") as error:
             opened()
-        assert not isinstance(error.value, table.DamageError)
+        assert not isinstance(error.value, lance_access.DamageError)

@@ -97,20 +97,6 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path, name, content, fie
         read(tmp_path / name, field=field)
 
 
-def test_quotation_marks_behind_a_backslash(tmp_path):
-    rows = [
-        '"He said \\"hello\\", and left"',
-        '"plain, row"',
-        '"5\\""',
-        '"two\nlines of \\"x\\""',
-        '"C:\\dir\\"',
-        '"one ""quoted"""',
-    ]
-    (tmp_path / "a.csv").write_text("\n".join(["text", *rows]))
-    texts = [text for *_, text, _ in read(tmp_path / "a.csv")]
-    assert texts == ['He said "hello", and left', "plain, row", '5"', 'two lines of "x"', "C:\\dir\\", 'one "quoted"']
-
-
 def test_files_of_folders_without_the_hidden_ones_and_what_likewise_made(notes):
     for made in ("my.index", "deep/model"):
         (notes / made).mkdir()

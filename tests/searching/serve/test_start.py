@@ -42,18 +42,20 @@ def test_a_service_that_is_stopped_finishes_what_it_took(stop, saved_model, tmp_
                     break
             os.kill(os.getpid(), stop)
 
+    outer = signal.signal(stop, signal.SIG_DFL)  # a run under nohup ignores SIGHUP
     before = signal.getsignal(stop)
     user = threading.Thread(target=use_and_stop)
     user.start()
     log = logging.FileHandler(tmp_path / "own.log", "w")  # of the program that serves
     likewise.serve(f"tiny={saved_model}", port=port, engine="torch", api_key_file=tmp_path / "keys")
     user.join()
+    after = signal.signal(stop, outer)
     log.emit(logging.makeLogRecord({"msg": "served"}))
     log.close()
     assert (tmp_path / "own.log").read_text() == "served\n"
     assert answers[0].status_code == 200
     assert len(answers[0].json()["data"]) == 1000
-    assert signal.getsignal(stop) is before
+    assert after is before
     told = capfd.readouterr().err
     assert f"{address} serves tiny" in told
     assert told.endswith("Stopped.\n")
