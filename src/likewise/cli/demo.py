@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Encode = Callable[[Sequence[str]], object]
 
 MINUTES = 8
-"""How long `make demo` takes on two cores, by benchmarks/results/demo.jsonl."""
+"""Minutes that `make demo` takes on two cores: an estimate until `benchmarks/demo.py` has measured a quiet machine."""
 NEAREST = "own paraphrase is the nearest of 200"
 UNRELATED = "cosine of unrelated sentences"
 QUESTIONS = "questions with 'not' answered"
