@@ -167,7 +167,6 @@ def test_a_run_that_collapses_is_stopped_with_an_explanation(corpus_file, glove,
 def test_the_papers_other_views_train(augmentation, corpus_file, glove, sentences, tmp_path):
     changes = {"augmentation": augmentation, "attention": augmentation != "none", "max_steps": 2, "sentences": 0}
     if augmentation == "edits":
-        pytest.importorskip("textaugment")
         changes["edits"] = "no-synonyms"
     if augmentation == "paraphrases":
         file = tmp_path / "pairs.tsv"
