@@ -1,4 +1,4 @@
-"""Sentence encoders from plain text, no labels needed.
+"""Train sentence encoders on plain text without labels, and search your own text.
 
     >>> import likewise
     >>> sorted(likewise.RECIPES)

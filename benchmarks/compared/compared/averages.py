@@ -33,7 +33,9 @@ class WordAverageOptions(Options):
     weighted: bool = option(
         False, "Subtract the mean over the corpus from the vectors, and scale its frequent words down."
     )
-    trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
+    trust_pickle: bool = option(
+        False, "Whether to read word vectors in gensim's own format, a pickle, which can run any code."
+    )
 
 
 def word_average(

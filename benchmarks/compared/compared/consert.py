@@ -19,10 +19,10 @@ class ConSERTOptions(ContrastiveOptions):
     """The options of ConSERT."""
 
     pooling: Literal["last-two", "mean", "cls"] = option(
-        "last-two", "Pooling: which token vectors are averaged, or [CLS]."
+        "last-two", "Pooling of token vectors: the layers that are averaged, or [CLS]."
     )
-    first: View = option("feature-cutoff", "How the embeddings are changed in the first view.")
-    second: View = option("shuffle", "How the embeddings are changed in the second view.")
+    first: View = option("feature-cutoff", "Change of the embeddings in the first view.")
+    second: View = option("shuffle", "Change of the embeddings in the second view.")
     token_share: float = option(0.15, "Fraction of tokens that token cutoff removes.", ge=0, le=1)
     feature_share: float = option(0.2, "Fraction of features that feature cutoff removes.", ge=0, le=1)
     dropout_share: float = option(0.2, "Dropout rate of the embeddings in the view 'dropout'.", ge=0, lt=1)

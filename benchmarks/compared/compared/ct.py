@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 class CTOptions(TrainingOptions):
     """The options of contrastive tension."""
 
-    batch_size: int = option(16, "Batch size: pairs in one forward pass.", ge=3)
+    batch_size: int = option(16, "Number of pairs in a forward pass.", ge=3)
     learning_rate: float = option(
         1e-5, "Initial learning rate of RMSprop; it falls four times, by a fifth of this value."
     )
-    rate_steps: int = option(500, "Updates after which the learning rate falls.", gt=0)
-    negatives: int = option(7, "Negative pairs, of different sentences, for each pair of equal ones.", gt=0)
-    pooling: PoolingMode = option("mean", "Pooling: which token vectors make the sentence vector.")
+    rate_steps: int = option(500, "Number of updates after which the learning rate falls.", gt=0)
+    negatives: int = option(
+        7, "Number of negative pairs (different sentences) for each positive pair (equal sentences).", gt=0
+    )
+    pooling: PoolingMode = option("mean", "Pooling of token vectors into the sentence vector.")
 
     def _check(self) -> None:
         super()._check()

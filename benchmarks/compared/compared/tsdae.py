@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class TSDAEOptions(SharpOptions):
     """The options of TSDAE."""
 
-    pooling: PoolingMode = option("cls", "Pooling: which token vectors make the sentence vector.")
+    pooling: PoolingMode = option("cls", "Pooling of token vectors into the sentence vector.")
     deletion: float = option(0.6, "Probability that an input word is deleted.", ge=0, le=1)
 
 

@@ -79,8 +79,9 @@ def adapt(
     result also reports the gain when BM25 is added to the vectors, as in `likewise.search`.
 
     Args:
-        corpus: Path to a file or folder, a glob, `bundled:wiki-sample`, or a list of these; in Python also texts: a
-            list, a column, any iterable. Rows are mappings or a DataFrame.
+                corpus: Path to a file or folder, a glob pattern, `bundled:wiki-sample`, or a list of these; in Python
+                    also
+            texts: a list, a column, any iterable. Rows are mappings or a DataFrame.
         base: Hugging Face name, path, `bundled:NAME`, or a loaded encoder.
         out: Path to save the model to.
         data: Path to the folder of SentEval's data, for STS-B dev.

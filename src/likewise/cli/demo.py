@@ -259,14 +259,14 @@ SYSTEMS: Mapping[str, Callable[[Path, DemoItems, DemoSettings], tuple[DemoRow, d
 
 @typed
 def demo(
-    out: Annotated[Path, typer.Option(help="Directory of the models and of the page.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="Path to the folder for the models and the page.")] = Path("runs/demo"),
     search: Annotated[
-        bool, typer.Option("--search", help="Search a list of software weaknesses instead of training.")
+        bool, typer.Option("--search", help="Whether to search a list of software weaknesses instead of training.")
     ] = False,
 ) -> None:
-    """Train each of the four systems briefly and show what it is for, and what speaks against it.
+    """Train each of the four systems briefly, and show its purpose and its limits.
 
-    A demonstration on a sample of Wikipedia, tuned on nothing. A demonstration that was stopped resumes.
+    The demonstration uses a sample of Wikipedia and default options. A stopped demonstration resumes.
     """
     if search:
         show_search(out, DemoSettings())

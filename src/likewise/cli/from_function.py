@@ -145,7 +145,7 @@ def _of_config(parameters: Sequence[Parameter]) -> Parameter:
             ctx.default_map = {**(ctx.default_map or {}), **_read_config(path, known)}
         return path
 
-    text = "A TOML file with any of these options; those on the command line take precedence."
+    text = "Path to a TOML file with any of these options; options on the command line take precedence."
     info = Option("--config", help=text, callback=read, is_eager=True, rich_help_panel=JOBS)
     return _parameter("config", Optional[Path], info)
 

@@ -28,8 +28,8 @@ def encode(arguments: Record) -> None:
 @typed
 def similarity(
     model: ModelArgument,
-    a: Annotated[str, typer.Argument(help="A sentence.")],
-    b: Annotated[str, typer.Argument(help="Another sentence.")],
+    a: Annotated[str, typer.Argument(help="First sentence.")],
+    b: Annotated[str, typer.Argument(help="Second sentence.")],
 ) -> None:
     """Print the cosine of two sentences, from -1 to 1."""
     from likewise.inference.handle import ModelHandle
@@ -47,13 +47,14 @@ def similarity(
     "inference/model_export.py:export",
     kinds={"model": ModelArgument},
     texts={
-        "format": '"onnx" or "openvino"; or "model2vec", for a model that is a mean of word vectors. By default what '
-        "is fastest here, if there is no --out.",
-        "out": "The folder to write, for a program of your own; by default it is made where `load` finds it.",
-        "overwrite": "Replace what is there.",
+        "format": "Name of the format: onnx, openvino, or model2vec for a model that averages word vectors. Without "
+        "--out, the default is the fastest format on this processor.",
+        "out": "Path to the folder to write, for your own program; by default the export goes to the cache, where "
+        "`load` finds it.",
+        "overwrite": "Whether to replace an existing export.",
     },
 )
 def export(arguments: Record) -> None:
-    """Export a model as a graph that an engine runs: for `load`, for a program of your own, or for model2vec."""
+    """Export a model as a graph for `load` or your own program, or in the format of model2vec."""
     for path in likewise.export(**arguments):
         typer.echo(path)

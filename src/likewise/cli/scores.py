@@ -20,7 +20,9 @@ from likewise.runs.whole_files import Record
 if TYPE_CHECKING:
     from likewise.evaluation import EvaluationReport, EvaluationReports
 
-MeasuringPrecision = Annotated[Optional[str], Option(help="fp32, or bf16 for bfloat16 autocast.")]
+MeasuringPrecision = Annotated[
+    Optional[str], Option(help="Precision of the evaluation: fp32, or bf16 for bfloat16 autocast.")
+]
 
 
 def _whole_numbers(text: object) -> tuple[int, ...]:
@@ -36,25 +38,26 @@ def _whole_numbers(text: object) -> tuple[int, ...]:
     arguments=["model"],
     kinds={"model": list[str], "precision": MeasuringPrecision},
     texts={
-        "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; "
-        "origin:WORKSPACE (likewise context); or an index, for retrieval:FOLDER. Of several, "
-        "one table with the differences from the first.",
-        "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
-        "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections ...; your own data: retrieval:FOLDER, "
-        "pairs:FILE, classes:FOLDER (docs/guides/evaluate.md).",
-        "without_overlap": "Leave the pairs of STS-B train and dev out of the other STS tests.",
+        "model": "Path or name of a model: a folder, a hub name, bundled:minilm or bundled:mpnet; origin:WORKSPACE "
+        "(likewise context); or an index, for retrieval:FOLDER. Several models give one table with the "
+        "differences from the first.",
+        "tasks": "Comma-separated names of tasks: sts (the seven test sets of the papers), transfer (SentEval's seven "
+        "tasks), "
+        "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections and others; on your own data, "
+        "retrieval:FOLDER, pairs:FILE or classes:FOLDER (docs/guides/evaluate.md).",
+        "without_overlap": "Whether to exclude the pairs of STS-B train and dev from the other STS tests.",
     },
     without=["quiet"],
 )
 def evaluate(
     arguments: Record,
     *,
-    json: Annotated[Optional[Path], Option(help="Write the whole report to this file as well.")] = None,
-    latex: Annotated[Optional[Path], Option(help="Write the table as LaTeX (booktabs) to this file as well.")] = None,
-    csv: Annotated[Optional[Path], Option(help="Write the numbers as CSV to this file as well.")] = None,
+    json: Annotated[Optional[Path], Option(help="Path to a JSON file for the whole report.")] = None,
+    latex: Annotated[Optional[Path], Option(help="Path to a LaTeX file (booktabs) for the table.")] = None,
+    csv: Annotated[Optional[Path], Option(help="Path to a CSV file for the numbers.")] = None,
     overwrite: ReplaceOption = False,
 ) -> None:
-    """Score a model, or several side by side, on tasks."""
+    """Evaluate a model, or compare several models, on tasks."""
     check_results(json, latex, csv, overwrite=overwrite)  # before minutes of encoding
     models = arguments.pop("model")
     is_one = len(models) == 1
@@ -105,7 +108,7 @@ def _show_report(report: "EvaluationReport") -> None:
         "seeds": Annotated[
             str,
             Option(
-                help="The seeds; a method that a seed changes is made with each of them.",
+                help="Comma-separated random seeds; a method that depends on the seed is trained with each of them.",
                 parser=_whole_numbers,
                 metavar="N,N...",
             ),
@@ -113,8 +116,9 @@ def _show_report(report: "EvaluationReport") -> None:
     },
     defaults={"seeds": "1,2,3"},
     texts={
-        "methods": 'Recipe and its options ("arccse margin=0", "sncse alpha={0.1,0.2}" for a grid), or a model.',
-        "corpus": "Text to train on: a file, a folder, a glob or bundled:wiki-sample; repeatable.",
+        "methods": 'Recipe with its options ("arccse margin=0", "sncse alpha={0.1,0.2}" for a grid), or a model; '
+        "repeatable.",
+        "corpus": "Path to the training text: a file, a folder, a glob pattern or bundled:wiki-sample; repeatable.",
     },
     without=["on_result", "max_steps", "epochs"],
 )

@@ -12,52 +12,57 @@ from typer import Argument, Option
 from likewise.cli.groups import JOBS
 from likewise.runs.progress import Progress
 
-ModelArgument = Annotated[str, Argument(help="A model's folder, its hub name, bundled:minilm or bundled:mpnet.")]
-BASE = "A Hugging Face name, a folder, bundled:minilm or bundled:mpnet."
-CORPUS = "Text: a file, a folder, a glob or bundled:wiki-sample; repeatable."
+ModelArgument = Annotated[
+    str, Argument(help="Path or name of a model: a folder, a hub name, bundled:minilm or bundled:mpnet.")
+]
+BASE = "Name or path of the base: a Hugging Face name, a folder, bundled:minilm or bundled:mpnet."
+CORPUS = "Path to the text: a file, a folder, a glob pattern or bundled:wiki-sample; repeatable."
 Precisions = Literal["close", "auto", "fp32", "bf16", "int8"]
 ReplaceOption = Annotated[
-    bool, Option("--overwrite", help="Replace a file at this place, even if likewise did not write it.")
+    bool, Option("--overwrite", help="Whether to replace an existing file, even if likewise did not write it.")
 ]
 SHARED: Mapping[str, object] = {
-    "batch_size": Annotated[int, Option(help="Sentences in a batch.")],
+    "batch_size": Annotated[int, Option(help="Number of sentences in a batch.")],
     "data": Annotated[
         Optional[str],
         Option(
-            help="The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes "
-            "to].",
+            help="Path to SentEval's data; by default $LIKEWISE_DATA, or the folder that `likewise data get` writes "
+            "to.",
             rich_help_panel=JOBS,
         ),
     ],
     "engine": Annotated[
         Literal["auto", "torch", "openvino", "onnx"],
-        Option(help="The engine that runs the model; auto takes the fastest that is installed and keeps the vectors."),
+        Option(
+            help="Engine that runs the model; auto selects the fastest installed engine that preserves the vectors."
+        ),
     ],
-    "language": Annotated[str, Option(help="The language of the text, for the stems of words.")],
+    "language": Annotated[str, Option(help="Language of the text, for stemming.")],
     "overwrite": Annotated[
         bool,
         Option(
             "--overwrite",
-            help="Discard stopped work, and replace a finished result once the new one is complete.",
+            help="Whether to discard stopped work, and to replace a finished result once the new one is complete.",
             rich_help_panel=JOBS,
         ),
     ],
-    "preset": Annotated[Optional[str], Option(help="A named set of options; the first by default.")],
+    "preset": Annotated[Optional[str], Option(help="Name of a set of options; the first one by default.")],
     "precision": Annotated[
         Precisions,
-        Option(help="fp32 keeps the vectors exact; auto takes int8 or bfloat16 if the vectors stay close enough."),
+        Option(help="Precision of the engine; auto selects int8 or bfloat16 if the vectors stay close to fp32."),
     ],
-    "quiet": Annotated[bool, Option("--quiet", help="Print nothing but errors.", rich_help_panel=JOBS)],
+    "quiet": Annotated[bool, Option("--quiet", help="Whether to print nothing but errors.", rich_help_panel=JOBS)],
     "resume": Annotated[
         bool,
         Option(
             "--resume",
-            help="Require stopped work to resume; without this option it is resumed if there is any.",
+            help="Whether to fail if there is no stopped work to resume; without this option, stopped work is resumed "
+            "if there is any.",
             callback=lambda insists: insists or "auto",
             rich_help_panel=JOBS,
         ),
     ],
-    "workers": Annotated[Optional[int], Option(help="Workers of the Ray cluster; by default one on each core.")],
+    "workers": Annotated[Optional[int], Option(help="Number of workers of the Ray cluster; by default one per core.")],
 }
 """The options that mean the same in every command, by the names of parameters."""
 PARTIAL = 3

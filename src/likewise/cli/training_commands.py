@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from likewise.training.training_result import TrainingResult
 
 _OBJECTIVE_ROWS = {
-    "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
-    "s2.train in its folder; may be repeated.",
-    "sts": "A table with sentence1, sentence2 and score; STS-B train of the data folder if none is given.",
-    "triplets": "train.csv of the Wikipedia sections, or another table with Sentence1, Sentence2 and Sentence3.",
+    "nli": "Path to the rows: SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with "
+    "s1.train and s2.train in its folder; repeatable.",
+    "sts": "Path to a table with sentence1, sentence2 and score; by default STS-B train of the data folder.",
+    "triplets": "Path to train.csv of the Wikipedia sections, or to another table with Sentence1, Sentence2 and "
+    "Sentence3.",
 }
 
 _CURE = "Stay with the base, or try another --max-steps, a lower --learning-rate or other data."
@@ -93,7 +94,10 @@ def _train_by(name: str) -> "PanelCommand":
     from likewise.recipes import find_recipe
 
     recipe = find_recipe(name)
-    bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or word vectors if the recipe takes them."
+    bases = (
+        "Name or path of the base: a Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or word vectors if "
+        "the recipe accepts them."
+    )
 
     @with_function(
         "training/train.py:train",
@@ -133,7 +137,7 @@ def _finetune_by(objective: WithPresets) -> "PanelCommand":
         defaults={} if objective.name == "sts" else {"rows": ...},
         texts={
             "rows": _OBJECTIVE_ROWS[objective.name],
-            "dev": "Files like those of --train that select the checkpoint.",
+            "dev": "Path to rows in the format of --train that select the checkpoint; repeatable.",
         },
         without=["objective"],
     )

@@ -50,7 +50,7 @@ class StatesOptions(Options):
     encoder: str = option(
         "bundled:minilm", "The encoder: a folder, a Hugging Face name, bundled:minilm or bundled:mpnet."
     )
-    max_tokens: int = option(64, "Truncate sentences to this many word pieces.", ge=3)
+    max_tokens: int = option(64, "Maximum number of word pieces of a sentence, which is truncated to it.", ge=3)
     precision: Literal["fp32", "bf16"] = option(
         "fp32", "bf16 reads in bfloat16, in less than half the time on a processor that is made for it."
     )
@@ -66,8 +66,8 @@ class ModelOptions(Options):
 
     reads: str
     learning_rate: float = option(1e-3, "Peak learning rate of Adam.", gt=0)
-    max_grad_norm: float = option(1.0, "Clip gradients to this norm; 0 does not clip.", ge=0)
-    eval_steps: int = option(50, "Updates between two evaluations on the held-out documents.", ge=1)
+    max_grad_norm: float = option(1.0, "Maximum norm to which gradients are clipped; 0 disables clipping.", ge=0)
+    eval_steps: int = option(50, "Number of updates between two evaluations on the held-out documents.", ge=1)
     seed: int = option(1, "Random seed of weights, batches, dropout and the held-out part.", ge=0)
 
 
@@ -82,8 +82,8 @@ class DiscriminatorOptions(ModelOptions):
     rank: int = option(
         300, "Dimensions of the space in which sentence and context meet; 0 is equation 1 as it stands.", ge=0
     )
-    batch_size: int = option(192, "Batch size: sentences in one step, those of whole documents.", ge=3)
-    epochs: int = option(4, "Epochs: passes over the training documents; 0 keeps the untrained start.", ge=0)
+    batch_size: int = option(192, "Number of sentences in a step, which are taken from whole documents.", ge=3)
+    epochs: int = option(4, "Number of passes over the training documents; 0 skips training.", ge=0)
     held_out: float = option(
         0.1,
         "Fraction of documents held out: half of them choose the checkpoint, the other half give the accuracy.",
@@ -143,16 +143,16 @@ class GeneratorOptions(ModelOptions):
     vocabulary: int = option(
         8000, "Size of the vocabulary: the most frequent word pieces of the corpus; others are skipped.", ge=1
     )
-    batch_size: int = option(128, "Batch size: examples in one step; each is used in all three tasks.", ge=1)
-    accumulation: int = option(1, "Steps that are accumulated for one update.", ge=1)
+    batch_size: int = option(128, "Number of examples in a step; each is used in all three tasks.", ge=1)
+    accumulation: int = option(1, "Number of steps that are accumulated for one update.", ge=1)
     warmup_steps: int = option(
         200, "Updates over which the learning rate warms up from 0, at most a fifth of all.", ge=0
     )
     schedule: Literal["linear", "inverse_sqrt"] = option("linear", "Learning rate schedule after the warm-up.")
     beta2: float = option(0.98, "Adam's beta 2; beta 1 is 0.9.", gt=0, lt=1)
-    epochs: int = option(3, "Epochs: passes over the examples.", ge=1)
-    max_steps: int = option(0, "Stop after this many updates; 0 trains for all epochs.", ge=0)
-    eval_steps: int = option(500, "Updates between two evaluations of the perplexity.")
+    epochs: int = option(3, "Number of passes over the examples.", ge=1)
+    max_steps: int = option(0, "Maximum number of updates; 0 trains for all epochs.", ge=0)
+    eval_steps: int = option(500, "Number of updates between two evaluations of the perplexity.")
     held_out: int = option(500, "Documents held out for the perplexity, at most a third of all.", ge=1)
 
     def _check(self) -> None:
@@ -304,42 +304,49 @@ class SurrogateOptions(FinetuneOptions):
     """The options of the surrogate; the defaults are the paper's (section 4.1) where it gives any."""
 
     structure: Literal["siamese", "cross"] = option(
-        "siamese", "One vector for each sentence, or a cross-encoder that reads both sentences (section 5.6)."
+        "siamese",
+        "Structure of the model: one vector for each sentence, or a cross-encoder that reads both "
+        "sentences (section 5.6).",
     )
     scale: Rule = option(
         "cosine",
-        "Targets: the harvested scores as they are, stretched so that 98% of them fill 0 to 1, or on the line that is "
-        "nearest to the base's cosines.",
+        "Scale of the targets. cosine: the harvested scores themselves. stretch: scores stretched so that 98% of them "
+        "fill 0 to 1. base: scores on the line that is nearest to the base's cosines.",
     )
     pooling: Literal["own", "mean", "cls", "mask", "light"] = option(
         "mean",
-        "The student: the base as it is; its transformer with a mean, [CLS], or the mask of a prompt; or, with word "
-        "vectors as base (bundled:glove), the light encoder of GCLSR, whose word vectors learn too.",
+        "Pooling of the student: the base's own; a mean, [CLS], or the mask of a prompt over its transformer; or, "
+        "with word vectors as base (bundled:glove), the light encoder of GCLSR, whose word vectors are trained, too.",
     )
     learns: Literal["scores", "profiles", "cosine-profiles"] = option(
         "scores",
-        "What is learnt. scores: the harvested scores of pairs. profiles: how well each sentence fits the contexts of "
-        "a workspace, by the workspace's discriminator. cosine-profiles: the same, by the cosines of its encoder.",
+        "Targets of the training. scores: the harvested scores of pairs. profiles: the fit of each sentence to the "
+        "contexts of a workspace, by the workspace's discriminator. cosine-profiles: the same, by the cosines of its "
+        "encoder.",
     )
     temperature: float = option(
         0.05, "Temperature of the cosines of sentences and contexts, if profiles are learnt.", gt=0
     )
     anchor: float = option(
         0.0,
-        "Weight of the distance (1 - cosine) between a sentence's vector and its vector by the base; 0 leaves it out.",
+        "Weight of the distance (1 - cosine) between a sentence's vector and its vector by the base; 0 disables it.",
         ge=0,
     )
-    batch_size: int = option(32, "Batch size: pairs in one forward pass.")
+    batch_size: int = option(32, "Number of pairs in a forward pass.")
     learning_rate: float = option(1e-4, "Peak learning rate of Adam.")
     warmup_ratio: float = option(0.0, "Fraction of the updates over which the learning rate warms up from 0.")
     max_length: int = option(
-        0, "Truncate sentences (pairs, for a cross-encoder) to this many tokens; 0 uses the base's limit."
+        0,
+        "Maximum number of tokens of a sentence (of a pair for a cross-encoder), which is truncated to it; 0 uses "
+        "the base's limit.",
     )
-    length_batches: bool = option(True, "Batch pairs of similar length together.")
+    length_batches: bool = option(True, "Whether to batch pairs of similar length together.")
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
-        "held-out", "What picks the checkpoint: the error on the harvest's dev pairs, STS-B dev, or the last one."
+        "held-out",
+        "Criterion that selects the checkpoint: the error on the harvest's dev pairs, STS-B dev, or the "
+        "last checkpoint.",
     )
-    held_out: int = option(10_000, "Maximum number of dev and test pairs that are scored.")
+    held_out: int = option(10_000, "Maximum number of dev pairs, and of test pairs, that are scored.")
 
     def _check(self) -> None:
         super()._check()

@@ -152,15 +152,16 @@ def distill(
     """Train a surrogate on a harvest, or on the contexts of a workspace.
 
     Args:
-        harvest: the folder of its shards, see `likewise.context.harvested.read_harvest`.
-        work: in place of a harvest, the workspace whose profiles are learnt (`preset` "profiles").
-        base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling` "own" any saved encoder.
-        out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
-        preset: a named set of options, the first by default; or a `SurrogateOptions` of your own.
-        seed: fixes batches, dropout and the cross-encoder's first weights.
-        data: a folder in SentEval's layout, whose STS-B dev may pick the checkpoint.
+                harvest: Path to the folder of shards; see `likewise.context.harvested.read_harvest`.
+        work: Path to the workspace whose profiles are learnt instead of a harvest (`preset` "profiles").
+        base: Name or path of the base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling` "own", any
+            saved encoder.
+        out: Path to save the model to: a SentenceTransformer of stock modules, or a CrossEncoder.
+        preset: Name of a set of options, by default the first one; or your own `SurrogateOptions`.
+        seed: Random seed of batches, dropout and the cross-encoder's first weights.
+        data: Path to a folder in SentEval's layout, whose STS-B dev may select the checkpoint.
         resume, overwrite, quiet: as in `likewise.train`.
-        options: options of `SurrogateOptions`, over the preset's.
+        options: Options of `SurrogateOptions` that override the preset's.
 
     Returns:
         How it ended; the record has the mean squared error on the harvest's test pairs under 'test'.

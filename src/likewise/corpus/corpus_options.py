@@ -34,12 +34,12 @@ class CorpusOptions(Options):
     """
 
     field: str | None = option(
-        None, "Name of the field with the text in JSONL, CSV and Parquet rows; by default text.", min_length=1
+        None, "Name of the field that contains the text in JSONL, CSV and Parquet rows; by default text.", min_length=1
     )
     split: Split = option(
         "auto",
-        "Layout of plain text: each line is a sentence, or prose that is split into sentences; auto looks at the "
-        "beginning of each file. Fields of rows, articles and MediaWiki dumps are always prose.",
+        "Layout of plain text. line: each line is a sentence. prose: the text is split into sentences. auto: decided "
+        "by the beginning of each file. Fields of rows, articles and MediaWiki dumps are always prose.",
     )
     # One or two words are headings and list entries, not sentences.
     min_words: int = option(3, "Minimum number of words; shorter sentences are dropped.", ge=1)

@@ -87,17 +87,18 @@ def evaluate(
     """Score a model, or several side by side, on evaluation tasks.
 
     Args:
-        model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:mpnet"); or a
-            `PairScorer`, or "origin:WORKSPACE" for the similarity by contexts, or NAME:PLACE of another package's
-            scorer (entry points `likewise.scorers`); or, for retrieval, a search with all its parts: a
-            `likewise.Index` or its folder. A list of these gives one table, with the differences from the first.
-        tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
-            commas (sts12, sts-b-dev, mr, trec, wiki-sections ...), your own data as retrieval:FOLDER,
-            pairs:FILE or classes:FOLDER (docs/guides/evaluate.md), a `Task`, or a sequence of these.
-        data: the folder of SentEval's data; see `find_data`.
-        precision: None or "fp32", or "bf16" for bfloat16 autocast. Published scores are of fp32.
-        without_overlap: leave the pairs of STS-B train and dev out of the other STS tests; the report says how many.
-        quiet: show no progress on standard error.
+                model: Encoder, or its path or name as in `likewise.load`; a `PairScorer`; "origin:WORKSPACE" for the
+                    similarity
+            by contexts; NAME:PLACE for a scorer of another package (entry points `likewise.scorers`); or, for
+            retrieval, a `likewise.Index` or its path. A list gives one table with the differences from the first.
+        tasks: Names of tasks, separated by commas (sts12, sts-b-dev, mr, trec, wiki-sections and others): "sts" for the
+            seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, and retrieval:FOLDER,
+            pairs:FILE or classes:FOLDER for your own data (docs/guides/evaluate.md); or a `Task`, or a sequence.
+        data: Path to SentEval's data; see `find_data`.
+        precision: Precision of encoding: "fp32", the default, as in published scores, or "bf16" for bfloat16 autocast.
+        without_overlap: Whether to exclude the pairs of STS-B train and dev from the other STS tests; the report states
+            their number.
+        quiet: Whether to show no progress on standard error.
 
     Returns:
         The report; of several models the reports, in the order given. A report names each task whose files are

@@ -78,23 +78,22 @@ def encode_file(
     encoded again. The output appears under its name when it is whole, and replaces an older file.
 
     Args:
-        model: the encoder, or what `load` takes.
-        source: a text or JSONL file, plain, .gz, .bz2, .zst or .xz, or '-' for standard input. An empty line
-            has a row, too.
-        out: X.npy (float32, a row per line) or X.parquet ('sentence' and 'embedding'). The folder X/ takes Parquet
-            shards of 'file', 'row', 'sentence' and 'embedding', and X.lance a Lance table of these; their source may
-            also be a Parquet file, a folder, a pattern, or the URL of an object store.
-        normalize: scale each row to length 1.
-        engine, precision: as in `load`; None takes what the model was loaded with, and float32 if that was no
-            precision.
-        field: the field of JSONL with the text, by default `text`; or the column of a Parquet file.
-        encoding: the encoding of the file, as Python names it; "auto" is UTF-8, or what a file that is not looks like.
-        on: 'ray' for workers on the cores of this machine (or of the cluster in $RAY_ADDRESS), or the address of a Ray
-            cluster, as ray://head:10001; `out` is then a folder.
-        workers: number of workers of the Ray cluster; None for one on each core.
-        quiet: show nothing on standard error: not the engine, nor sentences and time left.
-        resume: True insists on a stopped run to resume.
-        overwrite: start again if a stopped run had other options or another model.
+                model: Encoder, or its path or name as in `load`.
+        source: Path to a text or JSONL file, plain or as .gz, .bz2, .zst or .xz, or '-' for standard input. Empty lines
+            are encoded, too.
+        out: Path to the vectors: X.npy (float32, one row per line) or X.parquet (columns sentence and embedding). A
+            folder X/ receives Parquet shards (file, row, sentence, embedding), and X.lance is a Lance table with the
+            same columns; their source may also be a Parquet file, a folder, a pattern, or an object store's URL.
+        normalize: Whether to scale each row to length 1.
+        engine, precision: as in `load`; None uses the settings of the loaded model, and float32 if it has none.
+        field: Name of the JSONL field that contains the text, by default `text`, or of a Parquet file's column.
+        encoding: Encoding of the file, by its Python name; "auto" is UTF-8, or detected for a file in another encoding.
+        on: Address of a Ray cluster, such as ray://head:10001, or 'ray' for workers on the cores of this machine (or
+            the cluster in $RAY_ADDRESS); `out` is then a folder.
+        workers: Number of workers of the Ray cluster; by default one per core.
+        quiet: Whether to print nothing to standard error.
+        resume: Whether to fail if there is no stopped run to resume.
+        overwrite: Whether to start again if a stopped run had other options or another model.
 
     Returns:
         The shape (S, D) of what was written.

@@ -65,11 +65,12 @@ def export(
 
     Args:
         model: the encoder, on the CPU and in float32; or what `likewise.load` takes.
-        format: "onnx" or "openvino"; or "model2vec", for a model that is a mean of word vectors. None for what is
-            fastest here, if there is no `out`.
-        out: the folder to write; None for the cache.
-        overwrite: replace another export there.
-        quiet: show nothing on standard error.
+                format: Name of the format: "onnx", "openvino", or "model2vec" for a model that averages word vectors.
+                    Without
+            `out`, the default is the fastest format on this processor.
+        out: Path to the folder to write; None for the cache.
+        overwrite: Whether to replace another export there.
+        quiet: Whether to print nothing to standard error.
 
     Returns:
         The files written.

@@ -40,44 +40,47 @@ _ANY_SHARE = 1000  # words, of which any share of a thousandth is a word
 class ArcCSEOptions(HeadOptions):
     """The options of ArcCSE; the defaults are the paper's for a base model (section 4.1)."""
 
-    contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
+    contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "Name of the contrastive part of the loss.")
     pooling: Literal["own", "cls", "mean", "max", "prompt"] = option(  # type: ignore[assignment]  # has one more
         "cls",
-        "Which token vectors make the sentence vector. own: the base's own pooling, and for a raw language model cls, "
-        "or mean if it reads from left to right. prompt: the mask of the template, or its last token.",
+        "Pooling of token vectors into the sentence vector. own: the base's own pooling; for a raw language model "
+        "cls, or mean if it is causal. prompt: the mask of the template, or its last token.",
     )
     template: Template = TEMPLATE
     sam_rho: float = option(
-        0.05, "Radius rho of sharpness-aware minimisation (SAM), in weight norm; 0 uses plain AdamW."
+        0.05, "Radius rho of sharpness-aware minimization (SAM), as a norm of weights; 0 uses plain AdamW."
     )
     margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.", ge=0, le=90)
     positive_dropout: bool = option(
-        True, "Use dropout in the second view of ArcCon as well; the first view always has it."
+        True, "Whether to use dropout in the second view of ArcCon as well; the first view always uses it."
     )
-    triplet_weight: float = option(0.1, "Weight lambda of the entailment triplet loss; 0 makes no triplets.", ge=0)
+    triplet_weight: float = option(0.1, "Weight lambda of the entailment triplet loss; 0 disables triplets.", ge=0)
     triplet_margin: float = option(0.0, "Margin of the triplet loss, as a difference of cosines.")
-    triplet_dropout: bool = option(False, "Use dropout in the triplets.")
-    triplet_min_words: int = option(25, "Make triplets only from sentences with at least this many words.", gt=0)
+    triplet_dropout: bool = option(False, "Whether to use dropout in the triplets.")
+    triplet_min_words: int = option(25, "Minimum number of words of a sentence from which triplets are made.", gt=0)
     triplet_max_length: int = option(
-        0, "Truncate the sentences of triplets to this many tokens; 0 uses the base's limit.", ge=0
+        0,
+        "Maximum number of tokens of a triplet's sentences, which are truncated to it; 0 uses the base's limit.",
+        ge=0,
     )
     triplet_limit: int = option(
         0,
-        "Maximum number of triplets in the batch of a process; 0 makes one from every sentence that is long enough.",
+        "Maximum number of triplets per batch and process; 0 makes one from every sentence that is long enough.",
         ge=0,
     )
     triplet_every: int = option(
         1,
-        "Look for triplets in the wrong order, which alone have a gradient, in one of this many updates; at the "
-        "beginning and after such a triplet, in all updates for a while. 1 always looks.",
+        "Interval, in updates, of the search for triplets in the wrong order, the only ones with a gradient. At the "
+        "beginning, and for a while after such a triplet, every update searches; 1 always does.",
         ge=1,
     )
     masks: Literal["nested", "independent"] = option(
         "nested",
-        "nested: the farther version contains the closer one, as in the paper. independent: each is drawn by itself.",
+        "Relation of the two masks. nested: the farther version contains the closer one, as in the paper. "
+        "independent: each mask is drawn separately.",
     )
-    mask_closer: float = option(0.2, "Fraction of words masked in the closer version.", ge=0, le=1)
-    mask_farther: float = option(0.4, "Fraction of words masked in the farther version.", ge=0, le=1)
+    mask_closer: float = option(0.2, "Fraction of the words that are masked in the closer version.", ge=0, le=1)
+    mask_farther: float = option(0.4, "Fraction of the words that are masked in the farther version.", ge=0, le=1)
 
     def _check(self) -> None:
         super()._check()

@@ -178,7 +178,8 @@ CPU = ExclusionOptions(
 )
 EXCLUSION: Recipe = Recipe(
     name="exclusion",
-    summary="'A, excluding X' learns the base's vector of A minus part of that of X; other sentences keep theirs.",
+    summary="'A, excluding X' learns the base's vector of A minus a part of X's vector; other sentences keep their "
+    "vectors.",
     source="this library; docs/systems/others.md",
     presets={"cpu": CPU},
     preset_notes={"cpu": "150 updates of 64 sentences at rate 2e-4, from a finished encoder."},

@@ -32,53 +32,64 @@ class GCLSROptions(TrainingOptions):
     """The options of GCLSR; the defaults are the paper's (section 4.1)."""
 
     batch_size: int = option(
-        512, "Batch size: sentences in one forward pass, over which batch norm takes its statistics.", ge=2
+        512, "Number of sentences in a forward pass, over which batch normalization computes its statistics.", ge=2
     )
     learning_rate: float = option(0.03, "Base learning rate; the peak is this times batch_size x accumulation / 128.")
-    epochs: int = option(20, "Epochs: passes over the sampled sentences.")
+    epochs: int = option(20, "Number of passes over the sampled sentences.")
     warmup_epochs: int = option(
-        5, "Epochs over which the learning rate warms up from 0; it then decays along a cosine.", ge=0
+        5, "Number of epochs over which the learning rate warms up from 0; it then decays along a cosine.", ge=0
     )
     momentum: float = option(0.9, "Momentum of SGD during warm-up.", ge=0, lt=1)
     momentum_after: float = option(0.8, "Momentum of SGD after warm-up.", ge=0, lt=1)
     weight_decay: float = option(1e-3, "Weight decay of SGD.")
     predictor_rate: float = option(
-        1.0, "Constant learning rate of the predictor; 0 lets it decay like the others.", ge=0
+        1.0, "Constant learning rate of the predictor; 0 lets it decay like the other rates.", ge=0
     )
-    sentences: int = option(10_000, "Sentences sampled from the corpus; 0 takes all.", ge=0)
+    sentences: int = option(10_000, "Number of sentences that are sampled from the corpus; 0 uses all.", ge=0)
     dimension: int = option(
         0,
-        "Dimensions of the word vectors: a file must have them, and an encoder's vectors are cut to them; 0 takes any.",
+        "Number of dimensions of the word vectors. A file must have exactly this number; an encoder's vectors are "
+        "truncated to it. 0 accepts any.",
         ge=0,
     )
     most_frequent: int = option(
         100_000, "Number of most frequent words to keep in addition to those of the corpus.", ge=0
     )
-    weighted: bool = option(False, "Subtract the mean from the word vectors, and scale frequent words down.")
-    trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
+    weighted: bool = option(
+        False, "Whether to subtract the mean from the word vectors, and to scale frequent words down."
+    )
+    trust_pickle: bool = option(
+        False, "Whether to read word vectors in gensim's own format, a pickle, which can run any code."
+    )
     unknown_drawn: float = option(
         0.0,
-        "Draw the vector of an unknown word anew in training, from -x to x (the authors' code: 0.1); "
-        "0 takes the mean vector, as the saved model does.",
+        "Bound x of the random vector, drawn from -x to x, that replaces an unknown word in training (the authors' "
+        "code: 0.1); 0 uses the mean vector, as the saved model does.",
         ge=0,
     )
-    attention: bool = option(True, "Use word attention between the word vectors and the TextCNN in training.")
-    regions: str = option("1,1,1,6,15,20", "Window sizes of the TextCNN's filters, in words, one for each bank.")
-    filters: int = option(300, "Filters in each bank.", gt=0)
+    attention: bool = option(
+        True, "Whether to use word attention between the word vectors and the TextCNN in training."
+    )
+    regions: str = option("1,1,1,6,15,20", "Window sizes of the TextCNN's filters in words, one for each bank.")
+    filters: int = option(300, "Number of filters in each bank.", gt=0)
     projection: int = option(4096, "Width of the projector's layers.", gt=0)
     bottleneck: int = option(1024, "Width of the predictor's hidden layer.", gt=0)
-    group_size: int = option(16, "Features in each group of the loss; 0 uses no groups.", ge=0)
+    group_size: int = option(16, "Number of features in each group of the loss; 0 uses no groups.", ge=0)
     collapse_below: float = option(
-        0.01, "Stop the run if the spread of the outputs falls below this (collapse); 0 never stops.", ge=0
+        0.01,
+        "Spread of the outputs below which the run stops, because the model has collapsed; 0 disables the check.",
+        ge=0,
     )
     augmentation: Literal["partial", "full", "authors", "none", "edits", "paraphrases"] = option(
         "partial",
-        "Second view of a sentence: with noise on some words (partial), on all words (full), or on some words as the "
-        "authors' code adds it (authors); the sentence itself (none); with word edits (edits); or a paraphrase.",
+        "Second view of a sentence: noise on some words (partial), on all words (full), or on some words as in the "
+        "authors' code (authors); the sentence itself (none); word edits (edits); or paraphrases.",
     )
-    paraphrases: str = option("", "File with 'sentence TAB paraphrase' on each line, for augmentation=paraphrases.")
+    paraphrases: str = option(
+        "", "Path to a file with a sentence, a tab and its paraphrase on each line, for augmentation=paraphrases."
+    )
     edits: Literal["all", "no-synonyms"] = option(
-        "all", "Word edits: replace, insert, swap, delete; or without those that need WordNet."
+        "all", "Set of word edits: all of replace, insert, swap and delete, or only the edits that do not need WordNet."
     )
     noise_share: float = option(0.5, "Probability p that noise is added to a word.", ge=0, le=1)
     noise_white: float = option(0.5, "Probability p1 of Gaussian white noise.")

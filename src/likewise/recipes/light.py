@@ -34,14 +34,18 @@ class LightOptions(AdamWOptions):
 
     learning_rate: float = option(1e-3, "Peak learning rate of the network.")
     word_rate: float = option(1e-3, "Peak learning rate of the word vectors.", gt=0)
-    max_length: int = option(96, "Truncate the sentences that the base encodes to this many tokens; 0 uses its limit.")
+    max_length: int = option(
+        96,
+        "Maximum number of tokens of a sentence that the base encodes, which is truncated to "
+        "it; 0 uses the base's limit.",
+    )
     words: int = option(
         20_000,
-        "Number of most frequent words of the corpus that get a vector of their own, in addition to sub-words.",
+        "Number of the corpus's most frequent words that get their own vector, in addition to sub-words.",
         ge=0,
     )
     vectors: str = option(
-        "", "Word vectors to start from: a file, or bundled:glove; '' takes those that the base gives to words."
+        "", "Path to word vectors to start from, or bundled:glove; if empty, the base encodes each word."
     )
     hidden: int = option(
         2048, "Width of the network's hidden layer; 0 uses no network, only a mean of word vectors.", ge=0
@@ -210,7 +214,7 @@ def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
 CPU = LightOptions(batch_size=256, epochs=2, warmup_ratio=0.02, max_grad_norm=0.0, length_batches=False, eval_steps=500)
 LIGHT: Recipe = Recipe(
     name="light",
-    summary="A mean of word vectors and a small network learn an encoder's vectors: fast, without a transformer.",
+    summary="A mean of word vectors and a small network learn the vectors of an encoder: fast, without a transformer.",
     source="this library, after GCLSR and tokenlearn; docs/systems/others.md",
     presets={"cpu": CPU, "mean": CPU.updated(hidden=0)},
     preset_notes={

@@ -24,15 +24,19 @@ TRACKERS = ("tensorboard", "wandb", "mlflow")
 Template = Annotated[
     str,
     Field(
-        description="Prompt with one X, where the sentence goes, and one [MASK], however the base writes it; without "
-        "[MASK], its last token is read, by a base that reads from left to right. Such a base has its own default."
+        description="Prompt with one X, which stands for the sentence, and one [MASK], for whatever mask token the "
+        "base has. Without [MASK], a causal base is read at the last token; such a base has its own default."
     ),
 ]
 OtherTemplate = Annotated[
-    str, Field(description="Prompt of the positive and of the negation in training; empty: that of the sentence.")
+    str,
+    Field(
+        description="Prompt of the positive and of the negation in training; if empty, the prompt of the "
+        "sentence is used."
+    ),
 ]
 FinalStop = Annotated[
-    bool, Field(description="End a text that has no final stop with ' .'; the saved model goes on to do so.")
+    bool, Field(description="Whether to append ' .' to a text without a final full stop; the saved model does so, too.")
 ]
 
 
@@ -86,30 +90,37 @@ class TrainingOptions(Options):
     One that trains by AdamW extends `AdamWOptions`, or `SharpOptions` if its updates may also be sharpness-aware.
     """
 
-    batch_size: int = option(64, "Batch size: sentences in one forward pass.", gt=0)
+    batch_size: int = option(64, "Number of sentences in a forward pass.", gt=0)
     accumulation: int = option(
-        1, "Forward passes that are accumulated for one update; negatives come from the same pass.", gt=0
+        1, "Number of forward passes that are accumulated for one update; negatives come from the same pass.", gt=0
     )
     learning_rate: float = option(3e-5, "Peak learning rate.", gt=0)
-    epochs: int = option(1, "Epochs: passes over the corpus.", gt=0)
-    max_steps: int = option(0, "Stop after this many updates; 0 trains for all epochs.", ge=0)
+    epochs: int = option(1, "Number of passes over the corpus.", gt=0)
+    max_steps: int = option(0, "Maximum number of updates; 0 trains for all epochs.", ge=0)
     weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.", ge=0)
-    max_grad_norm: float = option(1.0, "Clip gradients to this norm; 0 does not clip.", ge=0)
+    max_grad_norm: float = option(1.0, "Maximum norm to which gradients are clipped; 0 disables clipping.", ge=0)
     interpolation: float = option(
-        1.0, "Interpolate the saved weights between the base (0) and the trained model (1), as in WiSE-FT.", gt=0, le=1
+        1.0, "Position of the saved weights between the base (0) and the trained model (1), as in WiSE-FT.", gt=0, le=1
     )
-    max_length: int = option(0, "Truncate training sentences to this many tokens; 0 uses the base's limit.", ge=0)
-    length_batches: bool = option(True, "Batch sentences of similar length together.")
-    eval_steps: int = option(125, "Updates between two evaluations; 0 evaluates only at the end.", ge=0)
+    max_length: int = option(
+        0, "Maximum number of tokens of a training sentence, which is truncated to it; 0 uses the base's limit.", ge=0
+    )
+    length_batches: bool = option(True, "Whether to batch sentences of similar length together.")
+    eval_steps: int = option(125, "Number of updates between two evaluations; 0 evaluates only at the end.", ge=0)
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
-        "auto", "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one."
+        "auto",
+        "Criterion that selects the checkpoint: STS-B dev, held-out sentences of the corpus, or the last checkpoint.",
     )
-    held_out: int = option(500, "Sentences that are held out of training if the selection needs them.", gt=0)
+    held_out: int = option(500, "Number of sentences that are held out of training if the selection needs them.", gt=0)
     precision: TrainingPrecision = option(
-        "auto", "auto: bfloat16 if the processor is made for it, otherwise float32. Checkpoints are scored in float32."
+        "auto",
+        "Precision of training. auto: bfloat16 if the processor supports it natively, otherwise float32. "
+        "Checkpoints are always evaluated in float32.",
     )
     report_to: str = option(
-        "", f"Trackers that get losses and scores too, with commas: {', '.join(TRACKERS)}; '' for none.", exclude=True
+        "",
+        f"Comma-separated names of trackers to which losses and scores are reported: {', '.join(TRACKERS)}.",
+        exclude=True,
     )
 
     def _check(self) -> None:
@@ -141,10 +152,12 @@ class SharpOptions(AdamWOptions):
     """Options of the recipes that can be trained by sharpness-aware minimisation (SAM), or through an adapter."""
 
     sam_rho: float = option(
-        0.0, "Radius rho of sharpness-aware minimisation (SAM), in weight norm; 0 uses plain AdamW.", ge=0
+        0.0, "Radius rho of sharpness-aware minimization (SAM), as a norm of weights; 0 uses plain AdamW.", ge=0
     )
     lora: int = option(
-        0, "Rank of an adapter (LoRA) that is trained, and saved, instead of the transformer; 0 trains it all.", ge=0
+        0,
+        "Rank of a LoRA adapter that is trained and saved instead of the transformer; 0 trains the whole transformer.",
+        ge=0,
     )
 
 
@@ -163,13 +176,14 @@ class ContrastiveOptions(SharpOptions):
     """Options of the recipes that compare a sentence with the others of its batch."""
 
     batch_size: int = option(
-        64, "Batch size: sentences in one forward pass; the other sentences of the batch are the negatives.", ge=2
+        64, "Number of sentences in a forward pass; the other sentences of the batch are the negatives.", ge=2
     )
     dropout: float = option(0.1, "Dropout rate of the encoder in training.", ge=0, lt=1)
     temperature: float = option(0.05, "Temperature tau of the contrastive loss.", gt=0)
     chunk: int = option(
         0,
-        "Sentences that are encoded at a time, to save memory with a large batch (GradCache); 0 encodes all at once.",
+        "Number of sentences that are encoded at a time, to save memory with a large batch (GradCache); 0 encodes all "
+        "at once.",
         ge=0,
     )
 
@@ -179,10 +193,10 @@ class HeadOptions(ContrastiveOptions):
 
     pooling: OwnOrMode = option(
         "cls",
-        "Which token vectors make the sentence vector; own is the base's own pooling, and for a raw language model "
-        "cls, or mean if it reads from left to right.",
+        "Pooling of token vectors into the sentence vector; own is the base's own pooling, and for a raw language "
+        "model cls, or mean if it is causal.",
     )
-    head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")
+    head: bool = option(True, "Whether to train with an MLP head on top, which is not saved with the model.")
 
 
 def check_templates(template: str, other: str = "") -> None:

@@ -40,37 +40,39 @@ class SNCSEOptions(ContrastiveOptions):
     template: Template = TEMPLATE
     other_template: OtherTemplate = ""
     final_stop: FinalStop = False
-    head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")
+    head: bool = option(True, "Whether to train with an MLP head on top, which is not saved with the model.")
     dropout: float = option(
-        0.1, "Dropout rate of the encoder in training; the two views differ by it alone.", gt=0, lt=1
+        0.1, "Dropout rate of the encoder in training, which is all that distinguishes the two views.", gt=0, lt=1
     )
     negation: Literal["soft-negative", "positive", "hard-negative", "none"] = option(
-        "soft-negative", "How the negation of a sentence is used in the loss."
+        "soft-negative", "Role of the negation of a sentence in the loss."
     )
     alpha: float = option(
-        0.1, "Lower margin: smallest difference between the cosines of the positive and the negation.", ge=0
+        0.1, "Lower margin, the minimum difference between the cosines of the positive and the negation.", ge=0
     )
-    beta: float = option(0.3, "Upper margin: largest such difference; 2 sets no bound.")
+    beta: float = option(0.3, "Upper margin, the maximum of this difference; 2 sets no bound.")
     weight: float = option(1e-3, "Weight lambda of the bidirectional margin loss.", ge=0)
     opposite_weight: float = option(
         0.0, "Weight of the loss that pulls 'not A' and 'B' together if A and B are antonyms.", ge=0
     )
     opposite_share: float = option(
-        0.25, "Fraction of the sentences that are chosen because one of their words has an antonym.", ge=0, le=1
+        0.25, "Fraction of the sentences that are drawn because one of their words has an antonym.", ge=0, le=1
     )
     keep_weight: float = option(
         0.0, "Weight of the distance between the vector of a sentence and its vector by the base.", ge=0
     )
     distil_mask: Literal["auto", "always", "never"] = option(
         "never",
-        "Distil the mask first; auto: only if the mask scores below the base's own vector by more than the noise.",
+        "Whether to distil the mask first; auto does so only if the mask scores significantly below the base's own "
+        "vector.",
     )
     distil_steps: int = option(
         0,
-        "Updates of that distillation; 0: five times max_steps, and at most 100, which is also what max_steps 0 has.",
+        "Number of updates of this distillation; 0 takes five times max_steps, but at most 100 (also if max_steps is "
+        "0).",
         ge=0,
     )
-    processes: int = option(1, "Number of processes that parse the sentences to negate them.", gt=0, exclude=True)
+    processes: int = option(1, "Number of processes that parse the sentences for their negation.", gt=0, exclude=True)
 
     def _check(self) -> None:
         super()._check()

@@ -51,14 +51,15 @@ _USUAL = 0.1
     arguments=["texts"],
     kinds={"precision": Precisions},
     texts={
-        "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; by default the model of the index.",
-        "metadata": "Fields of rows to keep with their passages, for filters; by default all whose values are numbers, "
-        "short texts, or true or false.",
-        "approximate": "With this many passages or more, the index of the vectors is an approximate one.",
-        "pipeline": "What a search does: options of a Pipeline, or a TOML file with them; by default that of the "
-        "index, or the weights measured in docs/guides/search.md.",
-        "precision": "Precision of the passages' vectors; by default that of the index, and fp32 for a new index. "
-        "close takes bfloat16 if the cosine of each vector with that in float32 stays above 0.999.",
+        "model": "Path or name of the model: a folder, a hub name, bundled:minilm or bundled:mpnet; by default the "
+        "model of the index.",
+        "metadata": "Names of the fields of rows to store with the passages for filters; by default every field whose "
+        "values are numbers, short texts, or true or false.",
+        "approximate": "Number of passages from which the vectors get an approximate index.",
+        "pipeline": "Options of a search's Pipeline, as JSON or as a path to a TOML file; by default the index's own, "
+        "or the weights measured in docs/guides/search.md.",
+        "precision": "Precision of the passages' vectors; by default the index's precision, or fp32 for a new index. "
+        "close selects bfloat16 if the cosine of each vector with its float32 version stays above 0.999.",
     },
 )
 def index(arguments: Record) -> None:
@@ -88,26 +89,34 @@ def _show_indexed(indexed: "Indexed") -> None:
     arguments=["index", "query"],
     names={"k": "-k"},
     texts={
-        "index": "The folder of the index.",
-        "query": "A question, a sentence, or words. Passages with a phrase in quotes come first in a query of a few "
-        "words; a word behind a hyphen, as in 'pump -gas', must not stand in a passage.",
-        "by": "'document' shows each document once, with its best passage: a row, an article or a file.",
-        "where": 'A condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND '
-        "file LIKE '%.md'\". A date is the whole day: \"day <= '2024-05-01'\"; a list has a member: \"tags = 'a'\".",
-        "model": "A model to use instead of the index's own, for example if that has moved.",
-        "pipeline": 'Options of a Pipeline in place of the index\'s, such as {"neighbours": 0}, or a TOML file with '
-        "them.",
+        "index": "Path to the index.",
+        "query": "Text of the query: a question, a sentence, or words. In a query of a few words, passages with a "
+        "quoted phrase come first, and a word behind a hyphen, as in 'pump -gas', must not occur in a passage.",
+        "by": "Unit of the results; 'document' lists each document (a row, an article or a file) once, with its best "
+        "passage.",
+        "where": 'Condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND '
+        "file LIKE '%.md'\". A date means the whole day: \"day <= '2024-05-01'\"; a list matches by a member: \"tags "
+        "= 'a'\".",
+        "model": "Path or name of a model to use instead of the index's own, for example if that has moved.",
+        "pipeline": 'Options of a Pipeline, such as {"neighbours": 0}, or a path to a TOML file, which override '
+        "the options of the index.",
     },
 )
 def search(
     arguments: Record,
     *,
     json: Annotated[
-        bool, Option("--json", help="Print the hits with all their fields, and what was made of the query.")
+        bool,
+        Option(
+            "--json",
+            help="Whether to print the hits as JSON with all their fields, and the interpretation of the query.",
+        ),
     ] = False,
-    explain: Annotated[bool, Option("--explain", help="Show what each part of the search gave each hit.")] = False,
+    explain: Annotated[
+        bool, Option("--explain", help="Whether to show the contribution of each part of the search to each hit.")
+    ] = False,
 ) -> None:
-    """Find the passages of an index that fit a query best."""
+    """Find the passages of an index that best match a query."""
     hits = likewise.search(**arguments)
     if json:
         print_json(hits.to_dict())
@@ -121,14 +130,14 @@ def search(
     arguments=["texts"],
     names={"bases": "--base"},
     texts={
-        "texts": "Files, folders, or patterns, as `index` takes them.",
-        "bases": "An encoder: a folder, a hub name, bundled:minilm; repeatable.",
+        "texts": "Paths to the text: files, folders, or patterns, as in `index`.",
+        "bases": "Path or name of a base: a folder, a hub name, or bundled:minilm; repeatable.",
     },
 )
 def choose(
-    arguments: Record, *, json: Annotated[bool, Option("--json", help="Print all figures as JSON.")] = False
+    arguments: Record, *, json: Annotated[bool, Option("--json", help="Whether to print all figures as JSON.")] = False
 ) -> None:
-    """Find the base and the search that are best for your own text, without labels."""
+    """Find the best base and the best search for your own text, without labels."""
     choice = likewise.choose(**arguments)
     if json and not arguments["quiet"]:
         print_json(choice.to_dict())
@@ -158,10 +167,10 @@ def show_choice(choice: "Choice") -> None:
     "searching/duplicates/duplicates.py:duplicates",
     arguments=["texts"],
     kinds={"overwrite": ReplaceOption},
-    texts={"model": "A model's folder, its hub name, or bundled:minilm."},
+    texts={"model": "Path or name of a model: a folder, a hub name, or bundled:minilm."},
 )
 def duplicates(arguments: Record) -> None:
-    """Find the texts that say what an earlier one says."""
+    """Find texts that say the same as an earlier text."""
     from likewise.searching.duplicates.duplicates import duplicates as find_duplicates
     from likewise.searching.duplicates.duplicates import left_out_path
 
@@ -177,7 +186,7 @@ def duplicates(arguments: Record) -> None:
 @typed
 @with_function("searching/serve/start.py:serve", options=ServeOptions(), arguments=["models"])
 def serve(arguments: Record) -> None:
-    """Serve models and indexes over HTTP, with OpenAI's API for embeddings, until the process is stopped."""
+    """Serve models and indexes over HTTP, with an OpenAI-compatible API for embeddings."""
     import logging
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -287,25 +287,26 @@ def search(
     pipeline: Given | None = None,
     reranker: str | os.PathLike[str] | None = None,
 ) -> Hits:
-    """Find the passages of an index that fit a query best.
+    """Find the passages of an index that best match a query.
 
     In a query of a few words, passages with a phrase in quotes come first, and others follow where these are fewer than
     k; in prose such a phrase ranks passages higher. A word behind a hyphen (`-word`) must not stand in a passage, and
     what a query excludes in words, as in 'excluding', is put behind other passages. Copies of a passage are shown once.
 
     Args:
-        index: made by `index`; for many queries an `Index`, which keeps the model.
-        query: a question, a sentence, or words.
-        k: how many passages, or documents.
-        offset: how many of the best are passed over, for further pages.
-        by: "document" shows each document once, with its best passage: a row, a text, or a file.
-        vectors_only: search by meaning alone, not also by words.
-        words_only: search by words alone (BM25); the model is not loaded.
-        where: a condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND file LIKE
+                index: Path to an index built by `index`, or an open `Index`, which keeps the model loaded for many
+                    queries.
+        query: Text of the query: a question, a sentence, or words.
+        k: Number of passages, or of documents.
+        offset: Number of results to skip (pagination).
+        by: Unit of the results; "document" lists each document (a row, a text or a file) once, with its best passage.
+        vectors_only: Whether to search by meaning alone, without words.
+        words_only: Whether to search by words alone (BM25), without loading the model.
+        where: Condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND file LIKE
             '%.md'". Dates are compared in their ISO form: "day < '2024-05-01'".
-        model: in place of the one that made the index, if that has moved.
-        pipeline: options of a `Pipeline` in place of the index's, such as {"neighbours": 0}, or a TOML file with them.
-        reranker: a cross-encoder, by its folder or hub name, that puts the first passages in order.
+        model: Path or name of a model to use instead of the index's own, for example if that has moved.
+        pipeline: Options of a `Pipeline` that replace the index's, such as {"neighbours": 0}, or a path to a TOML file.
+        reranker: Path or hub name of a cross-encoder that reorders the first passages.
 
     Returns:
         Up to k hits, the best first: a list that also tells what was made of the query (`told`).

@@ -60,12 +60,13 @@ def compare(
         methods: Methods, each a recipe and its options ("simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" for a
             grid), a model that `evaluate` opens ("base", a folder, "origin:WORKSPACE"), or a `Method`.
         corpus: Path to the training text, as in `likewise.train`; not needed if no method is trained.
-        base: Hugging Face name, folder or `bundled:NAME` that every method starts from, unless it has its own `base=`.
+        base: Name or path of the base of every method without its own `base=`: a Hugging Face name, a folder or
+            `bundled:NAME`.
         out: Path to the folder of the comparison.
-        seeds: Seeds; each method that depends on a seed runs with each of them.
+        seeds: Random seeds; each method that depends on a seed runs with each of them.
         steps: Number of updates of each training; not needed if each method has max_steps.
         preset: Preset of every recipe that names none itself; the first of each by default.
-        tasks: Evaluation tasks, as in `likewise.evaluate`.
+        tasks: Names of the evaluation tasks, as in `likewise.evaluate`.
         data: Path to the folder of SentEval's data.
         precision: Precision of the evaluation, as in `likewise.evaluate`.
         corpus_options: Options of reading the corpus.

@@ -49,19 +49,19 @@ def finetune(
     """Fine-tune an encoder on labelled rows.
 
     Args:
-        objective: 'nli', 'sts' or 'triplets'.
-        rows: a file, a folder or several; the objective's reader (in `likewise.training.objectives`) says what may be
-            in them. None: STS-B train of the data folder, for sts.
-        base: any model: a folder (of likewise, sentence-transformers or transformers), a name of the hub, or
-            `bundled:NAME`. Its modules are kept.
-        out: the folder that becomes the model: the base's modules with other weights, and no classifier.
-        dev: such files that pick the checkpoint, instead of STS-B dev or held-out rows.
-        data: the folder of SentEval's data.
-        preset: a named set of options; the first by default. Or options of your own, such as
+                objective: Name of the objective: 'nli', 'sts' or 'triplets'.
+        rows: Path to a file or a folder, or several paths; the readers in `likewise.training.objectives` describe the
+            formats. The default, for 'sts' only, is STS-B train of the data folder.
+        base: Path or name of the model to train further: a folder (of likewise, sentence-transformers or transformers),
+            a hub name, or `bundled:NAME`. Its modules stay the same.
+        out: Path to save the model to: the base's modules with new weights, without the classifier.
+        dev: Paths to rows that select the checkpoint, instead of STS-B dev or held-out rows.
+        data: Path to SentEval's data.
+        preset: Name of a set of options, by default the first one; or your own options, such as
             `likewise.training.STSOptions(epochs=2)`, whose names an editor completes.
-        seed: fixes batches, dropout, the classifier's first weights, and the rows held out.
+        seed: Random seed of batches, dropout, the classifier's first weights, and the held-out rows.
         resume, overwrite, quiet: as in `likewise.train`.
-        options: options of the objective, over the preset's.
+        options: Options of the objective that override the preset's.
 
     Raises:
         LikewiseError: the input is wrong or training diverged; the message names the cure.

@@ -132,18 +132,19 @@ def collect(
 class FinetuneOptions(SharpOptions):
     """The options of every objective; the defaults are those of SBERT (Reimers and Gurevych 2019, section 3.1)."""
 
-    batch_size: int = option(16, "Batch size: rows in one forward pass.")
-    accumulation: int = option(1, "Forward passes that are accumulated for one update.")
+    batch_size: int = option(16, "Number of rows in a forward pass.")
+    accumulation: int = option(1, "Number of forward passes that are accumulated for one update.")
     learning_rate: float = option(2e-5, "Peak learning rate.")
-    epochs: int = option(1, "Epochs: passes over the rows.")
+    epochs: int = option(1, "Number of passes over the rows.")
     warmup_ratio: float = option(0.1, "Fraction of the updates over which the learning rate warms up from 0.")
-    sam_rho: float = option(0.0, "Radius rho of sharpness-aware minimisation (SAM); 0 uses plain AdamW.")
-    length_batches: bool = option(False, "Batch rows of similar length together.")
-    eval_steps: int = option(1000, "Updates between two evaluations; 0 evaluates only at the end.")
+    sam_rho: float = option(0.0, "Radius rho of sharpness-aware minimization (SAM); 0 uses plain AdamW.")
+    length_batches: bool = option(False, "Whether to batch rows of similar length together.")
+    eval_steps: int = option(1000, "Number of updates between two evaluations; 0 evaluates only at the end.")
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
-        "auto", "What picks the checkpoint: STS-B dev, the --dev file or held-out rows, or simply the last one."
+        "auto",
+        "Criterion that selects the checkpoint: STS-B dev, the --dev file or held-out rows, or the last checkpoint.",
     )
-    held_out: int = option(500, "Rows that are held out of training if the selection needs them.")
+    held_out: int = option(500, "Number of rows that are held out of training if the selection needs them.")
 
 
 @dataclass(frozen=True)
@@ -227,10 +228,14 @@ def _held_out_labels(rows: Dataset, options: FinetuneOptions) -> CheckpointEvalu
 class STSOptions(FinetuneOptions):
     """The options of `finetune sts`."""
 
-    epochs: int = option(4, "Epochs: passes over the rows.")
-    eval_steps: int = option(360, "Updates between two evaluations; 0 evaluates only at the end.")
-    lowest: float = option(0.0, "Lowest rating: pairs with nothing in common, which are trained towards a cosine of 0.")
-    highest: float = option(5.0, "Highest rating: pairs that mean the same, which are trained towards a cosine of 1.")
+    epochs: int = option(4, "Number of passes over the rows.")
+    eval_steps: int = option(360, "Number of updates between two evaluations; 0 evaluates only at the end.")
+    lowest: float = option(
+        0.0, "Minimum rating, of pairs with nothing in common, which are trained towards a cosine of 0."
+    )
+    highest: float = option(
+        5.0, "Maximum rating, of pairs that mean the same, which are trained towards a cosine of 1."
+    )
 
     def _check(self) -> None:
         super()._check()
@@ -302,7 +307,7 @@ class TripletOptions(FinetuneOptions):
     """The options of `finetune triplets`."""
 
     select_by: Literal["auto", "held-out", "last"] = option(
-        "auto", "What picks the checkpoint: the --dev file or held-out rows, or simply the last one."
+        "auto", "Criterion that selects the checkpoint: the --dev file or held-out rows, or the last checkpoint."
     )
     margin: float = option(1.0, "Margin by which the sentence from the same section should be closer.", ge=0)
 
@@ -354,7 +359,7 @@ NLI = Objective(
 )
 STS = Objective(
     name="sts",
-    summary="Rated pairs: regression of the cosine on the rating, on STS-B train where nothing else is named.",
+    summary="Rated pairs: regression of the cosine on the rating, by default on STS-B train.",
     source="Reimers and Gurevych 2019, SBERT",
     presets={"sbert": _SBERT_STS, "cpu": _SBERT_STS.updated(length_batches=True, eval_steps=120)},
     read=read_sts,
@@ -363,7 +368,8 @@ STS = Objective(
 )
 TRIPLETS = Objective(
     name="triplets",
-    summary="Triplets: a sentence should be nearer to one from its own section than to one from another section.",
+    summary="Triplets: a sentence should be closer to a sentence of its own section than to a sentence of another "
+    "section.",
     source="Reimers and Gurevych 2019, SBERT; data of Ein Dor et al. 2018",
     presets={"sbert": _SBERT_TRIPLETS, "cpu": _SBERT_TRIPLETS.updated(length_batches=True, eval_steps=200)},
     read=read_triplets,

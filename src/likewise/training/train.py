@@ -56,23 +56,24 @@ def train(
 
     Args:
         recipe: Name of a recipe of `likewise.RECIPES` or of an installed package, or a `Recipe`.
-        corpus: Path to a file or a folder, a glob, `bundled:wiki-sample`, or a list of these (see
+                corpus: Path to a file or a folder, a glob pattern, `bundled:wiki-sample`, or a list of these (see
             `likewise.corpus.prepare`); in Python also texts: a list, a column, any iterable. Rows are mappings or a
             DataFrame.
-        base: Hugging Face name, folder, `bundled:NAME`, or an encoder that is loaded; the recipe's own by default.
-        out: Folder that becomes the model.
-        preset: Named set of options of the recipe; its first by default. Or options of your own, such as
+        base: Hugging Face name, path, `bundled:NAME`, or a loaded encoder; by default the recipe's own base.
+        out: Path to save the model to.
+                preset: Name of a set of the recipe's options, by default the first one; or your own options, such as
             `likewise.recipes.ArcCSEOptions(margin=5)`, whose names an editor completes.
-        seed: Seed of batches, masks, dropout and the training head.
-        data: Folder of SentEval's data; STS-B dev in it selects the checkpoint.
-        corpus_options: Options of how the corpus is read.
-        resume: Whether a stopped training must be there (True), may be there ("auto"), or is ignored.
-        overwrite: Whether to replace the model in `out` once the new one is whole, and throw a stopped training away.
+        seed: Random seed of batches, masks, dropout and the training head.
+                data: Path to SentEval's data, whose STS-B dev selects the checkpoint.
+        corpus_options: Options of reading the corpus.
+        resume: Whether a stopped training must exist (True), is resumed if it exists ("auto"), or is ignored.
+        overwrite: Whether to discard a stopped training, and to replace the model in `out` once the new one is
+            complete.
         quiet: Whether to print nothing.
-        options: Options of the recipe, over the preset's; a name that it does not know is an error.
+        options: Options of the recipe that override the preset's; an unknown name is an error.
 
     Returns:
-        The model that was evaluated, without training head, from the best checkpoint, and its record.
+        The evaluated model of the best checkpoint, without training head, and its record.
 
     Raises:
         LikewiseError: the input is wrong or training diverged; the message names the cure.

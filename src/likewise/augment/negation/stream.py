@@ -88,16 +88,18 @@ def negate_corpus(
     A stopped run resumes after its last complete line whose sentence still matches the input.
 
     Args:
-        sources: text files (plain, .gz, .bz2, .zst or .xz; a sentence per line, blank lines are passed over), or an
-            iterable of sentences (str) and of files (Path).
-        out: the JSONL file: {"sentence", "negation", "rule"} or {"sentence", "negation": null, "reason"}.
-        model: an installed spaCy model of English, or its folder.
-        processes: processes that parse; 0 for one on each core, from 2,048 sentences on. With more than one, a script
-            needs `if __name__ == "__main__":`.
-        batch_size: sentences that a process parses, and that are written, at a time.
-        overwrite: discard what a stopped run left.
-        cache: read known negations from the cache, and keep the new ones there.
-        quiet: show nothing.
+                sources: Paths to text files (plain, .gz, .bz2, .zst or .xz) with one sentence per line, of which blank
+                    lines
+            are skipped; or an iterable of sentences (str) and files (Path).
+        out: Path to the JSONL file of rows {"sentence", "negation", "rule"} or {"sentence", "negation": null,
+            "reason"}.
+        model: Name or path of an installed spaCy model of English.
+        processes: Number of processes that parse; 0 uses one per core from 2,048 sentences. With several processes, a
+            script needs `if __name__ == "__main__":`.
+        batch_size: Number of sentences that a process parses, and that are written, at a time.
+        overwrite: Whether to discard the output of a stopped run.
+        cache: Whether to read known negations from the cache, and to add new ones to it.
+        quiet: Whether to print nothing.
 
     Raises:
         CorpusError: a file is missing, no text with a sentence per line, or a broken archive.

@@ -94,16 +94,18 @@ def choose(
     system is statistically significant.
 
     Args:
-        texts: Files, folders, or patterns, or in-memory texts or rows, as in `likewise.index`.
+        texts: Paths to files, folders, or patterns, or in-memory texts or rows, as in `likewise.index`.
         bases: Encoders, as in `likewise.load`.
         adapt: Whether to also adapt each base to the text, as `likewise adapt` does, without the removed queries.
         reranker: Path or hub name of a cross-encoder of sentence-transformers, which reorders the first passages of
             each pipeline in further rows.
-        queries: JSONL with the fields query and passage: further queries, each with the id of its passage (the field
-            _id of its row, or its file and line, notes.md:12). Or the address of a server that writes them and speaks
-            OpenAI's protocol, such as http://localhost:11434/v1, to which the passages are then sent. A written query
-            is used if one of the bases, with BM25 added, ranks its passage among the first 10, and if it does not copy
-            the passage. In Python also pairs of a query and an id; the id of a text in a list is its place from 0.
+                queries: Path to further queries: JSONL with the fields query and passage, which is the id of the
+                    passage (the
+            field _id of its row, or its file and line, notes.md:12). Or the address of a server with an
+            OpenAI-compatible API that writes the queries, such as http://localhost:11434/v1, to which the passages are
+            then sent. A written query is used if one of the bases, with BM25 added, ranks its passage among the first
+            10, and if it does not copy the passage. In Python also pairs of a query and an id; the id of a text in a
+            list is its place from 0.
         queries_model: Name of the model on that server; optional if the server has only one.
         queries_for: Maximum number of passages for which queries are written.
         judgements: Path to your own judgements: one line each with the id of the query, the id of the document and a
@@ -111,7 +113,7 @@ def choose(
         queries_file: Path to the judged queries: JSONL with the fields _id and text.
         out: Path to the folder for the page and the indexes; without it, nothing is saved.
         corpus_options: Options of reading; `field` names the text of JSONL, CSV and Parquet rows.
-        language: Language of the text, for the stems of words.
+        language: Language of the text, for stemming.
         passages: Maximum number of passages that are searched; passages of a longer text are sampled.
         minutes: Approximate maximum number of minutes of each adaptation.
         seed: Random seed of the sampled queries and passages.

@@ -115,32 +115,32 @@ def index(
         found.search("leaking valve", where="year >= 2020")
 
     Args:
-        texts: files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki dumps, and with the
-            extra `files` documents such as .html, .docx and .pdf. Of a folder, hidden files, other formats and what its
-            .gitignore names are left out. In Python also texts, a list, a column or any other iterable,
-            or rows with a text each, mappings or a DataFrame; a row's field `id`, or the place of a text from 0, names
-            it.
-        model: the encoder, or what `load` takes; None for that of the index.
-        out: the folder of the index.
-        corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
-        words: most words in a passage; by default 180, or fewer if the model reads less.
-        metadata: fields of such rows to keep with their passages, for filters; by default all whose values are numbers,
-            short texts, or true or false.
-        language: the language of the text, for the stems of words.
-        keep: keep the passages of files and texts that are not named.
-        approximate: passages from which an approximate index of the vectors is built.
-        pipeline: what a search does: a `Pipeline`, options of one, or a TOML file with them; None keeps that of the
-            index, by default the weights measured in docs/guides/search.md.
-        vectors_from: another index by the same model, such as one that `choose` has made: the vectors of texts that
-            it holds are taken from it.
-        engine, precision: as in `load`; None for the precision of the index, float32 for a new one. "close" is two to
-            three times as fast where the processor has bfloat16, and changes some hits. A query is
-            always encoded in float32.
-        on: 'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes.
-        workers: number of workers of the Ray cluster; None for one on each core.
-        quiet: show nothing on standard error.
-        resume: True insists on a stopped run to resume.
-        overwrite: make the index again if it was made with another model or other options.
+                texts: Paths to files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki
+                    dumps, and
+            with the extra `files` documents such as .html, .docx and .pdf. Hidden files of a folder, other formats and
+            files in its .gitignore are skipped. In Python also texts (a list, a column or any other iterable) or rows
+            (mappings or a DataFrame); a row is identified by its field `id`, a text by its position from 0.
+        model: Encoder, or its path or name as in `load`; by default the model of the index.
+        out: Path to the index.
+        corpus_options: Options of reading; `field` names the text of JSONL, CSV and Parquet rows.
+        words: Maximum number of words in a passage; by default 180, or fewer if the model reads less.
+        metadata: Names of the fields of rows to store with the passages for filters; by default every field whose
+            values are numbers, short texts, or true or false.
+        language: Language of the text, for stemming.
+        keep: Whether to keep the passages of files and texts that are not named in this call.
+        approximate: Number of passages from which the vectors get an approximate index.
+        pipeline: Options of the search: a `Pipeline`, a mapping, or a path to a TOML file; by default the index's own,
+            or the weights measured in docs/guides/search.md.
+        vectors_from: Path to another index of the same model, such as an index that `choose` has built, from which the
+            vectors of the texts that both contain are copied.
+        engine, precision: as in `load`; by default the precision of the index, or float32 for a new index. "close" is
+            two to three times as fast if the processor supports bfloat16, and changes some hits. Queries are always
+            encoded in float32.
+        on: Address of a Ray cluster whose workers encode, or 'ray'; this process reads and writes.
+        workers: Number of workers of the Ray cluster; by default one per core.
+        quiet: Whether to print nothing to standard error.
+        resume: Whether to fail if there is no stopped run to resume.
+        overwrite: Whether to rebuild an index that was built with another model or other options.
 
     Returns:
         The index, which can be searched, and what was done.

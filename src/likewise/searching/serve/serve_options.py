@@ -20,7 +20,8 @@ class ServeOptions(Options):
     queue: int = option(4096, "Maximum number of texts that wait; further requests are answered with 429.", ge=1)
     searches: int = option(
         64,
-        "Maximum number of searches that run or wait; further ones get a 429. Four run at a time on each core.",
+        "Maximum number of searches that run or wait; further searches are answered with 429. Four run at a time per "
+        "core.",
         ge=1,
     )
     wait: float = option(
@@ -28,20 +29,23 @@ class ServeOptions(Options):
     )
     timeout: float = option(
         60.0,
-        "Seconds after which a request is answered with 504, and after which a client that does not read its answer is "
-        "cut off.",
+        "Number of seconds after which a request is answered with 504, and a client that does not read its answer is "
+        "disconnected.",
         gt=0,
     )
     header_timeout: float = option(
-        10.0, "Seconds within which the headers of a request must arrive; otherwise the connection is closed.", gt=0
+        10.0,
+        "Number of seconds within which the headers of a request must arrive; otherwise the connection is closed.",
+        gt=0,
     )
-    body_timeout: float = option(10.0, "Seconds within which the body of a request must arrive.", gt=0)
+    body_timeout: float = option(10.0, "Number of seconds within which the body of a request must arrive.", gt=0)
     connections: int = option(
-        512, "Maximum number of connections of one client address; further ones are answered with 503.", ge=1
+        512, "Maximum number of connections per client address; further connections are answered with 503.", ge=1
     )
     max_head: int = option(
         1 << 16,
-        "Maximum size of the headers of a request, and of its trailers, in bytes; more is answered with 431.",
+        "Maximum size of the headers of a request, and of its trailers, in bytes; a larger request is answered with "
+        "431.",
         ge=1024,
     )
     max_body: int = option(8 << 20, "Maximum size of the body of a request, in bytes.", ge=1024)

@@ -46,25 +46,27 @@ def serve(
     quiet: bool = False,
     **options: Any,
 ) -> None:
-    """Serve models over HTTP, with OpenAI's API for embeddings, until the process is stopped.
+    """Serve models and indexes over HTTP, with an OpenAI-compatible API for embeddings, until the process is stopped.
 
-    Ctrl-C, SIGTERM and SIGHUP let it finish the requests that it has taken.
+    After Ctrl-C, SIGTERM or SIGHUP, the service finishes the requests that it has accepted.
 
     Args:
-        models: folders, hub names or bundled:minilm; `NAME=MODEL` gives a name, otherwise it is that of the folder.
-        index: indexes to search; each was made by one of the models. `NAME=FOLDER` gives a name, otherwise it is that
-            of the folder.
-        reranker: a cross-encoder, by its folder or hub name, for the requests to rerank; without one, they are answered
-            by the tokens of a model.
-        host: the address to listen at; 0.0.0.0 for all.
-        port: the port; 0 for a free one.
-        api_key_file: a file with an API key on each line, of which a request must have one.
-        cors: origins whose pages may call the service, such as https://example.org.
-        allowed_host: names by which requests may call the service, besides `host`, localhost and any address; * for
-            every name. A page of the web can have its own name lead to this machine, but it cannot use another.
+                models: Paths or names of the models: folders, hub names or bundled:minilm. `NAME=MODEL` sets the name
+                    in the
+            API, which is the folder's name by default.
+        index: Paths to the indexes to search, each built with one of the models. `NAME=FOLDER` sets the name in the
+            API, which is the folder's name by default.
+        reranker: Path or hub name of a cross-encoder that answers rerank requests; by default the token vectors of a
+            model answer them.
+        host: Address to listen on; 0.0.0.0 listens on all interfaces.
+        port: Port to listen on; 0 selects a free port.
+        api_key_file: Path to a file with one API key per line; every request must then send one of the keys.
+        cors: Origins whose web pages may call the service, such as https://example.org.
+        allowed_host: Host names by which requests may address the service, in addition to `host`, localhost and IP
+            addresses; * allows every name. The check protects against DNS rebinding.
         engine, precision: as in `load`; auto exports the models for the fastest engine at the first start.
-        quiet: show nothing on standard error.
-        options: the limits of `ServeOptions`.
+        quiet: Whether to print nothing to standard error.
+        options: Limits of `ServeOptions`.
 
     Raises:
         ServingError: the port is in use, the key file holds no key, or an index was made by another model.
