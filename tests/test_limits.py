@@ -296,7 +296,7 @@ def test_without_the_right_to_write_or_read(notes, saved_model, indexed, tmp_pat
         assert "cannot be written (Permission denied)" in told
     assert (found[0], walked[0]) == (0, 3)
     assert "skipped: " in walked[1]
-    assert "new.txt: it cannot be read (Permission denied): check its rights" in walked[1]
+    assert "new.txt: it cannot be read (Permission denied): check its permissions" in walked[1]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")

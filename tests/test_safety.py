@@ -140,7 +140,7 @@ BROKEN = {
     "not a number": (_with_weights(_not_a_number), "not finite"),
     "other shape": (_with_weights(_other_shape), "do not have the shapes"),
     "cut": (_cut, "cut short or damaged"),
-    "empty folder": (_emptied, "holds no model"),
+    "empty folder": (_emptied, "contains no model"),
     "pickled": (_pickled, "could run code"),
     "no tokenizer": (_without_tokenizer, "no tokenizer files"),
     "a text": (None, "is a file"),
@@ -232,13 +232,13 @@ def test_a_training_says_nothing_of_transformers_own(corpus_file, tiny_base, tmp
 def test_a_seed_below_zero_is_told_before_anything_is_read(verb, tiny_base, tmp_path):
     done = cli(*(tiny_base if word == "BASE" else word for word in verb), -1, "--out", tmp_path / "run")
     assert done.exit_code == 2
-    assert "seed must be a whole number from 0" in done.output
+    assert "seed must be an integer from 0" in done.output
     assert not content(tmp_path)
 
 
 def test_messages_count_one_as_one(tiny_base, tmp_path):
     (tmp_path / "one.txt").write_text("The old cat sees the dog near the river and the small bridge.\n")
-    assert "1 sentence could be used of 1 file," in train(tmp_path / "one.txt", tiny_base, tmp_path / "run").output
+    assert "1 sentence of 1 file can be used," in train(tmp_path / "one.txt", tiny_base, tmp_path / "run").output
 
 
 @pytest.mark.parametrize(("row", "said"), [(3, "a number"), (["a"], "a list"), (None, "null"), (True, "true or false")])

@@ -175,7 +175,7 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     names = parser().parse_args().names
     if unknown := set(names) - set(PICTURES):
-        parser().error(f"no picture {', '.join(sorted(unknown))}; there are {', '.join(PICTURES)}")
+        parser().error(f"no picture {', '.join(sorted(unknown))}; choose one of {', '.join(PICTURES)}")
     for name in names or PICTURES:
         for kind, theme in THEMES.items():
             with themed(theme):

@@ -11,15 +11,15 @@ from importlib.util import find_spec
 _LIMITS = {
     r"Too many open files|os error 2[34]\b|Errno 2[34]\b": "too many files are open: raise the limit, for example by "
     "`ulimit -n 1024`, and run the same command again",
-    r"File too large|os error 27\b|Errno 27\b": "a file would be larger than this shell allows: raise the limit, for "
+    r"File too large|os error 27\b|Errno 27\b": "a file would exceed the shell's limit: raise it, for "
     "example by `ulimit -f unlimited`, and run the same command again",
     r"failed to map segment|[Cc]an(no|')t allocate memory|Unable to allocate|bad[ _]alloc|can't start new thread|"
-    r"os error 12\b|Errno 12\b|^MemoryError$": "there is not enough memory: free some, or raise the limit of the "
-    "shell, as `ulimit -v unlimited`, and run the same command again",
-    r"Permission denied|Operation not permitted|os error (1|13)\b|Errno (1|13)\b": "this user has no right to it "
-    "(Permission denied): change its rights, or run the command as another user",
-    r"Input/output error|os error 5\b|Errno 5\b": "the disk or the network share failed (Input/output error): look at "
-    "the log of the system, and run the same command again",
+    r"os error 12\b|Errno 12\b|^MemoryError$": "there is not enough memory: free some, or raise the shell's limit, "
+    "for example by `ulimit -v unlimited`, and run the same command again",
+    r"Permission denied|Operation not permitted|os error (1|13)\b|Errno (1|13)\b": "this user may not access it "
+    "(Permission denied): change its permissions, or run the command as another user",
+    r"Input/output error|os error 5\b|Errno 5\b": "the disk or the network share failed (Input/output error): check "
+    "the system log, and run the same command again",
     r"Stale (NFS )?file handle|os error 116\b|Errno 116\b": "the network share has replaced it (Stale file handle): "
     "mount the share again, and run the same command again",
 }
@@ -125,6 +125,6 @@ def weights_for_all() -> Iterator[None]:
         if not _BEYOND.search(str(error)):
             raise
         raise LikewiseError(
-            f"a text has a token, or a position, that the model has no weights for ({first_line(error)}): its "
+            f"the model has no weights for a token or a position of a text ({first_line(error)}): its "
             "tokenizer does not fit; shorten its max_seq_length, or resize its embeddings"
         ) from error

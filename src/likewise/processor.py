@@ -33,7 +33,9 @@ def flags() -> frozenset[str]:
     parts = _stand_in().split("+")
     for part in parts:
         if part not in PROCESSORS:
-            raise ValueError(f"{VARIABLE}={_stand_in()}: known are {', '.join(PROCESSORS)}, and several joined by +.")
+            raise ValueError(
+                f"{VARIABLE}={_stand_in()}: choose one of {', '.join(PROCESSORS)}, or several joined by +."
+            )
     return frozenset().union(*(PROCESSORS[part] for part in parts))
 
 

@@ -106,7 +106,7 @@ def test_texts_of_python_are_the_same_corpus(passages, tiny_base, adapted, capsy
     ):
         again = adapt(given, base=base, out=adapted.path, minutes=1)
         assert again.record == adapted.record
-        assert "is already finished" in capsys.readouterr().err
+        assert "is already complete" in capsys.readouterr().err
     with pytest.raises(JobError, match="another corpus"):
         adapt(paragraphs[1:], base=tiny_base, out=adapted.path, minutes=1, quiet=True)
 

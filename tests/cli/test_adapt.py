@@ -23,7 +23,7 @@ def test_adapt_shows_candidates_and_choice(tiny_base, sentences, tmp_path, monke
     assert "nothing done" not in done.output
     again = CliRunner().invoke(build_app(), [*arguments, "--out", str(tmp_path / "model")], env={"LIKEWISE_DATA": ""})
     assert again.exit_code == 0, again.output
-    assert f"{tmp_path / 'model'} is already finished, nothing done" in " ".join(again.output.split())
+    assert f"{tmp_path / 'model'} is already complete; use --overwrite to rebuild it" in " ".join(again.output.split())
     again = CliRunner().invoke(build_app(), [*arguments, "--out", str(tmp_path / "model"), "--seed", "2"])
     assert again.exit_code == 2
     assert "seed 1, not 2" in " ".join(again.output.split())

@@ -23,7 +23,7 @@ def test_a_file_from_elsewhere_is_put_in_place(tmp_path, monkeypatch):
     assert (out / "wiki1m_for_simcse.txt").exists()
     assert f"--data {out}" in done.output
     again = run("data", "get", "wiki1m", "--out", out)
-    assert "there already" in again.output
+    assert "already there" in again.output
 
 
 def test_unknown_names_are_one_clean_message(tmp_path):

@@ -10,8 +10,8 @@ from likewise.training import TrainingResult
     ("score", "noise", "last"),
     [
         (85.0, 0.4, "model: run  (step 5)"),
-        (80.2, 0.4, "from 80 to 80.2, and a change of 0.4 may be chance. Stay with the base"),
-        (75.0, None, "from 80 to 75. Stay with the base"),
+        (80.2, 0.4, "from 80 to 80.2, and a change of 0.4 may be chance. Keep the base"),
+        (75.0, None, "from 80 to 75. Keep the base"),
     ],
 )
 def test_the_last_line_says_that_training_was_no_gain(score, noise, last, capfd):

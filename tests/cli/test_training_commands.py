@@ -27,7 +27,10 @@ def test_trains_with_the_options_that_were_given(corpus_file, tiny_base, tmp_pat
                  "--no-head", "--min-words", 12)  # fmt: skip
     done = run(*arguments)
     assert done.exit_code == 0, done.output
-    assert f"{out} is already finished, nothing done" in run(*(one for one in arguments if one != "--quiet")).output
+    assert (
+        f"{out} is already complete; use --overwrite to rebuild it"
+        in run(*(one for one in arguments if one != "--quiet")).output
+    )
     record = json.loads((out / "likewise.json").read_text())
     assert record["options"]["margin"] == 7
     assert record["options"]["head"] is False

@@ -77,7 +77,7 @@ def test_harvest_in_two_parts(work, tmp_path):
     out = tmp_path / "harvest"
     one = run("context", "harvest", "--work", work, "--out", out, "--shard", "1/2", *SET)
     assert one.exit_code == 0, one.output
-    assert "those of other machines are missing" in one.output
+    assert "the shards of other machines are missing" in one.output
     two = run("context", "harvest", "--work", work, "--out", out, "--shard", "2/2", *SET)
     assert two.exit_code == 0, two.output
     assert "random:" in two.output

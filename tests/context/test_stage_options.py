@@ -28,7 +28,7 @@ def test_the_paper_has_its_own_models_and_its_own_form():
     assert (found["selection"].size, found["selection"].screened) == (500, 2000)
     assert found["score"] == ScoreOptions(form="paper")
     assert found["discriminator"].rank == 0, "equation 1 as it stands"
-    with pytest.raises(OptionError, match="no preset papre; there are frozen, pretrained, paper"):
+    with pytest.raises(OptionError, match="no preset papre; choose one of frozen, pretrained, paper"):
         read_sections([], "papre")
 
 
@@ -48,7 +48,7 @@ def test_single_values():
         ("left=3", r"give it as section\.name=value"),
         ("index.left", r"give it as section\.name=value"),
         ("index.=3", r"give it as section\.name=value"),
-        ("indexes.left=3", "there is no section indexes; there are index, "),
+        ("indexes.left=3", "there is no section indexes; choose one of index, "),
         ("index.left=0", r"--set index\.left=0: left must be 1 or more, not '0'"),
         ("index.lefts=3", r"--set index\.lefts=3: there is no option lefts: did you mean left"),
         ("score.weights=1,x", "weights must be"),
@@ -73,7 +73,7 @@ def test_a_single_value_that_is_wrong_is_named(text, message):
         (ScoreOptions, {"weights": (0,) * 7}, "form=pmi must be 7 numbers, not all"),
         (ScoreOptions, {"form": "paper", "weights": (0,) * 4}, "form=paper must be 4 numbers of 0 or more"),
         (ScoreOptions, {"form": "paper", "weights": (1, 1, 1, -1)}, "form=paper must be 4 numbers of 0 or more"),
-        (ScoreOptions, {"terms": ("cosine", "centr")}, "no term centr; there are cosine, words"),
+        (ScoreOptions, {"terms": ("cosine", "centr")}, "no term centr; choose one of cosine, words"),
         (ScoreOptions, {"terms": ()}, "terms needs one or more"),
         (HarvestOptions, {"ranks": (0, 1)}, "of 1 or more"),
         (HarvestOptions, {"ranks": (2, 2)}, "different whole numbers"),

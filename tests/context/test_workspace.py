@@ -51,7 +51,9 @@ def test_the_same_again_is_found(space):
     with space.open("index", Toy()) as job:
         assert job.finished == first.record
     with (
-        pytest.raises(JobError, match=r"was made with size 1, not 2: choose another --work, or give --overwrite"),
+        pytest.raises(
+            JobError, match=r"was made with size 1, not 2: choose another --work, or replace it with --overwrite"
+        ),
         space.open("index", Toy(size=2)),
     ):
         pass

@@ -53,7 +53,7 @@ def test_equal_documents_are_given_once(write):
 
 
 def test_what_is_refused(write):
-    with pytest.raises(CorpusError, match=r"a\.jsonl:1: rows with a field of text hold sentences, and documents"):
+    with pytest.raises(CorpusError, match=r"a\.jsonl:1: rows with a text field contain sentences, but documents"):
         list(read_documents(write("a.jsonl", '{"t": "x"}'), CorpusOptions(field="t")))
     with pytest.raises(CorpusError, match="has a sentence"):
         list(read_documents(write("b.txt", "\n\n")))

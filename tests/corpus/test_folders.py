@@ -36,7 +36,7 @@ def test_patterns_leave_out(tree, patterns, kept):
     listing = list_folder(tree, patterns)
     assert names(listing) == kept
     assert len(listing.left_out) == 1
-    assert listing.left_out[0].endswith("left out by --exclude")
+    assert listing.left_out[0].endswith("excluded by --exclude")
     assert find_files(tree, patterns) == listing.files
 
 

@@ -107,7 +107,7 @@ def test_changed_code_reads_a_file_anew(tmp_path, installed):
     ("code", "value", "named"),
     [
         (CODE, "subtitles:Nothing", "Nothing"),
-        ("Subtitles = int", "subtitles:Subtitles", "no subclass"),
+        ("Subtitles = int", "subtitles:Subtitles", "not a subclass"),
         ("1 / 0", "subtitles:Subtitles", "division"),
         (CODE.replace('(".srt", ".html")', '".srt"'), "subtitles:Subtitles", "suffix"),
         (CODE.replace('".srt"', '".SRT"'), "subtitles:Subtitles", "suffix"),

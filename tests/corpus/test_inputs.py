@@ -89,17 +89,17 @@ def test_columns_of_one_name_are_all_kept(library):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("It rains a lot.", r"It rains a lot\.: no such file: check the path; if it is a text, give it in a list"),
+        ("It rains a lot.", r"It rains a lot\.: no such file: check the path, or pass a text in a list"),
         (3, r"of type int is not text: give files"),
         ({"text": "a"}, r"of type dict is not text.*rows such as"),
-        ([], "nothing was given to read"),
+        ([], "there is nothing to read"),
         (["a text", 3], r"texts\[1\] is of type int, not a text: give strings"),
         (["a text", None], r"texts\[1\] is missing, not a text: leave it out"),
-        ([{"text": "a"}, "b"], r"rows\[1\] is of type str, and those before it are rows"),
+        ([{"text": "a"}, "b"], r"rows\[1\] is of type str, but the items before it are rows"),
         ([{"body": "a"}], r"rows\[0\] has no field 'text', only body: .*CorpusOptions\(field=\"body\"\)"),
-        ([{"id": 1.5, "text": "a"}], r"rows\[0\] has the id 1\.5: give a text or a whole number"),
-        ([{"id": 1, "text": "a"}, {"text": "b"}], r"rows\[1\] has no id, and those before it have one"),
-        ([{"text": "a"}, {"id": 1, "text": "b"}], r"rows\[1\] has an id, and those before it have none"),
+        ([{"id": 1.5, "text": "a"}], r"rows\[0\] has the id 1\.5: give a string or an integer"),
+        ([{"id": 1, "text": "a"}, {"text": "b"}], r"rows\[1\] has no id, and the rows before it have one"),
+        ([{"text": "a"}, {"id": 1, "text": "b"}], r"rows\[1\] has an id, and the rows before it have none"),
         ([{"id": i % 3, "text": "a"} for i in range(4)], r"rows\[0\] and rows\[3\] have the same id"),
     ],
 )

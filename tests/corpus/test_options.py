@@ -10,10 +10,10 @@ from likewise.runs.options import OptionError
     ("values", "words"),
     [
         ({"split": "words"}, "must be one of auto, line, prose"),
-        ({"field": ""}, "must be a text of 1 character or more"),
+        ({"field": ""}, "must be a string of 1 character or more"),
         ({"field": "text", "split": "line"}, "always prose"),
         ({"min_words": 0}, "1 or more"),
-        ({"min_words": 5, "max_words": 4}, "no sentence could be kept"),
+        ({"min_words": 5, "max_words": 4}, "every sentence would be dropped"),
         ({"encoding": "utf-9"}, "unknown encoding 'utf-9'"),
         ({"encoding": "base64"}, "not a text encoding"),
     ],

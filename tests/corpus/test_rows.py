@@ -290,7 +290,7 @@ def test_lines_left_out_are_told_with_a_cure(write):
     )
     report = CorpusReport()
     list(read_sentences(path, CorpusOptions(split="line"), report))
-    assert "1 of its lines left out" in report.notes[-1]
+    assert "1 of its lines are skipped" in report.notes[-1]
     assert report.notes[-1].endswith("give --encoding")
 
 

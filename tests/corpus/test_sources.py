@@ -40,8 +40,8 @@ def test_a_name_with_signs_of_a_pattern_is_a_file_first(write):
     [
         ("nowhere.txt", "no such file: check the path"),
         ("nowhere*.txt", "no file matches"),
-        ([], "no corpus file was named"),
-        ("bundled:all", "bundled is bundled:wiki-sample"),
+        ([], "no corpus was given"),
+        ("bundled:all", "bundled corpus is bundled:wiki-sample"),
     ],
 )
 def test_nothing_found(spec, words):
@@ -94,14 +94,24 @@ def test_kind_is_seen_from_the_content(write, name, content, options, kind):
             "a.jsonl",
             '\n{"a": 1, "body": "x", "head": "y"}',
             DEFAULT,
-            r"a\.jsonl:2: it is not clear which field.*one of body, head",
+            r"a\.jsonl:2: the field with the text is ambiguous.*one of body, head",
         ),
-        ("a.csv", "body,n\nOne two three.,1\n", DEFAULT, r"a\.csv:2: it is not clear which field.*one of body, n"),
-        ("a.parquet", b"PAR1 and no more", CorpusOptions(field="t"), r"a\.parquet:1: this is not a whole Parquet file"),
+        (
+            "a.csv",
+            "body,n\nOne two three.,1\n",
+            DEFAULT,
+            r"a\.csv:2: the field with the text is ambiguous.*one of body, n",
+        ),
+        (
+            "a.parquet",
+            b"PAR1 and no more",
+            CorpusOptions(field="t"),
+            r"a\.parquet:1: this is not a complete Parquet file",
+        ),
         ("a.jsonl", "[1, 2]", DEFAULT, r"a\.jsonl:1: not a JSON object"),
         ("a.json", '{\n "text": "cut', CorpusOptions(field="text"), r"a\.json:1: not a JSON object"),
-        ("a.txt", "One two three.", CorpusOptions(field="text"), "no file here is JSONL, CSV or Parquet"),
-        ("a.jsonl", ARTICLE, CorpusOptions(split="line"), "for plain text, and this file is articles"),
+        ("a.txt", "One two three.", CorpusOptions(field="text"), "no file is JSONL, CSV or Parquet"),
+        ("a.jsonl", ARTICLE, CorpusOptions(split="line"), "to plain text, and this file is articles"),
         ("a.xml", "<html></html>", DEFAULT, r"a\.xml:1: this XML is not a MediaWiki dump"),
         ("a.txt", bytes(range(128, 256)) + bytes(range(1, 32)) * 4, DEFAULT, r"a\.txt:1: .*this is binary"),
         ("a.txt", b"text of a line\n" * 3 + b"\0", DEFAULT, r"a\.txt:4: unreadable encoding: a zero byte"),
@@ -158,7 +168,7 @@ def test_files_of_a_folder_that_cannot_be_read_are_left_out_with_the_reason(tmp_
     assert [line.partition(": ")[0] for line in told] == ["left out"] * 10
     assert f"{tmp_path}/b.ndjson:1: not a JSON object" in told[0]
     assert "this XML is not a MediaWiki dump" in told[1]
-    assert "which field holds the text" in told[2]
+    assert "the field with the text" in told[2]
     assert told[9].startswith("left out: 1 more")
     with pytest.raises(CorpusError, match=r"b\.ndjson:1: not a JSON object"):
         find_sources([tmp_path / "a.txt", tmp_path / "b.ndjson"], DEFAULT, progress)
@@ -178,7 +188,7 @@ def test_of_a_folder_prose_is_read_and_a_line_counts_the_rest(tmp_path):
     read, (others,) = listing.files, listing.left_out
     assert [path.name for path in read] == sorted(prose)
     assert others.startswith("10 files in other formats (3 .svg, 1 .css, ")
-    assert others.endswith(", 3 more); a text file that is named is read")
+    assert others.endswith(", 3 more); name a text file explicitly to read it")
     assert find_files(tmp_path) == read
     progress, told = told_lines()
     for name in ("c.jsonl.gz", "d.xml-p1p9.bz2"):

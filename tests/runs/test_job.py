@@ -451,7 +451,7 @@ def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
     for name in ("plan.json", "plan-copy.json"):
         (work_of(tmp_path / "two") / name).write_text("{")
     with (
-        pytest.raises(JobError, match=r"plan-copy\.json is damaged .*start again with --overwrite"),
+        pytest.raises(JobError, match=r"plan-copy\.json is damaged .*discard it with --overwrite"),
         open_job(tmp_path / "two", PLAN),
     ):
         pass

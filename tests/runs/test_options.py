@@ -36,10 +36,10 @@ class SlowCooking(Cooking):
         ({"minutes": 0}, "minutes must be 1 or more, not 0"),
         ({"heat": 1.5}, "heat must be at most 1, not 1.5"),
         ({"heat": float("nan")}, "heat must be a finite number, not nan"),
-        ({"minutes": 2.5}, "minutes must be a whole number, not 2.5"),
+        ({"minutes": 2.5}, "minutes must be an integer, not 2.5"),
         ({"lid": "perhaps"}, "lid must be true or false, not 'perhaps'"),
         ({"pan": "clay"}, "pan must be one of iron, steel, not 'clay'"),
-        ({"minuts": 1}, "there is no option minuts: did you mean minutes? There are heat, lid, minutes, pan"),
+        ({"minuts": 1}, "there is no option minuts: did you mean minutes? Choose one of heat, lid, minutes, pan"),
         ({"minutes": 0, "heat": -1}, "minutes must be 1 or more, not 0; heat must be 0 or more, not -1"),
         ({"minutes": 101, "heat": 1}, "minutes above 100 and heat above 0.9 burn everything: lower one of them"),
     ],
@@ -89,7 +89,7 @@ def test_presets() -> None:
     eggs = WithPresets("eggs", "", "", presets)
     assert eggs.options().minutes == 10
     assert eggs.options("hard", heat=0.2) == Cooking(minutes=20, heat=0.2)
-    with pytest.raises(OptionError, match="eggs has no preset 'raw'; there are soft, hard"):
+    with pytest.raises(OptionError, match="eggs has no preset 'raw'; choose one of soft, hard"):
         eggs.options("raw")
 
 

@@ -118,7 +118,7 @@ def test_wrong_arguments_are_refused_and_an_empty_query_finds_nothing(reader, in
     assert reader.search("  ") == []
     with pytest.raises(SearchError, match="k is 0"):
         reader.search("a", 0)
-    with pytest.raises(LikewiseError, match="k must be a whole number, not '5'"):
+    with pytest.raises(LikewiseError, match="k must be an integer, not '5'"):
         reader.search("a", "5")
     with pytest.raises(TypeError, match="no argument wher: did you mean where"):
         likewise.search(indexed, "a", wher="line > 1")

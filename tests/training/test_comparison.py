@@ -269,13 +269,13 @@ def test_the_key_is_of_the_options_and_not_of_the_label():
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["arcsce"], "no method 'arcsce'. Did you mean arccse? There are base,"),
-        (["arccse margn=0"], "no option margn: did you mean margin? There are accumulation"),
+        (["arcsce"], "no method 'arcsce'. Did you mean arccse? Choose one of base,"),
+        (["arccse margn=0"], "no option margn: did you mean margin? Choose one of accumulation"),
         (["arccse margin=ten"], "margin must be a number, not 'ten'"),
         (["arccse head=2"], "head must be true or false, not '2'"),
         (["arccse margin"], "'margin' is not an option. Write NAME=VALUE"),
         (["arccse margin=1 margin=2"], "margin is given twice"),
-        (["arccse preset=huge"], "no preset 'huge'; there are cpu"),
+        (["arccse preset=huge"], "no preset 'huge'; choose one of cpu"),
         (["base preset=cpu"], "only recipes have options"),
         (["a/b margin=1"], "only recipes have options"),
         (["simcse label=a", "arccse label=a"], "Two methods are called 'a'"),

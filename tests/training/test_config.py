@@ -41,7 +41,7 @@ def test_a_finished_finetuning_says_how_to_make_it_again(tiny_base, tmp_path):
     ("text", "message"),
     [
         ('recipe = "simcse"\nseeed = 1\n', r"run.toml: there is no option seeed: did you mean seed"),
-        ('corpus = "a.txt"\n', "names no recipe"),
+        ('corpus = "a.txt"\n', "does not name a recipe"),
         ('recipe = "simcse"\nrows = "a.tsv"\n', "no option rows"),
         ('recipe = "simcse"\noptions = 3\n', "[options]"),
         ('recipe = "simcse"\n[corpus_options]\nmin_word = 1\n', "min_words"),

@@ -332,7 +332,7 @@ def test_lora_trains_an_adapter_of_any_base_and_keeps_its_best_checkpoint(tiny_b
     assert all(torch.equal(now[name], value) for name, value in frozen.items())
     likewise.finetune("triplets", rows / "triplets.jsonl", base=run.path, out=tmp_path / "on", **LITTLE)
     assert adapters_of(plain(tmp_path / "on")) == ("default",)
-    with pytest.raises(OptionError, match="adapter already"):
+    with pytest.raises(OptionError, match="already has an adapter"):
         likewise.finetune("sts", rows / "sts.jsonl", base=run.path, out=tmp_path / "two", lora=2, **LITTLE)
 
 

@@ -152,7 +152,7 @@ def test_ctrl_c_saves_first(corpus_file, tiny_base, tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "saved first" in errors
+    assert "finished and saved" in errors
     assert "Run the same command again to resume." in errors
     (checkpoint,) = (work_of(out) / "checkpoints").iterdir()
     assert is_sealed(checkpoint)

@@ -128,5 +128,5 @@ def find_baseline(name: str) -> Baseline:
     """Return the baseline of a name; raises an OptionError if there is none."""
     every = baselines()
     if name not in every:
-        raise OptionError(f"there is no baseline {name!r}; there are {', '.join(sorted(every))}")
+        raise OptionError(f"there is no baseline {name!r}; choose one of {', '.join(sorted(every))}")
     return every[name]

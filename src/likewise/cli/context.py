@@ -95,7 +95,7 @@ def train(
     options = stages.read_sections(assignments or (), preset)
     if what in ("states", "all"):
         stage = stages.read_states(work, options["states"], overwrite=overwrite)
-        typer.echo(f"{stage.folder}: {counted(stage.record['sentences'], 'sentence')} read")
+        typer.echo(f"{stage.folder}: {counted(stage.record['sentences'], 'sentence')} encoded")
     if what in ("discriminator", "all"):
         stage = stages.train_discriminator(work, options["discriminator"], overwrite=overwrite)
         held_out = stage.record["held_out"]
@@ -141,7 +141,7 @@ def score(
     if explain and not sentences:
         raise stages.ContextError("--explain needs two sentences")
     if not all(sentence.strip() for sentence in sentences or ()):
-        raise stages.ContextError("a sentence is empty: write it")
+        raise stages.ContextError("a sentence is empty: give two sentences")
     from likewise.evaluation.registry import rated_task
 
     options, progress = stages.read_sections(assignments or (), preset), Progress()
@@ -187,14 +187,14 @@ def _score_pair(first: str, second: str, origin: stages.Origin, explain: bool) -
 def _show_deciding(contexts: list[Deciding]) -> None:
     """Print the contexts that add most to a similarity, and those that take off most."""
     shown = contexts[:_SHOWN] + [context for context in contexts[_SHOWN:][-_SHOWN:] if context.part < 0]
-    typer.echo("adds     first   second  fit this context, [...] is the gap")
+    typer.echo("adds     first   second  fit to this context ([...] marks the gap)")
     for context in shown:
         # The ends that are far from the gap are cut off.
         left = textwrap.shorten(context.left[::-1], _SIDE, placeholder="...")[::-1]
         right = textwrap.shorten(context.right, _SIDE, placeholder="...")
         typer.echo(f"{context.part:+.4f}  {context.fits[0]:+.2f}   {context.fits[1]:+.2f}   {left} [...] {right}")
     if len(contexts) > len(shown):
-        typer.echo(f"and {counted(len(contexts) - len(shown), 'other context')}")
+        typer.echo(f"({counted(len(contexts) - len(shown), 'other context')} not shown)")
 
 
 @typed
@@ -223,7 +223,7 @@ def harvest(
     )
     counts = result.summary
     if counts is None:
-        typer.echo(f"{result.path}: the shards of part {shard} are done; those of other machines are missing")
+        typer.echo(f"{result.path}: the shards of part {shard} are complete; the shards of other machines are missing")
         return
     splits = ", ".join(f"{count:,} {name}" for name, count in counts["splits"].items())
     typer.echo(f"{result.path}: {counted(counts['pairs'], 'pair')} ({splits})")
@@ -249,4 +249,4 @@ def _distill(arguments: Record) -> None:
     result = likewise.distill(**arguments)
     show_outcome(result, arguments["quiet"])
     if not arguments["quiet"] and (test := result.record.get("test")):
-        typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the harvest's own scale)")
+        typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the scale of the harvest)")

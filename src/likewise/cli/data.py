@@ -63,7 +63,7 @@ def sections(
 
     check_results(out, overwrite=overwrite)
     written = write_triplets(out, section_triplets(read_documents(corpus), n, seed, skip), overwrite)
-    fewer = f", of {n:,} asked for: there are no more articles with two sections" if written < n else ""
+    fewer = f"of {n:,}: there are no more articles with two sections" if written < n else ""
     typer.echo(f"{out}: {counted(written, 'triplet')}{fewer}")
 
 
@@ -74,10 +74,10 @@ def data() -> CommandTable:
 
 
 _STATES = {
-    "there": "there already",
-    "checked": "fetched, its checksum is the one that the hub states",
+    "there": "already there",
+    "checked": "fetched, with the checksum that the hub states",
     "fetched": "fetched",
-    "copied": "taken from the copy",
+    "copied": "copied from the given file",
 }
 
 
@@ -144,7 +144,7 @@ def clear(
     for kept in removed:
         typer.echo(f"removed: {kept.kind}, {counted(kept.files, 'file')}, {kept.bytes / 1e6:,.1f} MB")
     if left:
-        typer.echo(f"left, as another job uses them: {', '.join(left)}", err=True)
+        typer.echo(f"not removed, because another job uses them: {', '.join(left)}", err=True)
         raise typer.Exit(1)
     if not removed:
-        typer.echo("there was nothing to remove")
+        typer.echo("nothing to remove")

@@ -243,7 +243,7 @@ def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoR
     alone = nearest(_by_contexts(origin, items))
     spent = sum(stage.record["seconds"] for stage in made) + float(taught.record["seconds"])
     shows = (Figure(NEAREST, before, after),)
-    against = Figure("scored by contexts alone, without a student", None, alone)
+    against = Figure("scored by the contexts themselves, without a student", None, alone)
     deciding = [_gap(context) for context in origin.explain(*ALIKE) if min(context.fits) > 0][:3]
     row = DemoRow("contexts", "the untrained [CLS]", shows, against, spent, "\n".join(deciding))
     return row, {"alike": ALIKE, "deciding": deciding}
@@ -288,15 +288,19 @@ def show(out: Path, settings: DemoSettings) -> None:
     _check_folder(out)
     items, rows, shown = DemoItems.read(), list[DemoRow](), dict[str, Any]()
     console = Console(highlight=False, emoji=False)
-    console.print(f"A demonstration, tuned on nothing: about {MINUTES} minutes on two cores, with the installation.")
+    console.print(
+        f"This demonstration with default options takes about {MINUTES} minutes on two cores, installation included."
+    )
     for place, (name, system) in enumerate(SYSTEMS.items(), start=1):
         console.rule(f"{place} of {len(SYSTEMS)}: {name}")
         row, more = system(out, items, settings)
         rows.append(row)
         shown |= more
-    console.rule("What each system is for, and what speaks against it")
+    console.rule("Purpose and limits of each system")
     console.print(_table_of(rows))
-    console.print(f"Why are these two alike? {' / '.join(shown['alike'])}\nBoth fit the gap in:", width=_WIDTH)
+    console.print(
+        f"Why are these two sentences similar? {' / '.join(shown['alike'])}\nBoth fit the gap in:", width=_WIDTH
+    )
     for line in shown["deciding"]:
         console.print(f"  {line}", width=_WIDTH, markup=False)
     figures = [asdict(row) for row in rows]
@@ -332,7 +336,7 @@ def _check_folder(out: Path) -> None:
     from likewise.runs.job import JobError
 
     if out.is_file() or (out.is_dir() and {path.name for path in out.iterdir()} - _OWN):
-        raise JobError(f"{out} holds other files: choose another --out for the demo")
+        raise JobError(f"{out} contains other files: choose another --out for the demo")
 
 
 def _table(name: str) -> list[dict[str, str]]:

@@ -155,7 +155,7 @@ def _read_config(path: Path, known: Mapping[str, bool]) -> Record:
     entries = read_toml(path, [*known, "recipe", "objective", "options", "corpus_options"])
     for table in ("options", "corpus_options"):
         if not isinstance(content := entries.pop(table, {}), Mapping):
-            raise OptionError(f"{path}: {table} is a table: write [{table}] on a line, and its entries below it")
+            raise OptionError(f"{path}: {table} must be a table: write [{table}] on a line, and its entries below it")
         entries |= content
     entries = {name: value for name, value in entries.items() if name not in ("recipe", "objective")}
     if wrong := [name for name in entries if name not in known]:

@@ -31,7 +31,7 @@ _OBJECTIVE_ROWS = {
     "Sentence3.",
 }
 
-_CURE = "Stay with the base, or try another --max-steps, a lower --learning-rate or other data."
+_CURE = "Keep the base, or try another --max-steps, a lower --learning-rate or other data."
 
 
 @typed
@@ -68,7 +68,9 @@ class _TrainGroup(_RegisteredGroup):
         if args and args[0].startswith("--config"):
             path = args[0].partition("=")[2] or (args[1] if len(args) > 1 else "")
             if not (recipe := read_toml(Path(path)).get("recipe")):
-                raise OptionError(f"{path} names no recipe: write recipe = NAME into it, or name one before --config")
+                raise OptionError(
+                    f"{path} does not name a recipe: add recipe = NAME to it, or name a recipe before --config"
+                )
             args = [recipe, *args]
         return super().parse_args(ctx, args)
 
@@ -183,4 +185,4 @@ def show_outcome(result: "TrainingResult", quiet: bool = False) -> None:
         typer.echo(f"{metric}: {result.before[metric]:.4g} before, {result.best['score']:.4g} after")
     typer.echo(f"model: {result.path}  (step {(result.best or {}).get('step', result.steps)})")
     if result.no_gain:
-        typer.echo(f"No gain: {result.no_gain}. {_CURE}", err=True)
+        typer.echo(f"No improvement: {result.no_gain}. {_CURE}", err=True)

@@ -198,7 +198,7 @@ class ScoreOptions(Options):
 
     def _check(self) -> None:
         if unknown := [name for name in self.terms if name not in FEATURES]:
-            raise OptionError(f"there is no term {unknown[0]}; there are {', '.join(FEATURES)}")
+            raise OptionError(f"there is no term {unknown[0]}; choose one of {', '.join(FEATURES)}")
         if not self.terms:
             raise OptionError(f"terms needs one or more of {', '.join(FEATURES)}")
         count, least = (len(FEATURES), -math.inf) if self.form == "pmi" else (len(TERMS), 0)
@@ -277,7 +277,7 @@ def read_sections(assignments: Sequence[str] = (), preset: str = "frozen") -> Re
         OptionError: a section, an option or a value is wrong; the message names it.
     """
     if preset not in PRESETS:
-        raise OptionError(f"there is no preset {preset}; there are {', '.join(PRESETS)}")
+        raise OptionError(f"there is no preset {preset}; choose one of {', '.join(PRESETS)}")
     sections: dict[str, Options] = {name: kind() for name, kind in SECTIONS.items()} | PRESETS[preset]
     changes: dict[str, dict[str, str]] = {}
     for assignment in assignments:
@@ -286,7 +286,7 @@ def read_sections(assignments: Sequence[str] = (), preset: str = "frozen") -> Re
         if not (equals and dot and key):
             raise OptionError(f"--set {assignment}: give it as section.name=value, for example index.left=3")
         if section not in SECTIONS:
-            raise OptionError(f"--set {assignment}: there is no section {section}; there are {', '.join(SECTIONS)}")
+            raise OptionError(f"--set {assignment}: there is no section {section}; choose one of {', '.join(SECTIONS)}")
         changes.setdefault(section, {})[key] = text.strip()
     for section, strings in changes.items():
         try:

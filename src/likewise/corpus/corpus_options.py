@@ -71,10 +71,12 @@ class CorpusOptions(Options):
 
     def _check(self) -> None:
         if self.field is not None and self.split == "line":
-            raise OptionError("split 'line' is for plain text, but field names a field of rows, which is always prose")
+            raise OptionError(
+                "split 'line' applies to plain text, but field names a field of rows, which is always prose"
+            )
         if self.max_words is not None and self.max_words < self.min_words:
             raise OptionError(
-                f"min_words {self.min_words} is more than max_words {self.max_words}: no sentence could be kept"
+                f"min_words {self.min_words} is more than max_words {self.max_words}: every sentence would be dropped"
             )
         if self.encoding == AUTO:
             return

@@ -44,7 +44,7 @@ class SeparatedValues(Format):
                     cells = [form.separator.join(cells)]
                 else:
                     reason = (
-                        f"{len(cells)} cells, and the header names {len(names)}: {' '.join(others)[:60]!r} is left out"
+                        f"{len(cells)} cells, but the header names {len(names)}: {' '.join(others)[:60]!r} is dropped"
                     )
                     source.report.left_out(source.path, number, reason)
             yield number, dict(zip(names, cells, strict=False))
@@ -165,7 +165,7 @@ def _cells(source: Source, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
             again.extendleft(reversed(row[1:]))
             number = row[0][0]
             row, size = [], 0
-            source.drop_row(number, f"this row is not valid CSV ({error}): mend its quotes")
+            source.drop_row(number, f"this row is not valid CSV ({error}): correct its quotes")
 
 
 def _line_of_cells(text: str) -> str:

@@ -86,7 +86,7 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
     for source in sources:
         if source.holds == "rows":
             raise CorpusError(
-                f"{source.path}:1: rows with a field of text hold sentences, and documents are needed: give an "
+                f"{source.path}:1: rows with a text field contain sentences, but documents are needed: give an "
                 "articles file (id, title, sections), a MediaWiki dump or plain text"
             )
     documents: Iterator[Document] = chain.from_iterable(map(_documents, sources))
@@ -144,7 +144,7 @@ def section_triplets(documents: Iterable[Document], count: int, seed: int = SEED
             then share no article with them.
     """
     if count < 1 or skip < 0:
-        raise LikewiseError(f"count is {count} and skip is {skip}: give a count of 1 or more, and a skip of 0 or more.")
+        raise LikewiseError(f"count must be 1 or more and skip 0 or more, not {count} and {skip}")
     passed = yielded = 0
     for document in documents:
         drawn = _draw(document, seed)
@@ -185,10 +185,10 @@ def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
     triplets = []
     for place, cells in read_table(Path(path), {name: (name,) for name in COLUMNS}, _ALSO_WRITTEN):
         if not all(cells[: len(COLUMNS)]):
-            raise CorpusError(f"{place}: a sentence is empty: mend or remove the row")
+            raise CorpusError(f"{place}: a sentence is empty: complete or remove the row")
         triplets.append(Triplet(*cells))
     if not triplets:
-        raise CorpusError(f"{path}:2: the file holds no triplet: write one on a line below the header")
+        raise CorpusError(f"{path}:2: the file contains no triplet: write one per line below the header")
     return triplets
 
 

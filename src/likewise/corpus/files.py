@@ -99,8 +99,8 @@ def check_expansion(path: Path, size: int, options: CorpusOptions) -> None:
     times = options.max_expansion
     if size > max(FREE_EXPANSION, times * path.stat().st_size):
         raise CorpusError(
-            f"{path}: it expands to more than {times} times its size, which text does not: it is damaged, or made to "
-            "fill a disk. If it is right, raise the option max_expansion"
+            f"{path}: it expands to more than {times} times its size, so that it may be damaged or malicious. If it "
+            f"is correct, raise the option max_expansion"
         )
 
 
@@ -116,9 +116,9 @@ def _transcoded(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
 def check_ends(path: Path) -> None:
     """Raise a CorpusError for a device: /dev/zero has no end."""
     if path.is_char_device() or path.is_block_device():
-        raise CorpusError(f"{path}: this is a device, not a file: give a file, or a pipe")
+        raise CorpusError(f"{path}: this is a device, not a file: give a file or a pipe")
     if path.stat().st_dev in kernel_devices():
-        raise CorpusError(f"{path}: this is a file of the system's kernel, which may wait for ever: copy it first")
+        raise CorpusError(f"{path}: this is a kernel file, whose reading may never end: copy it first")
 
 
 @cache
@@ -136,7 +136,7 @@ def is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except OSError as error:
-        raise CorpusError(f"{path}: it cannot be read now ({error.strerror}): check its rights") from None
+        raise CorpusError(f"{path}: it can no longer be read ({error.strerror}): check its permissions") from None
 
 
 def format_suffix(path: Path) -> str:
@@ -148,7 +148,7 @@ def format_suffix(path: Path) -> str:
 def _compression(path: Path, head: bytes) -> str | None:
     named = COMPRESSED.get(path.suffix.lower())
     if named and head and not _MAGIC[named].match(head):
-        raise CorpusError(f"{path}:1: not a {named} file: it is damaged or misnamed; make it again or rename it")
+        raise CorpusError(f"{path}:1: not a {named} file: it is damaged or misnamed; recreate or rename it")
     return named or next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
 
 
@@ -159,7 +159,7 @@ def _reading(
     """Open a file: its text as UTF-8, what gives its bytes on disk that are read, and the encoding or `BINARY`."""
     piped = path is STANDARD_INPUT
     if piped and sys.stdin is None:
-        raise CorpusError("standard input is closed: name a file in the place of '-', or pipe a text in")
+        raise CorpusError("standard input is closed: name a file instead of '-', or pipe a text into the command")
     try:
         raw: Any = sys.stdin.buffer if piped else path.open("rb")
     except OSError as error:

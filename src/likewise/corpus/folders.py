@@ -24,7 +24,7 @@ IGNORE_FILES = (".gitignore", ".likewiseignore")
 _NO_PROSE = ("makefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile", "gemfile", "procfile")
 _CODE_BEGINS = (b"#!", b"<", b"{", b"[")
 _KINDS = 5  # endings of files that are left out
-_CURE = "check its rights, or leave it out"
+_CURE = "check its permissions, or exclude it"
 
 
 @dataclass
@@ -74,9 +74,9 @@ def list_folder(folder: Path, exclude: Sequence[str] = ()) -> Listing:
     if others:
         walk.listing.left_out.append(_counted(others))
     if walk.made:
-        walk.listing.left_out.append(f"{counted(walk.made, 'folder')} made by likewise left out")
+        walk.listing.left_out.append(f"{counted(walk.made, 'folder')} created by likewise skipped")
     for rule, count in walk.excluded.items():
-        walk.listing.left_out.append(f"{counted(count, 'path')} left out by {rule}")
+        walk.listing.left_out.append(f"{counted(count, 'path')} excluded by {rule}")
     return walk.listing
 
 
@@ -131,7 +131,7 @@ class _Walk:
                 if rule := self._rule(path, is_folder, rules):
                     self.excluded[rule] += 1
                 elif state.st_dev in kernel_devices():
-                    self.listing.unread[path] = f"{path}: this is a file of the system's kernel, not of a disk: {_CURE}"
+                    self.listing.unread[path] = f"{path}: this is a kernel file, not a file on a disk: {_CURE}"
                 elif not is_folder:
                     yield path
                 else:
@@ -139,8 +139,8 @@ class _Walk:
 
     def _note(self, path: Path, error: OSError) -> None:
         is_broken = isinstance(error, FileNotFoundError) and path.is_symlink()
-        reason = "the link leads to nothing" if is_broken else error.strerror
-        self.listing.unread[path] = f"{path}: it cannot be read now ({reason}): {_CURE}"
+        reason = "the link is broken" if is_broken else error.strerror
+        self.listing.unread[path] = f"{path}: it can no longer be read ({reason}): {_CURE}"
 
     def _rule(self, path: Path, is_folder: bool, rules: list[IgnoreRule]) -> str:
         """Return the name of the rule that leaves a path out, "" if none does; the nearest that says anything does."""
@@ -201,7 +201,7 @@ def _counted(others: Counter[str]) -> str:
     kinds = [f"{count:,} {ending}" for ending, count in most]
     more = others.total() - sum(count for _, count in most)
     listed = ", ".join([*kinds, *([f"{more:,} more"] if more else [])])
-    return f"{counted(others.total(), 'file')} in other formats ({listed}); a text file that is named is read"
+    return f"{counted(others.total(), 'file')} in other formats ({listed}); name a text file explicitly to read it"
 
 
 def _uninstalled(suffixes: Counter[str], cure: str) -> str:

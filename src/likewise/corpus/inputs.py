@@ -100,13 +100,13 @@ def given_texts(
         return texts
     if isinstance(texts, str) and len(texts.split()) > 1 and not {*"/\\*"} & {*texts} and not _is_there(texts):
         shown = texts if len(texts) <= 40 else f"{texts[:40]}..."
-        raise CorpusError(f"{shown}: no such file: check the path; if it is a text, give it in a list: [text]")
+        raise CorpusError(f"{shown}: no such file: check the path, or pass a text in a list: [text]")
     if isinstance(texts, str | PathLike):
         return TextSource(texts, options)
     items = _items(texts)
     head = list(islice(items, _HEAD))
     if not head:
-        raise CorpusError("nothing was given to read: give files, folders, patterns or texts")
+        raise CorpusError("there is nothing to read: give files, folders, patterns or texts")
     if _are_files(head):
         return TextSource([*head, *items], options)
     rows = isinstance(head[0], Mapping)
@@ -157,7 +157,7 @@ def _items(texts: object) -> Iterator[Any]:
         names = distinct_names([str(name) for name in frame.columns])
         return (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
     if getattr(frame, "ndim", 1) != 1:
-        raise CorpusError(f"an array of {frame.ndim} dimensions is no list of texts: give one of its columns")
+        raise CorpusError(f"an array of {frame.ndim} dimensions is not a list of texts: give one of its columns")
     return iter(texts)
 
 
@@ -176,8 +176,8 @@ def _are_files(head: list[object]) -> bool:
     file, text = str(head[named.index(True)]), others[0]
     shown = repr(text if len(text) <= 40 else f"{text[:40]}...") if isinstance(text, str) else _kind(text)
     raise CorpusError(
-        f"{file!r} is a file or a folder here, and {shown} is not: give files or texts, not both. A text that is "
-        f'called like a file goes in a row, {{"text": {json.dumps(file)}}}'
+        f"{file!r} is a file or a folder here, and {shown} is not: give files or texts, not both. Pass a text with "
+        f'the name of a file as a row, {{"text": {json.dumps(file)}}}'
     )
 
 
@@ -204,29 +204,29 @@ def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Ite
         name = f"{'rows' if rows else 'texts'}[{position}]"
         if rows:
             if not isinstance(item, Mapping):
-                raise CorpusError(f"{name} is {_kind(item)}, and those before it are rows")
+                raise CorpusError(f"{name} is {_kind(item)}, but the items before it are rows")
             row = {str(key): plain_value(value) for key, value in item.items()}
             text = row.get(field)
             if field not in row:
                 there = ", ".join(row) or "nothing"
                 raise CorpusError(
-                    f"{name} has no field {field!r}, only {there}: name the one that holds the text, "
-                    'such as corpus_options=CorpusOptions(field="body")'
+                    f"{name} has no field {field!r}, only {there}: name the field that contains the text, such as "
+                    'corpus_options=CorpusOptions(field="body")'
                 )
         else:
             row, text = {TEXT: item}, item
         if not isinstance(text, str):
             missing = text is None or text != text
-            cure = "leave it out, in pandas by .dropna()" if missing else "give strings"
+            cure = "drop it, in pandas by .dropna()" if missing else "give strings"
             raise CorpusError(f"{name} is {_kind(text)}, not a text: {cure}")
         own = next((row[key] for key in (ID, "id") if row.get(key) is not None), None)
         if own is not None and (isinstance(own, bool) or not isinstance(own, int | str)):
-            raise CorpusError(f"{name} has the id {own!r}: give a text or a whole number")
+            raise CorpusError(f"{name} has the id {own!r}: give a string or an integer")
         if position and (own is None) == bool(seen):
             has, others = ("no id", "one") if own is None else ("an id", "none")
-            raise CorpusError(f"{name} has {has}, and those before it have {others}: give all or none")
+            raise CorpusError(f"{name} has {has}, and the rows before it have {others}: give all or none")
         if own is not None and (same := seen.setdefault(str(own), position)) != position:
-            raise CorpusError(f"rows[{same}] and {name} have the same id: give each row one of its own")
+            raise CorpusError(f"rows[{same}] and {name} have the same id: give each row its own")
         yield {ID: first + position if own is None else own, **{key: row[key] for key in row if key != ID}}
 
 

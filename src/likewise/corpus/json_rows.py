@@ -28,9 +28,7 @@ def json_object(text: str, where: str) -> Record:
         value, reason = None, str(error)
     if isinstance(value, dict):
         return value
-    raise CorpusError(
-        f"{where}: not a JSON object ({reason}): a JSONL file has one object on each line and nothing else"
-    )
+    raise CorpusError(f"{where}: not a JSON object ({reason}): a JSONL file has exactly one object per line")
 
 
 class JsonLines(Format):
@@ -88,17 +86,17 @@ class JsonList(Format):
             try:
                 value = pieces.value()
             except ValueError as error:
-                source.drop_row(line, f"not a JSON object ({error}): it and what follows is left out")
+                source.drop_row(line, f"not a JSON object ({error}): it and the rest of the file are skipped")
                 return
             if isinstance(value, dict):
                 yield line, value
             elif is_list and isinstance(value, str):
                 yield line, {source.options.field or TEXT: value}
             else:
-                rows = "a list has an object or a text for each row" if is_list else "one object follows the other"
+                rows = "a list has one object or string per row" if is_list else "one object per line"
                 source.drop_row(line, f"not a JSON object (it is {json_type(value)}): {rows}")
         if is_list:
-            source.drop_row(pieces.line, "the list does not end: the file is cut short, or is being written")
+            source.drop_row(pieces.line, "the list does not end: the file is truncated, or is still being written")
 
 
 class _Pieces:

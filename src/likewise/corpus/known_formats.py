@@ -93,10 +93,10 @@ def _loaded(entry: EntryPoint) -> Format:
     kind = load_registered(entry, type, f"the format {entry.name!r}", CorpusError)
     named = f"the format {entry.name!r} ({entry.value})"
     if not issubclass(kind, Format):
-        raise CorpusError(f"{named} is no subclass of likewise.corpus.Format")
+        raise CorpusError(f"{named} is not a subclass of likewise.corpus.Format")
     if wrong := [suffix for suffix in kind.suffixes if not _SUFFIX.fullmatch(suffix)]:
         raise CorpusError(
-            f"{named} has the suffix {wrong[0]!r}: `suffixes` is a tuple of endings in small letters, each with its "
-            "dot, such as ('.srt',)"
+            f"{named} has the suffix {wrong[0]!r}: `suffixes` must be a tuple of lower-case suffixes with their dots, "
+            f"such as ('.srt',)"
         )
     return kind()

@@ -44,7 +44,7 @@ class Parquet(Format):
                         yield number, row
         except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
             raise CorpusError(
-                f"{source.path}:{number + 1}: this is not a whole Parquet file ({error}): write it again"
+                f"{source.path}:{number + 1}: this is not a complete Parquet file ({error}): write it again"
             ) from None
 
 

@@ -101,7 +101,7 @@ def read_passages(
         if report.dropped:
             progress.tell(f"passages\n{report}")
         if report.kept > len(kept):
-            progress.tell(f"{len(kept):,} of {report.kept:,} passages are taken, drawn at random")
+            progress.tell(f"{len(kept):,} of {report.kept:,} passages are used, drawn at random")
     if not kept:
         raise CorpusError(
             f"{sources[0].path}:1: no passage of {counted(options.min_words, 'word')} or more in "

@@ -81,7 +81,7 @@ def texts_of_rows(source: Source) -> Iterator[tuple[int, Record, str]]:
     if not good and source.report.dropped.get("bad row", 0) > before:
         raise CorpusError(first or source.report.notes[-1])
     if not line and source.size:
-        source.report.note(f"{source.path}: there is no row in it")
+        source.report.note(f"{source.path}: it contains no row")
 
 
 def _no_text(row: Record, field: str) -> str:

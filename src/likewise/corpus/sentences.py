@@ -82,8 +82,8 @@ def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | Non
         before += source.size
     if not report.kept:
         raise CorpusError(
-            f"{sources[0].path}:1: no sentence of {counted(len(sources), 'file')} is kept: see the reasons, and "
-            f"then the options split, min_words and encoding:\n{report}"
+            f"{sources[0].path}:1: no sentence of {counted(len(sources), 'file')} can be used: see the reasons below, "
+            f"and the options split, min_words and encoding:\n{report}"
         )
 
 
@@ -169,8 +169,8 @@ def prepare(
         tell(corpus.report, progress, len(seen.notes))
     if len(corpus) < at_least:
         raise CorpusError(
-            f"{corpus.sources[0]}: {counted(len(corpus), 'sentence')} could be used of "
-            f"{counted(len(corpus.sources), 'file')}, and a batch needs {at_least:,}: give more text, a smaller "
+            f"{corpus.sources[0]}: {counted(len(corpus), 'sentence')} of {counted(len(corpus.sources), 'file')} can "
+            f"be used, but a batch needs {at_least:,}: give more text, a smaller "
             f"batch_size, or looser limits\n{corpus.report}"
         )
     return corpus

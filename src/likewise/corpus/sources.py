@@ -30,8 +30,8 @@ _BINARY = {
     b"PK\x03\x04": "a zip file",
     b"ARROW1": "an Arrow file",
     b"7z\xbc\xaf": "a 7z file",
-    b"\xd0\xcf\x11\xe0": "an Office file of before 2007, which has to be saved as .docx or .pptx",
-    b"{\\rtf": "Rich Text, which has to be saved as .docx or .odt",
+    b"\xd0\xcf\x11\xe0": "an Office file from before 2007, which must be saved as .docx or .pptx",
+    b"{\\rtf": "Rich Text, which must be saved as .docx or .odt",
 }
 _PIPES: dict[tuple[int, int], Path] = {}
 """The files of the pipes that this process has read, by device and inode: a pipe can be read only once."""
@@ -46,7 +46,7 @@ def find_files(spec: Spec, exclude: Sequence[str] = (), listings: list[Listing] 
     """
     entries = [spec] if isinstance(spec, str | PathLike) else list(spec)
     if not entries:
-        raise CorpusError("no corpus file was named: give a path, a glob, or a list of these")
+        raise CorpusError("no corpus was given: give a path, a glob pattern, or a list of these")
     files: dict[Path, Path] = {}
     for entry in entries:
         for path in _expand(str(entry), exclude, listings if listings is not None else []):
@@ -91,8 +91,7 @@ def find_sources(
         tell(report, progress, what="left out")
     if options.field is not None and not any(source.holds == "rows" for source in sources):
         raise CorpusError(
-            f"{sources[0].path}: field {options.field!r} was given, but no file here is JSONL, CSV or Parquet: leave "
-            "it out"
+            f"{sources[0].path}: field {options.field!r} was given, but no file is JSONL, CSV or Parquet: omit it"
         )
     return sources
 
@@ -132,18 +131,20 @@ def open_source(path: Path, options: CorpusOptions, report: CorpusReport | None 
     source = Source(path, options)
     format = format_of(source)
     if format.holds == "pages" and path.suffix.lower() in COMPRESSED and format_suffix(path) in format.suffixes:
-        raise CorpusError(f"{path}: a {format_suffix(path)} file is not read while it is compressed: unpack it first")
+        raise CorpusError(
+            f"{path}: a {format_suffix(path)} file cannot be read while it is compressed: unpack it first"
+        )
     if format.is_text:
         refuse_binary(path, source.head)
     source = replace(source, format=format)
     if options.split == "line" and format.holds == "pages":
-        raise CorpusError(f"{path}: split 'line' is for plain text, and this file is a {path.suffix.lower()} file")
+        raise CorpusError(f"{path}: split 'line' applies to plain text, and this file is a {path.suffix.lower()} file")
     format.prepare(source)
     if format.holds == "rows" or (format.has_rows and options.field is not None):
         source = _of_rows(source)
     if options.split == "line" and source.holds != "text":
         kind = source.kind
-        raise CorpusError(f"{path}: split 'line' is for plain text, and this file is {kind}, which is always prose")
+        raise CorpusError(f"{path}: split 'line' applies to plain text, and this file is {kind}, which is always prose")
     return replace(source, report=report if report is not None else CorpusReport())
 
 
@@ -166,7 +167,7 @@ def refuse_binary(path: Path, head: bytes) -> None:
 def _expand(entry: str, exclude: Sequence[str], listings: list[Listing]) -> list[Path]:
     if entry.startswith("bundled:"):
         if entry != "bundled:wiki-sample":
-            raise CorpusError(f"unknown corpus {entry!r}: the one that is bundled is bundled:wiki-sample")
+            raise CorpusError(f"unknown corpus {entry!r}: the only bundled corpus is bundled:wiki-sample")
         return [wiki_sample_path()]
     if entry.startswith(HUB):
         return [hub_rows(entry)]
@@ -227,10 +228,10 @@ def _of_rows(source: Source) -> Source:
     if isinstance(row.get(TEXT), str):
         return replace(source, options=source.options.updated(field=TEXT))
     if names := _listed(name for name, value in row.items() if isinstance(value, str)):
-        reason = f"it is not clear which field holds the text: give --field NAME, one of {names}"
+        reason = f"the field with the text is ambiguous: give --field NAME, one of {names}"
     else:
         fields = _listed(f"{name} ({json_type(value)})" for name, value in row.items()) or "none"
-        reason = f"no field of this row is a text (its fields: {fields}): give a file with a row for each text"
+        reason = f"no field of this row is a text (its fields: {fields}): give a file with one text per row"
     raise CorpusError(f"{source.path}:{number}: {reason}")
 
 

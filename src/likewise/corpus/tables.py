@@ -46,7 +46,7 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
             header = csv_header(source)
             if not any(header):
                 raise LabelledDataError(
-                    f"{path}:1: a header with the names of the columns is expected, and the line is empty"
+                    f"{path}:1: a header with the names of the columns is expected, but the line is empty"
                 )
             _places(header, columns, optional, f"{path}:1")
         for number, row in read_rows(source):
@@ -54,11 +54,11 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
             places = _places(names, columns, optional, f"{path}:{number}")
             if len(row) <= max(places):
                 raise LabelledDataError(
-                    f"{path}:{number}: {len(row)} columns, and the header names {len(names)}. A quote or a separator "
-                    "is missing there; mend the line or copy the file again."
+                    f"{path}:{number}: {len(row)} columns, but the header names {len(names)}. A quote or a separator "
+                    f"is missing; correct the line or copy the file again."
                 )
             if source.report.failed:  # cells that no column has
-                raise LabelledDataError(f"{source.report.notes[-1]}: put the cell that has a separator in quotes")
+                raise LabelledDataError(f"{source.report.notes[-1]}: quote the cell that contains a separator")
             cells = [*row.values()]
             yield (
                 f"{path}:{number}",

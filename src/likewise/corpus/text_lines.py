@@ -85,11 +85,9 @@ def decoded_lines(source: Source, limit: int) -> Iterator[Line]:
     def check() -> None:
         if bad and bad >= good:
             others = "latin-1" if options.encoding.lower().replace("-", "") in ("utf8", "ascii") else "utf-8"
-            what = (
-                f"{bad} of {good + bad} lines are not {options.encoding}: leave --encoding out, or give the right one"
-            )
+            what = f"{bad} of {good + bad} lines are not {options.encoding}: omit --encoding, or give the right one"
             if options.encoding == AUTO:
-                what = f"{bad} of {good + bad} lines are in none that is known by its bytes: give it"
+                what = f"{bad} of {good + bad} lines have no encoding that can be detected: give it"
                 others = "cp850"
             raise CorpusError(f"{path}:{first_bad}: unreadable encoding: {what}, for example --encoding {others}")
 
@@ -120,10 +118,12 @@ def decoded_lines(source: Source, limit: int) -> Iterator[Line]:
             check()
     check()
     if odd:
-        source.report.note(f"{path}:{odd[0]}: {len(odd)} of its lines not UTF-8, and read as {decode.encoding}")
+        source.report.note(f"{path}:{odd[0]}: {len(odd)} of its lines are not UTF-8, and are read as {decode.encoding}")
     if bad:
         known = decode.encoding or options.encoding
-        source.report.note(f"{path}:{first_bad}: {bad} of its lines left out: they are not {known}: give --encoding")
+        source.report.note(
+            f"{path}:{first_bad}: {bad} of its lines are skipped, because they are not {known}: give --encoding"
+        )
 
 
 def text_layout(source: Source) -> Layout:

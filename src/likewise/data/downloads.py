@@ -118,7 +118,7 @@ def _from_tar(path: Path, targets: list[Path]) -> None:
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DownloadError(f"{path}: it is not a complete archive ({error}); fetch it again") from error
     if empty := [name for name, target in wanted.items() if not target.exists()]:
-        raise DownloadError(f"{path}: the archive holds nothing of {', '.join(empty)}; give the right one")
+        raise DownloadError(f"{path}: the archive contains no {', '.join(empty)}; give the right one")
 
 
 def _from_parquet(path: Path, targets: list[Path]) -> None:
@@ -175,12 +175,12 @@ def get_data(
         DownloadError: there is no such data set, or a file cannot be fetched or is not as expected.
     """
     if name not in DATASETS:
-        raise DownloadError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}")
+        raise DownloadError(f"there is no data set {name!r}; choose one of {', '.join(DATASETS)}")
     folder = Path(out).expanduser() if out is not None else data_folder()
     copies = files or {}
     known = {file.name for file in DATASETS[name]}
     if unknown := sorted(set(copies) - known):
-        raise DownloadError(f"{name} is made of {', '.join(sorted(known))}, and not of {', '.join(unknown)}")
+        raise DownloadError(f"{name} consists of {', '.join(sorted(known))}, and not of {', '.join(unknown)}")
     states = {}
     for file in DATASETS[name]:
         if all((folder / path).exists() for path in file.made) and not overwrite:
@@ -238,11 +238,11 @@ def _explained(name: str, file: HubFile, folder: Path, reason: str) -> str:
     copies = " ".join(f"--from {known.name}" for known in files)
     return "\n".join(
         [
-            f"{file.path} of {file.repo} could not be fetched ({reason}).",
-            "On a machine that reaches the hub, download",
+            f"{file.path} of {file.repo} cannot be fetched ({reason}).",
+            "On a machine with access to the hub, download",
             *(f"  {HUB}/datasets/{known.repo}/resolve/{known.revision}/{known.path}" for known in files),
-            f"then copy the files here and run: likewise data get {name} {copies}",
-            "Or put the data there yourself:",
+            f"Copy the files here, then run: likewise data get {name} {copies}",
+            "Or place the data there yourself:",
             *(f"  {folder / path}" for known in files for path in known.made),
         ]
     )

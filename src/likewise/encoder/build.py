@@ -71,8 +71,7 @@ def build_encoder(
     causal = pooling in ("own", "cls") and reads_left_to_right(transformer)
     if causal and pooling == "cls":
         raise LoadError(
-            f"--base {base} reads from left to right, so that its first token knows nothing of the others: take "
-            "--pooling mean"
+            f"--base {base} is causal, so that its first token cannot see the other tokens: use --pooling mean"
         )
     mode = pooling if pooling != "own" else "mean" if causal else "cls"
     pooled = Pooling(transformer.get_embedding_dimension(), mode, include_prompt=settings.include_prompt)
@@ -132,12 +131,12 @@ def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) ->
             do it.
     """
     if not getattr(tokenizer, "is_fast", False):
-        raise LoadError("a prompt needs a fast tokenizer, which this base does not have: take another base")
+        raise LoadError("a prompt needs a fast tokenizer, which this base does not have: use another base")
     if MASK in template and tokenizer.mask_token is None:
         raise LoadError(
-            f"the base has no mask token for the template {template!r}: take a base that learnt to fill masks, such as "
-            "bundled:minilm or bundled:mpnet, or a template without [MASK] for a base that reads from left to right, "
-            f"such as {LAST_TEMPLATE!r}"
+            f"the base has no mask token for the template {template!r}: use a masked language model, such as "
+            f"bundled:minilm or bundled:mpnet, or a template without [MASK] for a causal base, such as "
+            f"{LAST_TEMPLATE!r}"
         )
 
     # A copy: the base's own tokenizer must not change.
@@ -220,13 +219,13 @@ def build_prompt_encoder(
     at_mask = MASK in template
     if not at_mask and not reads_left_to_right(transformer):
         raise LoadError(
-            f"--base {base} does not read from left to right, so that the last token of a prompt does not stand for "
-            f"all others: give a template with {MASK}"
+            f"--base {base} is not causal, so that the last token of a prompt does not represent the whole text: give "
+            f"a template with {MASK}"
         )
     tokenizer = prompt_tokenizer(transformer.tokenizer, template, final_stop)
     longest, taken = tokenizer.model_max_length, len(tokenizer("")["input_ids"])
     if taken >= longest:
-        raise LoadError(f"--base {base}: it reads {longest} tokens, and the template alone has {taken}")
+        raise LoadError(f"--base {base}: it reads {longest} tokens, but the template alone has {taken}")
     transformer.processor = tokenizer
     width = transformer.get_embedding_dimension()
     if not at_mask:

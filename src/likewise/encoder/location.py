@@ -93,11 +93,11 @@ def check_loadable(name: str) -> ModelPlace:
         _check_folder(path)
         return ModelPlace(name, str(path))
     if path.is_file():
-        raise LoadError(f"'{name}' is a file, and a model is a folder. Give the folder that holds {MODULES}.")
+        raise LoadError(f"'{name}' is a file, but a model is a folder. Give the folder that contains {MODULES}.")
     if _looks_like_a_path(name):
         raise LoadError(
-            f"There is no folder '{name}'. Give a folder that holds a model, a name of the model hub "
-            f"(organization/model), or one of {', '.join(bundled_bases())}."
+            f"There is no folder '{name}'. Give the folder of a model, a hub name (organization/model), or one of "
+            f"{', '.join(bundled_bases())}."
         )
     return ModelPlace(name, name, _only_here(name))
 
@@ -165,12 +165,12 @@ def check_cross_encoder(name: str) -> None:
     folder = Path(name).expanduser()
     if not folder.is_dir():
         if folder.is_file() or name.startswith("bundled:") or _looks_like_a_path(name):
-            raise LoadError(f"there is no folder '{name}': give that of a cross-encoder, or its name on the model hub")
+            raise LoadError(f"there is no folder '{name}': give the folder of a cross-encoder, or its hub name")
         _only_here(name)
     elif _kind(folder) != "CrossEncoder" and ((folder / MODULES).is_file() or not _classifies(folder)):
         raise LoadError(
-            f"'{folder}' is not a cross-encoder, which scores a query and a text together: give the folder of one, "
-            "such as sentence_transformers.CrossEncoder saves"
+            f"'{folder}' is not a cross-encoder, which scores a query and a text together: give a folder that "
+            f"sentence_transformers.CrossEncoder has saved"
         )
 
 
@@ -190,12 +190,12 @@ def _check_folder(folder: Path) -> None:
         # sentence-transformers would take the transformer of each of these with a pooling that nobody trained.
         if _kind(folder) == "SparseEncoder":
             raise LoadError(
-                f"'{folder}' is a sparse encoder: a vector of it has a weight for each word of the vocabulary. Give a "
-                "sentence encoder, whose vectors are dense; `likewise search` has BM25 for words."
+                f"'{folder}' is a sparse encoder, whose vectors have a weight for each word of the vocabulary. Give a "
+                f"sentence encoder with dense vectors; `likewise search` uses BM25 for words."
             )
         if _kind(folder) == "CrossEncoder" or _scores_pairs(folder):
             raise LoadError(
-                f"'{folder}' is a cross-encoder: it scores pairs and has no sentence vectors. Score pairs with "
+                f"'{folder}' is a cross-encoder, which scores pairs and has no sentence vectors. Score pairs with "
                 f"sentence_transformers.CrossEncoder, or evaluate it as 'cross-encoder:{folder}' with the package "
                 "benchmarks/compared."
             )
@@ -208,14 +208,12 @@ def _check_folder(folder: Path) -> None:
     )
     if inside:
         names = ", ".join(f"'{path}'" for path in inside[-5:])
-        raise LoadError(
-            f"'{folder}' is not a model itself (it has no {MODULES}), but it holds some. Give one of: {names}."
-        )
+        raise LoadError(f"'{folder}' is not a model (it has no {MODULES}), but contains models. Give one of: {names}.")
     if (folder / ABOUT_EXPORT).is_file():
-        raise LoadError(f"'{folder}' is an export for other programs: give the model that it was made of.")
+        raise LoadError(f"'{folder}' is an export for other programs: give the model from which it was exported.")
     raise LoadError(
-        f"'{folder}' holds no model: it has neither {MODULES} nor {CONFIG}. If it is the folder of a "
-        "run, the run has saved nothing yet; if it is a copy, files are missing from it."
+        f"'{folder}' contains no model: it has neither {MODULES} nor {CONFIG}. If it is the folder of a run, the run "
+        f"has not saved a model yet; if it is a copy, files are missing."
     )
 
 
@@ -225,7 +223,7 @@ def _check_parts(folder: Path) -> None:
         names = _json_of(index).get("weight_map")
         for name in set(map(str, names.values())) if isinstance(names, dict) else ():
             if Path(name).name != name:
-                raise LoadError(f"'{index}' names weights outside of its folder ({name}): get the model again.")
+                raise LoadError(f"'{index}' refers to weights outside its folder ({name}): download the model again.")
 
 
 def _kind(folder: Path) -> str:
@@ -263,7 +261,7 @@ def _only_here(name: str) -> bool:
     from huggingface_hub import HfApi, constants, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
-    reason = "the model hub is not asked (HF_HUB_OFFLINE)"
+    reason = "the model hub is disabled (HF_HUB_OFFLINE)"
     bundled = ", ".join(bundled_bases())
     cure = f"give a folder or a model from the package registry ({bundled}), or connect to the hub"
     if not constants.HF_HUB_OFFLINE:
@@ -272,10 +270,10 @@ def _only_here(name: str) -> bool:
             return False
         except (HFValidationError, RepositoryNotFoundError):
             reason = "the model hub has no such model"
-            cure = f"check the spelling, and whether it is private; or give a bundled model ({bundled})"
+            cure = f"check the spelling and whether it is private, or give a bundled model ({bundled})"
         except Exception as error:  # the hub's client raises a dozen kinds
             reason = f"the model hub cannot be reached ({type(error).__name__})"
     with suppress(HFValidationError):
         if any(isinstance(try_to_load_from_cache(name, file), str) for file in (MODULES, CONFIG)):
             return True
-    raise LoadError(f"'{name}' is not a folder here, {reason}, and no earlier download is on this machine: {cure}.")
+    raise LoadError(f"'{name}' is not a folder here, {reason}, and it was not downloaded earlier: {cure}.")

@@ -62,8 +62,8 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
         )
         if lacking:  # transformers puts random ones in their place
             raise LoadError(
-                f"The weights of '{place.name}' lack some, such as {lacking[0]}: a file is missing, or is of another "
-                "model. Copy the folder again."
+                f"The weights of '{place.name}' are incomplete, for example {lacking[0]}: a file is missing, or "
+                f"belongs to another model. Copy the folder again."
             )
         fit_to_weights(model[0], place.name)
     numbers = {"max_seq_length": getattr(model[0], "max_seq_length", None), "truncate_dim": model.truncate_dim}
@@ -71,7 +71,7 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
         # A model of word vectors reads texts of any length: infinity.
         if value not in (None, math.inf) and (not isinstance(value, int) or value < 1):
             raise LoadError(
-                f"The model '{place.name}' has {setting} {value!r}: set it to a whole number from 1, or null."
+                f"The model '{place.name}' has {setting} {value!r}: set it to an integer of 1 or more, or null."
             )
     return model
 
@@ -83,7 +83,7 @@ def transformer_of(model: SentenceTransformer, name: str) -> Transformer:
         raise LoadError(f"--base {name}: its first module is {type(first).__name__}, not a Transformer")
     if first.get_embedding_dimension() is None:
         raise LoadError(
-            f"--base {name}: its configuration does not tell the size of its token vectors: take another base"
+            f"--base {name}: its configuration does not state the size of its token vectors: use another base"
         )
     return first
 
@@ -120,8 +120,8 @@ def _own_classes(place: ModelPlace) -> Record:
         elif kind.startswith("likewise."):
             if (module := _of_likewise(kind)) is None:
                 raise LoadError(
-                    f"'{place.path}' was saved by another release of likewise: this one has no module {kind}. "
-                    "Install the release that its model card names."
+                    f"'{place.path}' was saved by another release of likewise: this release has no module {kind}. "
+                    f"Install the release that its model card names."
                 )
             own[kind] = module
         elif module := _of_a_package(kind):
@@ -162,7 +162,7 @@ def _check_is_module(name: str, kind: str) -> None:
         if isinstance(named, type) and issubclass(named, torch.nn.Module):
             return
     raise LoadError(
-        f"'{name}' asks for a module {kind}, which this release of sentence-transformers does not have. Install the "
+        f"'{name}' requires a module {kind}, which this release of sentence-transformers does not have. Install the "
         "release that its config_sentence_transformers.json names."
     )
 
@@ -193,13 +193,13 @@ def _readable_errors(name: str) -> Iterator[None]:
         if kind == "SafetensorError":
             reason = f"its weights are cut short or damaged ({reason})"
         elif isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
-            reason = "its weights are a pickle that holds more than tensors, and could run code"
-            cure = "It is not read: get the model with weights as safetensors."
+            reason = "its weights are a pickle with more than tensors, which could run code"
+            cure = "It is not loaded: get the model with safetensors weights."
         elif "size mismatch" in str(error) or "ignore_mismatched_sizes" in str(error):
-            reason = f"its weights do not have the shapes that its {CONFIG} asks for"
+            reason = f"its weights do not have the shapes that its {CONFIG} states"
         elif "trust_remote_code" in str(error) or "custom code" in str(error):
             named = f" ({reason.rstrip('.')})"
             reason, cure = f"it needs custom code{named}", "likewise runs no code from a model's folder."
         elif "peft" in reason.lower() and isinstance(error, ImportError):
-            reason, cure = "it is an adapter (LoRA), which peft puts onto its base", "Install it: pip install peft."
+            reason, cure = "it is a LoRA adapter, which needs peft", "Install it: pip install peft."
         raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error

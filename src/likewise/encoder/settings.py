@@ -66,7 +66,7 @@ def add_adapter(encoder: SentenceTransformer, rank: int) -> None:
     if not isinstance(transformer, Transformer):
         raise OptionError(f"lora adapts a transformer, and this encoder begins with {type(transformer).__name__}")
     if there := adapters_of(encoder):
-        raise OptionError(f"the base has an adapter already ({', '.join(there)}), which is trained: leave lora out")
+        raise OptionError(f"the base already has an adapter ({', '.join(there)}), which is trained: omit lora")
     require_extra("lora", "lora", "peft")
     from peft import LoraConfig, TaskType
 
@@ -278,7 +278,7 @@ class ModelSettings:
         """
         named = [name for name, text in self.prompts.items() if text]
         held = {
-            routes: self.routes and f"routes of its own for {', '.join(self.routes)}",
+            routes: self.routes and f"separate routes for {', '.join(self.routes)}",
             prompts: named and f"prompts ({', '.join(named)})",
             truncate_dim: self.truncate_dim and f"truncate_dim {self.truncate_dim}",
         }

@@ -28,8 +28,8 @@ _PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST = 0.8  # of the first lines have as many numbers as the vectors
 _CURE = (
-    "Give a word2vec file (.bin or .txt), GloVe (.txt) or fastText (.vec), each packed (.gz, .bz2, .xz) or not, "
-    f"or {BUNDLED}."
+    "Give a word2vec file (.bin or .txt), GloVe (.txt) or fastText (.vec), optionally compressed (.gz, .bz2, .xz), or "
+    "{BUNDLED}."
 )
 
 
@@ -100,7 +100,7 @@ def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fal
 
 def _check_size(where: str, size: int, wanted: int) -> None:
     if wanted and size != wanted:
-        raise WordVectorError(f"{where}: its vectors have {size} dimensions, and {wanted} are asked for")
+        raise WordVectorError(f"{where}: its vectors have {size} dimensions, but {wanted} are required")
 
 
 def _checked_path(source: str) -> Path | None:
@@ -110,7 +110,7 @@ def _checked_path(source: str) -> Path | None:
         require_extra("words", BUNDLED, _PACKAGE)
         return None
     if source.startswith("bundled:"):
-        raise WordVectorError(f"{source} holds no word vectors: take {BUNDLED}, or the path of a file")
+        raise WordVectorError(f"{source} contains no word vectors: use {BUNDLED}, or the path of a file")
     if not path.is_file():
         raise WordVectorError(f"there is no file of word vectors '{source}'. {_CURE}")
     require_extra("words", "word vectors from files", "gensim")
@@ -169,7 +169,7 @@ def _from_lines(path: Path, source: str) -> WordTable:
             except ValueError:
                 row = np.empty(0, dtype=np.float32)
             if len(row) != size:
-                raise WordVectorError(f"{source}:{number}: there are no {size} numbers behind a word. {_CURE}")
+                raise WordVectorError(f"{source}:{number}: a word is not followed by {size} numbers. {_CURE}")
             if word not in words:
                 words[word] = None
                 rows.append(row)
@@ -187,13 +187,13 @@ def _format_of(path: Path, source: str, trust_pickle: bool) -> tuple[str, int | 
     if not start:
         raise WordVectorError(f"{source}: the file is empty")
     if start.startswith(_FASTTEXT):
-        raise WordVectorError(f"{source} is a fastText model with subwords: give the .vec file that comes with it")
+        raise WordVectorError(f"{source} is a fastText model with subwords: give its .vec file")
     ending = Path(path.stem).suffix if path.suffix in _PACKED else path.suffix
     if ending in (".kv", ".model") or start.startswith(b"\x80"):
         if not trust_pickle:
             raise WordVectorError(
-                f"{source} is a pickle (gensim's own format), and reading one can run any code: save the vectors with "
-                "save_word2vec_format, or give --trust-pickle if you know who made the file"
+                f"{source} is a pickle (gensim's own format), which can run any code: save the vectors with "
+                f"save_word2vec_format, or give --trust-pickle if you trust the file"
             )
         return "gensim", None
     first = start.split(b"\n", 1)[0].split()

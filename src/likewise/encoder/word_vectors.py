@@ -312,7 +312,9 @@ def build_word_vectors(
         lower = not any(word != word.lower() for word in islice(table.words, 50_000))
         counts = count_words(word_tokenizer((), lower).backend_tokenizer, map(with_blanks, sentences or ()))
     words, rows, known = choose_words(table, counts, most_frequent)
-    report = f"{source}: {len(table.words):,} words of {table.vectors.shape[1]} numbers, {len(words):,} kept"
+    report = (
+        f"{source}: {len(table.words):,} words of {table.vectors.shape[1]} dimensions, of which {len(words):,} are used"
+    )
     if sentences is not None:
         total = sum(counts.values())
         if not known:
@@ -354,7 +356,9 @@ def _looked_up(source: str, texts: Sequence[str], spread: float) -> np.ndarray:
     rows = np.array([table.row_of.get(text, -1) for text in texts])
     known = np.asarray(table.vectors[rows[rows >= 0]], dtype=np.float32)
     if not len(known):
-        raise WordVectorError(f"{source}: it holds none of the corpus's words; give word vectors of the same language")
+        raise WordVectorError(
+            f"{source}: it contains none of the corpus's words; give word vectors of the same language"
+        )
     chance = np.random.default_rng(1).standard_normal((len(texts), known.shape[1]))
     vectors = known.mean(axis=0) + known.std(axis=0) * chance
     vectors[rows >= 0] = known
@@ -377,6 +381,6 @@ def _most_frequent(counts: Counter[str]) -> list[str]:
 def _principal_axes(source: str, products: np.ndarray, dimension: int) -> np.ndarray:
     """Return the first principal axes (E, D) of vectors, by the products of their numbers (E, E)."""
     if dimension > len(products):
-        raise WordVectorError(f"{source}: its vectors have {len(products)} dimensions, not {dimension}: ask for fewer")
+        raise WordVectorError(f"{source}: its vectors have {len(products)} dimensions, not {dimension}: request fewer")
     _, columns = np.linalg.eigh(products)  # ascending
     return columns[:, : -dimension - 1 : -1].astype(np.float32)

@@ -92,7 +92,7 @@ class EvaluationReport(_Report):
         for task in self.missing:
             if task.name == name:
                 raise KeyError(f"{name} is missing: {task.reason}")
-        raise KeyError(f"{name} was not evaluated; there are {', '.join(r.name for r in self.results) or 'none'}")
+        raise KeyError(f"{name} was not evaluated; choose one of {', '.join(r.name for r in self.results) or 'none'}")
 
     def to_dict(self) -> Record:
         """Return plain dicts, lists, strings and numbers; undefined scores are None."""
@@ -176,7 +176,7 @@ class EvaluationReports(_Report):
         for report in self.reports:
             if report.model == model:
                 return report
-        raise KeyError(f"{model} was not evaluated; there are {', '.join(r.model for r in self.reports)}")
+        raise KeyError(f"{model} was not evaluated; choose one of {', '.join(r.model for r in self.reports)}")
 
     @cached_property
     def scores(self) -> ScoreTable:

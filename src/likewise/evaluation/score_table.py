@@ -163,10 +163,10 @@ class ScoreTable(Printed):
         chosen = next((one for one in self.columns if column in (None, one.name, one.title)), None)
         if chosen is None:
             titles = ", ".join(one.title for one in self.columns)
-            raise EvaluationError(f"there is no column '{column}'; there are {titles}")
+            raise EvaluationError(f"there is no column '{column}'; choose one of {titles}")
         for row in (label, other):
             if row not in self.labels:
-                raise EvaluationError(f"there is no row '{row}'; there are {', '.join(self.labels)}")
+                raise EvaluationError(f"there is no row '{row}'; choose one of {', '.join(self.labels)}")
         cells = [self.cells.get((row, chosen.name)) for row in (label, other)]
         if None in cells:
             return None

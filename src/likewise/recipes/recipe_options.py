@@ -76,7 +76,7 @@ class WithPresets:
             changes = {"max_steps": 0} | changes
         preset = preset or next(iter(self.presets))
         if preset not in self.presets:
-            raise OptionError(f"{self.name} has no preset {preset!r}; there are {', '.join(self.presets)}")
+            raise OptionError(f"{self.name} has no preset {preset!r}; choose one of {', '.join(self.presets)}")
         return self.presets[preset].updated(**changes)
 
     def preset_name(self, preset: str | Options | None) -> str:
@@ -125,7 +125,7 @@ class TrainingOptions(Options):
 
     def _check(self) -> None:
         if unknown := [name for name in self.trackers if name not in TRACKERS]:
-            raise OptionError(f"report_to knows no {unknown[0]}: there are {', '.join(TRACKERS)}")
+            raise OptionError(f"report_to knows no {unknown[0]}: choose one or more of {', '.join(TRACKERS)}")
         if self.max_length and self.max_length < 3:
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
 

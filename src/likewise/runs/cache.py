@@ -25,20 +25,20 @@ from likewise.errors import LikewiseError
 from likewise.runs.whole_files import checksum, give_usual_mode, is_full_disk, parse_json, read_json, write_json
 
 KINDS = {
-    "bases": "encoders that were given loaded, and have no folder of their own",
+    "bases": "loaded encoders that have no folder of their own",
     "corpus": "prepared corpora",
     "distilled": "word vectors distilled from encoders",
     "documents": "text of web pages, Word, PowerPoint and PDF files",
-    "engines": "exports of models to fast engines",
-    "hub": "rows of data sets that were given as hf:NAME",
-    "likelihoods": "how likely language models find sentences in contexts",
-    "facts": "what is known of models without opening them",
+    "engines": "exports of models for fast engines",
+    "hub": "rows of data sets from the hub (hf:NAME)",
+    "likelihoods": "likelihoods of sentences in contexts by language models",
+    "facts": "properties of models, known without opening them",
     "models": "bundled models, unpacked",
     "negation": "negations of sentences",
-    "pipes": "text that was read from a pipe",
-    "queries": "queries that language models wrote",
-    "stages": "what recipes prepare of a corpus: negations, vectors to learn from, and models that are trained first",
-    "texts": "texts that were given in Python",
+    "pipes": "text read from pipes",
+    "queries": "queries written by language models",
+    "stages": "preparations of a corpus by recipes: negations, target vectors, and models that are trained first",
+    "texts": "texts passed in Python",
     "vectors": "texts and vectors of `likewise duplicates`",
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""
@@ -75,7 +75,7 @@ def cache_folder() -> Path:
     try:
         return Path.home() / ".cache" / "likewise"
     except RuntimeError:  # no HOME, and no entry of this user in the list of users, as in some containers
-        raise CacheError("this user has no home folder: set LIKEWISE_CACHE to a folder that can be written") from None
+        raise CacheError("this user has no home folder: set LIKEWISE_CACHE to a writable folder") from None
 
 
 def made_in_cache(kind: str) -> Path:
@@ -92,9 +92,7 @@ def made_in_cache(kind: str) -> Path:
         reason = "Permission denied"
     except OSError as error:
         reason = error.strerror or str(error)
-    raise CacheError(
-        f"the cache {place} cannot be written ({reason}): set LIKEWISE_CACHE to a folder that can be written"
-    )
+    raise CacheError(f"the cache {place} cannot be written ({reason}): set LIKEWISE_CACHE to a writable folder")
 
 
 def cached(kind: str, key: object, make: Callable[[Path], object], *, resumes: bool = False) -> Path:
@@ -138,7 +136,8 @@ def in_cache(kind: str) -> Iterator[Path]:
     except Exception as error:
         if is_full_disk(error) and not isinstance(error, CacheError):
             raise CacheError(
-                f"the cache {cache_folder()}: the disk is full, and {KINDS[kind]} are kept there. Make room, or set "
+                f"the cache {cache_folder()}: the disk is full, and {KINDS[kind]} are stored there. Free some space, "
+                f"or set "
                 "LIKEWISE_CACHE to a folder on another disk"
             ) from error
         raise
@@ -319,7 +318,7 @@ def clear_cache(*kinds: str) -> list[Kept]:
     A kind that another process uses is left as it is.
     """
     if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise CacheError(f"the cache holds no {unknown[0]}; there are {', '.join(KINDS)}")
+        raise CacheError(f"the cache does not contain {unknown[0]}; choose one of {', '.join(KINDS)}")
     return [kept for kept in kept_in_cache() if (not kinds or kept.kind in kinds) and _cleared(kept.place)]
 
 

@@ -170,7 +170,7 @@ class Job:
     @property
     def already(self) -> str:
         """The line that says of a finished job that nothing is done."""
-        return f"{self.target} is already finished, nothing done; --overwrite makes it again"
+        return f"{self.target} is already complete; use --overwrite to rebuild it"
 
     def publish(self, facts: Mapping[str, object] | None = None) -> None:
         """Install a folder's unfinished `result`, and continue to work on a copy of it."""
@@ -216,26 +216,26 @@ class Job:
             return
         if overwrite and not self._is_unfinished_overwriting():
             if (spent := self._noted("seconds")) is not None:
-                self.thrown_away = f"{self.target} holds stopped work of {spent:.0f} s, which is thrown away"
+                self.thrown_away = f"{self.target} holds stopped work of {spent:.0f} s, which is discarded"
             _clear(self.work)
         stopped = self._stopped_plan()
         if stopped:
             if change := self.plan.difference(stopped, unfinished=True):
                 raise JobError(
-                    f"{self.target} holds stopped work that was started with {change}: repeat these settings "
-                    "to resume it, choose another --out, or start again with --overwrite"
+                    f"{self.target} contains stopped work that was started with {change}: repeat these settings to "
+                    f"resume it, choose another --out, or discard it with --overwrite"
                 )
             self.resumed = True
         elif record and not overwrite:
             if change := self.plan.difference(record["plan"]):
                 raise JobError(
-                    f"{self.target} was made with {change}: choose another --out, or give --overwrite to replace it"
+                    f"{self.target} was built with {change}: choose another --out, or replace it with --overwrite"
                 )
             if not self.grows:
                 self.finished = record
                 return
         elif resume is True:
-            raise JobError(f"{self.target} holds nothing to resume: start without --resume")
+            raise JobError(f"{self.target} contains nothing to resume: start without --resume")
         if not stopped:
             _clear(self.work)
         for name in _PLANS:
@@ -324,7 +324,7 @@ def open_job(
         raise
     except Exception as error:
         if is_full_disk(error):
-            cure = "Make room and run the same command again to resume, or choose another --out"
+            cure = "Free some space and run the same command again to resume, or choose another --out"
             raise JobError(f"{target}: the disk is full. {cure}") from error
         if isinstance(error, BrokenExecutor):
             cure = "Run the same command again to resume, with fewer processes"
@@ -355,7 +355,7 @@ def complete_installation(target: str | os.PathLike[str]) -> Record:
 
 def _locked(work: Path, target: Path) -> BaseFileLock:
     if work.is_symlink():  # somebody else's, who would have us write and remove files elsewhere
-        raise JobError(f"{work} is a link, which likewise does not make: remove it, or choose another --out")
+        raise JobError(f"{work} is a link that likewise did not create: remove it, or choose another --out")
     try:
         work.mkdir(parents=True, exist_ok=True)
         return FileLock(work / "lock").acquire(timeout=0).lock
@@ -374,17 +374,17 @@ def check_target(target: str | os.PathLike[str], kind: TargetKind = "folder", ov
     """
     path = Path(target)
     if not str(target).isprintable() and any(sign < " " for sign in path.name):
-        raise JobError(f"--out {str(target)!r} has a control character in its name: choose another name")
+        raise JobError(f"--out {str(target)!r} has a control character in its name: choose another one")
     check_is_utf8(path)
     if kind == "file":
         check_results(target, overwrite=overwrite)
         return
     if not str(target) or (path.exists() and not path.is_dir()):
-        raise JobError(f"--out {str(target)!r} is not a folder: give the name of a folder")
+        raise JobError(f"--out {str(target)!r} is not a folder: give the path of a folder")
     if path.is_dir() and not read_record(path) and not work_of(path, kind).exists():
         names = sorted(entry.name for entry in path.iterdir())
         if names:
-            raise JobError(f"{path} holds other files ({', '.join(names[:3])}): choose another --out")
+            raise JobError(f"{path} contains other files ({', '.join(names[:3])}): choose another --out")
 
 
 def work_of(target: str | os.PathLike[str], kind: TargetKind = "folder") -> Path:

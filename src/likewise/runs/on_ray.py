@@ -68,7 +68,7 @@ def cluster(on: str | None, workers: int | None = None) -> Iterator[int]:
 def check_workers(on: str | None, workers: int | None) -> None:
     """Raise a ClusterError if a number of workers is less than 1, or given without a cluster."""
     if workers is not None and workers < 1:
-        raise ClusterError(f"workers is {workers}: give 1 or more")
+        raise ClusterError(f"workers must be 1 or more, not {workers}")
     if workers is not None and not on:
         raise ClusterError(f"workers is {workers}, but no Ray cluster is given: add --on ray, or leave --workers out")
 
@@ -76,7 +76,7 @@ def check_workers(on: str | None, workers: int | None) -> None:
 def loadable(model: str | None) -> str:
     """Return the name by which a worker loads a model itself; raise a ClusterError if it has none."""
     if model is None:
-        raise ClusterError("the workers of a cluster load the model themselves: give its folder or its name")
+        raise ClusterError("the workers of a cluster load the model themselves: give its path or name")
     return model
 
 
@@ -141,12 +141,12 @@ def _connect(on: str, workers: int | None) -> None:
             ray.shutdown()
             raise ClusterError(
                 f"Ray could not be started on this machine ({first_line(error)}): run the same command again when it "
-                "has memory and processors to spare, or without --on"
+                f"has free memory and processors, or without --on"
             ) from None
         return
     address = os.environ["RAY_ADDRESS"] if on == HERE else on
     if on != HERE and not on.startswith("ray://"):
-        raise ClusterError(f"--on {on!r} is not a cluster: give ray, or an address such as ray://head:10001")
+        raise ClusterError(f"--on {on!r} is not a cluster: give 'ray', or an address such as ray://head:10001")
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
         if port := parts.port or (10001 if parts.scheme else 0):  # Ray itself would try for minutes
@@ -172,7 +172,7 @@ def _check_nodes() -> None:
                 there = ray.get(task.remote())
             except ray.exceptions.RayError as error:
                 raise ClusterError(
-                    f"{node['NodeManagerAddress']} cannot run likewise ({first_line(error)}): install the version of "
-                    "this machine there"
+                    f"{node['NodeManagerAddress']} cannot run likewise ({first_line(error)}): install this machine's "
+                    f"version there"
                 ) from None
             check_versions(node["NodeManagerAddress"], there)

@@ -31,15 +31,15 @@ _BOUNDS = {
     "less_than_equal": ("at most {}", "le"),
     "finite_number": ("a finite number", ""),
 }
-_TYPES: dict[object, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_TYPES: dict[object, str] = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 _Of = ParamSpec("_Of")
 _Result = TypeVar("_Result")
 _LIST, _NONE, _PATH = "a list", "None", "a path"
 _WORDS = {
     "bool": "true or false",
-    "int": "a whole number",
+    "int": "an integer",
     "float": "a number",
-    "str": "a text",
+    "str": "a string",
     "os.PathLike[str]": _PATH,
     "PathLike[str]": _PATH,
 }
@@ -127,7 +127,7 @@ class Options(BaseModel):
 def checked_seed(seed: int) -> int:
     """Return a seed that is valid for every random generator."""
     if not 0 <= seed < 2**32:
-        raise OptionError(f"seed must be a whole number from 0 to {2**32 - 1}, not {seed}")
+        raise OptionError(f"seed must be an integer from 0 to {2**32 - 1}, not {seed}")
     return seed
 
 
@@ -145,7 +145,7 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
-    there = f"There are {', '.join(names)}" if names else "There are none"
+    there = f"Choose one of {', '.join(names)}" if names else "It has no options"
     return f"there is no option {name}{f': did you mean {near[0]}?' if near else '.'} {there}"
 
 
@@ -186,7 +186,7 @@ def checked(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
         >>> halved(3, digits="1")
         Traceback (most recent call last):
         ...
-        likewise.runs.options.ArgumentError: digits must be a whole number, not '1'
+        likewise.runs.options.ArgumentError: digits must be an integer, not '1'
         >>> halved(3, digit=1)
         Traceback (most recent call last):
         ...
@@ -225,7 +225,7 @@ def _check_names(called: str, signature: inspect.Signature, named: Mapping[str, 
     for name in named:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
-            cure = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            cure = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names)}"
             raise ArgumentError(f"{called} has no argument {name}: {cure}")
 
 
@@ -298,7 +298,7 @@ def _sentence(kind: type[Options], fault: Values) -> str:
         words, limit = _BOUNDS[fault["type"]]
         wanted = words.format(_plain(fault.get("ctx", {}).get(limit)))
     elif fault["type"] == "string_too_short":
-        wanted = f"a text of {fault['ctx']['min_length']} character or more"
+        wanted = f"a string of {fault['ctx']['min_length']} character or more"
     elif fault["type"] == "literal_error":
         wanted = f"one of {', '.join(choices_of(kind, name))}"
     else:

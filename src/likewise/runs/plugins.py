@@ -99,8 +99,8 @@ class Registry(Generic[_Part]):
         if name in COMPARED:
             raise OptionError(not_installed(name))
         near = difflib.get_close_matches(name, self.names(), n=1)
-        question = f": did you mean {near[0]}? There" if near else "; there"
-        raise OptionError(f"there is no {self.noun} {name!r}{question} are {', '.join(sorted(self.names()))}")
+        question = f": did you mean {near[0]}? Choose one" if near else "; choose one"
+        raise OptionError(f"there is no {self.noun} {name!r}{question} of {', '.join(sorted(self.names()))}")
 
     def _registered(self) -> dict[str, EntryPoint]:
         return {entry.name: entry for entry in entry_points(group=self.group) if entry.name not in self.own}

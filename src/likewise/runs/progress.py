@@ -186,7 +186,7 @@ def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
             raise KeyboardInterrupt
         for running in _open:
             running.asked = True
-        _open[0].progress.tell("Stopping: the current step is finished and saved first (Ctrl-C again stops at once).")
+        _open[0].progress.tell("Stopping after the current step is finished and saved (Ctrl-C again stops at once).")
 
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():

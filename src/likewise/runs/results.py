@@ -68,7 +68,7 @@ def read_working_file(path: Path) -> Record:
     except (OSError, ValueError) as error:
         if limit := limit_of(error):
             raise JobError(f"{path} cannot be read: {limit}") from None
-        raise JobError(f"{path} is damaged ({first_line(error)}): start again with --overwrite") from None
+        raise JobError(f"{path} is damaged ({first_line(error)}): discard it with --overwrite") from None
 
 
 def check_results(*paths: str | os.PathLike[str] | None, overwrite: bool = False) -> None:
@@ -83,16 +83,16 @@ def check_results(*paths: str | os.PathLike[str] | None, overwrite: bool = False
     results = [Path(path) for path in paths if path is not None]
     for number, path in enumerate(results):
         if not path.name or "\0" in str(path) or path.is_symlink() or (path.exists() and not path.is_file()):
-            raise JobError(f"{str(path)!r} is not a file: give the name of a file to write, and no link to one")
+            raise JobError(f"{str(path)!r} is not a regular file: give the path of a file to write, and not a link")
         check_is_utf8(path)
         if not path.parent.is_dir():
-            raise JobError(f"there is no folder {path.parent} to write {path.name} in: make it first")
+            raise JobError(f"there is no folder {path.parent} to write {path.name} in: create it first")
         if any(path.resolve() == other.resolve() for other in results[:number]):
-            raise JobError(f"two results would be written to {path}: give each a file of its own")
+            raise JobError(f"two results would be written to {path}: give each its own file")
         if path.exists() and not overwrite and not _is_own(path):
             raise JobError(
-                f"{path} is there, and was not written by likewise, or was changed since: choose another name, or give "
-                "--overwrite to replace it"
+                f"{path} exists, and was not written by likewise, or was changed since: choose another name, or "
+                f"replace it with --overwrite"
             )
 
 

@@ -54,7 +54,7 @@ def written_whole(path: Path) -> Iterator[Path]:
         unfinished.replace(path)
     except Exception as error:
         if is_full_disk(error) and not isinstance(error, LikewiseError):
-            raise FullDiskError(f"{path}: the disk is full: make room, or write to another disk") from error
+            raise FullDiskError(f"{path}: the disk is full: free some space, or write to another disk") from error
         raise
     finally:
         unfinished.unlink(missing_ok=True)

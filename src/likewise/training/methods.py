@@ -138,6 +138,6 @@ def _parsed(line: str, preset: str | None, shared: Values) -> Method:
         near = difflib.get_close_matches(name, names, n=1)
         question = f" Did you mean {near[0]}?" if near else ""
         raise ComparisonError(
-            f"There is no method '{name}'.{question} There are {', '.join(names)}, and the folder or name of a model."
+            f"There is no method '{name}'.{question} Choose one of {', '.join(names)}, or a model's folder or name."
         )
     return replace(method, recipe="", base=None if name == "base" else name)

@@ -193,7 +193,7 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
         if label == _NO_GOLD:
             return None
         if label.lower() not in LABELS:
-            raise LabelledDataError(f"{place}: '{label}' is not a label; there are {', '.join(LABELS)}, and - for none")
+            raise LabelledDataError(f"{place}: '{label}' is not a label; choose one of {', '.join(LABELS)}, or -")
         return LABELS[label.lower()]
 
     return collect(rows, ("sentence1", "sentence2"), "labelled pairs", named, "int64", number)
@@ -383,7 +383,7 @@ OBJECTIVES: dict[str, Objective] = {objective.name: objective for objective in (
 def find_objective(name: str) -> Objective:
     """Return the objective of that name."""
     if name not in OBJECTIVES:
-        raise OptionError(f"there is no objective {name!r}; there are {', '.join(OBJECTIVES)}")
+        raise OptionError(f"there is no objective {name!r}; choose one of {', '.join(OBJECTIVES)}")
     return OBJECTIVES[name]
 
 

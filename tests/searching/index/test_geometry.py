@@ -129,7 +129,7 @@ def test_a_damaged_geometry_is_said_with_the_cure(many, tmp_path):
 
 LIMITS = {
     "too many files are open": OSError(errno.EMFILE, "Too many open files"),
-    "no right to it": PermissionError(errno.EACCES, "Permission denied"),
+    "may not access it": PermissionError(errno.EACCES, "Permission denied"),
     r"failed \(Input/output error\)": OSError(errno.EIO, "Input/output error"),
     "not enough memory": OSError(errno.ENOMEM, "Cannot allocate memory"),
     "Stale file handle": OSError(errno.ESTALE, "Stale file handle"),

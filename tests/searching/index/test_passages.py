@@ -82,13 +82,13 @@ def test_articles_carry_title_and_heading(tmp_path):
             "a.csv",
             b"body,year\nA row.,1\n",
             None,
-            "a.csv:2: it is not clear which field holds the text.*--field NAME.*body, year",
+            "a.csv:2: the field with the text is ambiguous.*--field NAME.*body, year",
         ),
         ("a.csv", b"body,year\nA row.,1\n", "text", "a.csv:2: no field 'text'"),
         ("a.csv", b'body\n"never closed\n', "body", "a.csv:2: .*not valid CSV"),
-        ("a.parquet", b"PAR1 and nothing more", "body", "a.parquet:1: .*not a whole Parquet file"),
+        ("a.parquet", b"PAR1 and nothing more", "body", "a.parquet:1: .*not a complete Parquet file"),
         ("a.pdf", b"%PDF-1.7 ...", None, r"a.pdf: it cannot be read as \.pdf"),
-        ("a.doc", b"\xd0\xcf\x11\xe0...", None, r"a.doc:1: .*has to be saved as \.docx"),
+        ("a.doc", b"\xd0\xcf\x11\xe0...", None, r"a.doc:1: .*must be saved as \.docx"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_line(tmp_path, name, content, field, words):

@@ -48,7 +48,7 @@ def test_the_official_client_gets_the_vectors_of_the_model(official, sentences, 
 def test_the_official_client_lists_the_models_and_gets_its_own_errors(official):
     assert [model.id for model in official.models.list()] == ["tiny", "again"]
     assert official.models.retrieve("again").owned_by == "likewise"
-    with pytest.raises(openai.NotFoundError, match="there are tiny, again") as error:
+    with pytest.raises(openai.NotFoundError, match="choose one of tiny, again") as error:
         official.embeddings.create(model="text-embedding-3-small", input="a")
     assert (error.value.code, error.value.param) == ("model_not_found", "model")
     with pytest.raises(openai.BadRequestError, match="token ids are not accepted") as error:
@@ -109,7 +109,7 @@ def test_what_is_served_and_that_it_is_alive(client):
     assert client.get("/health").json() == {"status": "ok"}
     assert client.get("/ready").json() == {"status": "ready"}
     assert client.get("/openapi.json").json()["info"]["title"] == "likewise"
-    assert client.get("/v1").json()["error"]["message"].startswith("Not Found: /v1; there are /v1/embeddings, ")
+    assert client.get("/v1").json()["error"]["message"].startswith("Not Found: /v1; choose one of /v1/embeddings, ")
     refused = client.get("/v1/embeddings")
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
 

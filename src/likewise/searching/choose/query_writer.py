@@ -91,7 +91,7 @@ class ServerWriter:
     def _only_model(self) -> str:
         names = [model.id for model in self._tried(lambda: self._client.models.list().data)]
         if len(names) != 1:
-            there = f"there are {', '.join(names)}" if names else "it names none"
+            there = f"choose one of {', '.join(names)}" if names else "it names none"
             raise ServerError(f"{self.url}: name the model that writes by --queries-model ({there})")
         return str(names[0])
 

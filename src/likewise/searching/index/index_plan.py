@@ -18,7 +18,7 @@ from likewise.runs.whole_files import Record, Values, checksum
 WORDS = 180
 """The most words in a passage, if the model reads that much."""
 _TOKENS_A_WORD = 1.4
-_CURE = "check its rights, or leave it out"
+_CURE = "check its permissions, or exclude it"
 State = tuple[int, ...]
 """Size, time and number of a file; empty if it is gone."""
 

@@ -110,7 +110,7 @@ def _answer_errors(app: FastAPI) -> None:
                     for route in app.routes
                     if getattr(route, "include_in_schema", False)
                 ]
-                told += f"; there are {', '.join(dict.fromkeys(there))}"
+                told += f"; choose one of {', '.join(dict.fromkeys(there))}"
             return RequestError(told, error.status_code, **allow).response()
         return RequestError("an error of the service; its log says more", 500).response()
 

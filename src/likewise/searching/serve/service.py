@@ -168,7 +168,7 @@ class Service:
         by_source = (name for name, model in self.models.items() if model.source == asked)
         name = next(iter(self.models)) if asked is None else next(by_source, asked)
         if name not in self.models:
-            there = f"the model {name!r} is not served here; there are {', '.join(self.models)}"
+            there = f"the model {name!r} is not served here; choose one of {', '.join(self.models)}"
             raise RequestError(there, 404, param="model", code="model_not_found")
         return name
 
@@ -202,7 +202,7 @@ class Service:
         name = asked.index or next(iter(self.indexes), "")
         if name not in self.indexes:
             there = ", ".join(self.indexes) or "none: start with --index"
-            raise RequestError(f"there is no index {name!r} here; there are {there}", 404, param="index")
+            raise RequestError(f"there is no index {name!r} here; choose one of {there}", 404, param="index")
         return name, await self._in_thread(partial(self._search, self.indexes[name], asked))
 
     async def _in_thread(self, function: Callable[[_Work], _Found]) -> _Found:
