@@ -80,7 +80,7 @@ def test_a_folder_of_other_files_is_refused_whatever_it_holds(verb, overwrite, c
     more = ("--overwrite",) if overwrite and verb != "demo" else ()
     done = cli(verb, *words, "--out", tmp_path / "proj", *more)
     assert done.exit_code == 2
-    assert "holds other files" in done.output
+    assert "contains other files" in done.output
     assert content(tmp_path / "proj") == before
 
 

@@ -43,7 +43,7 @@ def test_another_corpus_asks_before_it_replaces(articles, tmp_path):
     text.write_text("One sentence stands here. Another one comes after it. The third sentence is the last.\n")
     stage = build_index(tmp_path / "work", str(text), OPTIONS, quiet=True)
     assert np.array_equal(open_store(stage).lengths, [3])
-    with pytest.raises(JobError, match="made with another corpus"):
+    with pytest.raises(JobError, match="built with another corpus"):
         build_index(tmp_path / "work", str(articles), OPTIONS, quiet=True)
     assert build_index(tmp_path / "work", str(articles), OPTIONS, overwrite=True, quiet=True).record["documents"] == 80
 
@@ -60,7 +60,7 @@ def test_a_moved_workspace_and_a_copied_corpus_go_on(articles, tmp_path):
     again = build_index(tmp_path / "moved", str(corpus), OPTIONS, quiet=True)
     assert again.record == first.record
     corpus.write_bytes(articles.read_bytes().replace(b"ship", b"boat"))  # of the same size
-    with pytest.raises(JobError, match="made with another corpus"):
+    with pytest.raises(JobError, match="built with another corpus"):
         build_index(tmp_path / "moved", str(corpus), OPTIONS, quiet=True)
 
 

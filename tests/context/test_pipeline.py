@@ -88,10 +88,10 @@ def test_harvest_in_two_parts(work, tmp_path):
     given = ("context", "harvest", "--work", work, "--out", out, *SET)
     other = run(*given, "--shard", "1/2", "--set", "harvest.seed=2")
     assert other.exit_code == 2
-    assert "was made with seed 1, not 2" in other.output
+    assert "was built with seed 1, not 2" in other.output
     whole = run(*given)
     assert whole.exit_code == 2
-    assert "holds other files (part-1-of-2" in whole.output
+    assert "contains other files (part-1-of-2" in whole.output
 
 
 @pytest.mark.parametrize(

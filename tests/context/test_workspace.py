@@ -52,13 +52,13 @@ def test_the_same_again_is_found(space):
         assert job.finished == first.record
     with (
         pytest.raises(
-            JobError, match=r"was made with size 1, not 2: choose another --work, or replace it with --overwrite"
+            JobError, match=r"was built with size 1, not 2: choose another --work, or replace it with --overwrite"
         ),
         space.open("index", Toy(size=2)),
     ):
         pass
     with (
-        pytest.raises(JobError, match="was made with another corpus"),
+        pytest.raises(JobError, match="was built with another corpus"),
         space.open("index", Toy(), inputs={"corpus": "new"}),
     ):
         pass
@@ -96,7 +96,7 @@ def test_a_stage_made_from_what_has_changed_is_stale(space):
     make(space, "index", "two", Toy(size=2), overwrite=True)
     with pytest.raises(ContextError, match=r"model is stale: it was made from another index.*context train model"):
         space.require("model")
-    with pytest.raises(JobError, match="was made with another index"), space.open("model", Toy(), ["index"]):
+    with pytest.raises(JobError, match="was built with another index"), space.open("model", Toy(), ["index"]):
         pass
     make(space, "index", "one", Toy(size=3), overwrite=True)
     assert space.require("model"), "the same content by another way is the same index"

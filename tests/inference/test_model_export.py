@@ -32,7 +32,7 @@ def test_onnx_graph_and_what_to_feed_it(tiny_model, sentences, tmp_path):
     with pytest.raises(LoadError, match="an export for other programs"):
         load(tmp_path / "out")
     (tmp_path / "mine.txt").write_text("")
-    with pytest.raises(JobError, match="holds other files"):
+    with pytest.raises(JobError, match="contains other files"):
         export(tiny_model, "onnx", tmp_path)
 
 

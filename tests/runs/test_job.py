@@ -72,7 +72,7 @@ def test_another_plan_is_refused_with_the_first_difference(tmp_path: Path, plan:
         write(job, a="x")
         job.finish()
     before = content(out)
-    with pytest.raises(JobError, match=f"was made with {said}"), open_job(out, plan):
+    with pytest.raises(JobError, match=f"was built with {said}"), open_job(out, plan):
         pass
     assert content(out) == before
 
@@ -169,7 +169,7 @@ def test_a_folder_of_other_files_is_never_touched(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "x").write_text("mine")
     for overwrite in (False, True):
-        with pytest.raises(JobError, match="holds other files"), open_job(tmp_path, PLAN, overwrite=overwrite):
+        with pytest.raises(JobError, match="contains other files"), open_job(tmp_path, PLAN, overwrite=overwrite):
             pass
     assert content(tmp_path) == {"checkpoints/x": "mine"}
 
@@ -343,7 +343,7 @@ def test_a_folder_that_grows(tmp_path: Path) -> None:
     assert (out / "all").read_text() == "2 before"
     assert (out / "notes of the user").read_text() == "keep"
     with (
-        pytest.raises(JobError, match="was made with seed 1, not 2"),
+        pytest.raises(JobError, match="was built with seed 1, not 2"),
         open_job(out, Plan(PLAN.job, {"seed": 2}), grows=True),
     ):
         pass

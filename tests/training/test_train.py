@@ -229,7 +229,7 @@ def test_the_same_again_is_not_trained_again_and_overwriting_replaces_only_at_th
     train(corpus_file, tiny_base, out, **settings)
     (out / "thesis.txt").write_text("years of work")
     old = weights(out)
-    with pytest.raises(JobError, match="was made with seed 1, not 2"):
+    with pytest.raises(JobError, match="was built with seed 1, not 2"):
         train(corpus_file, tiny_base, out, seed=2, **settings)
     with pytest.raises(CorpusError):
         train(tmp_path / "missing.txt", tiny_base, out, overwrite=True, **settings)

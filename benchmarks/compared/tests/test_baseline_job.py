@@ -42,7 +42,7 @@ def test_what_is_wrong_is_told_before_a_base_is_loaded(tiny_base, corpus_file, t
         baseline("whitening", corpus_file, base=str(tiny_base), out=tmp_path / "c", pooling="mean", quiet=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("years of work")
-    with pytest.raises(JobError, match="holds other files"):
+    with pytest.raises(JobError, match="contains other files"):
         baseline("last-average", base=str(tiny_base), out=tmp_path / "full", overwrite=True, quiet=True)
 
 

@@ -65,7 +65,7 @@ def train_discriminator(
 
     Raises:
         ContextError: there is no index, it is stale or too small, or the training diverged.
-        JobError: the stage was made with other options.
+        JobError: the stage was built with other options.
         Stopped: a stop was asked for.
     """
     return train_stage("discriminator", work, options or DiscriminatorOptions(), _train, resume, overwrite, quiet)

@@ -178,7 +178,7 @@ def _check_parts(out: Path, plan: Plan) -> None:
     for folder in out.glob("part-*"):
         record = read_record(folder)
         if record and (change := plan.difference(record["plan"])):
-            raise JobError(f"{folder} was made with {change}: choose another --out")
+            raise JobError(f"{folder} was built with {change}: choose another --out")
 
 
 def _summary(folders: Sequence[Path]) -> Record:

@@ -312,7 +312,7 @@ def search(
         Up to k hits, the best first: a list that also tells what was made of the query (`told`).
 
     Raises:
-        SearchError: there is no such index, it is damaged, it was made with another model, or `where` is not valid.
+        SearchError: there is no such index, it is damaged, it was built with another model, or `where` is not valid.
         MissingExtraError: LanceDB is not installed.
     """
     if vectors_only and words_only:

@@ -128,9 +128,9 @@ def test_an_approximate_index_is_built_from_the_size_asked_for(sentences, saved_
 def test_another_model_or_other_options_are_refused(indexed, tiny_base, notes):
     with pytest.raises(LikewiseError, match="another model"):
         index(notes, model=str(tiny_base), out=indexed, quiet=True)
-    with pytest.raises(LikewiseError, match=r"was made with words \d+, not 5"):
+    with pytest.raises(LikewiseError, match=r"was built with words \d+, not 5"):
         index(notes, words=5, out=indexed, quiet=True)
-    with pytest.raises(SearchError, match=r"made with another model.*index again"):
+    with pytest.raises(SearchError, match=r"built with another model.*index again"):
         likewise.search(indexed, "the cat", model=str(tiny_base))
 
 

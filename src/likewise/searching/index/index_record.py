@@ -97,7 +97,7 @@ class IndexRecord:
 
     @property
     def options(self) -> Record:
-        """The settings that the index was made with."""
+        """the settings with which the index was built."""
         return dict(self.plan.get("options", {}))
 
     @property

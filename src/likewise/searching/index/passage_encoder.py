@@ -49,7 +49,7 @@ class Shared(NamedTuple):
         deciding = [(record.options.get(name), plan.options[name]) for name in ("prompt", "truncate_dim")]
         if record.made_with != plan.inputs["model"] or any(old != new for old, new in deciding):
             raise SearchError(
-                f"{path} was made with another model: its vectors cannot be used. Leave out --vectors-from"
+                f"{path} was built with another model: its vectors cannot be used. Leave out --vectors-from"
             )
         return cls(Table(path, record.table, record.version), TokenCodec.open(path / record.geometry))
 

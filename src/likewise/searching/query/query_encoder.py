@@ -87,7 +87,7 @@ class QueryEncoder:
         encoder = encoder_of(opened.folder, self.model)
         if encoder.facts.fingerprint != record.made_with:
             raise SearchError(
-                f"{self.path} was made with another model{f' ({record.model})' if record.model else ''}: search with "
+                f"{self.path} was built with another model{f' ({record.model})' if record.model else ''}: search with "
                 "that one, or index again with --model and --overwrite"
             )
         now = of_queries(encoder.facts)
