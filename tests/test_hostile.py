@@ -52,7 +52,7 @@ def test_a_checkpoint_from_elsewhere_runs_nothing(name, out, corpus_file, tiny_b
     torch.save(Hostile(tmp_path / "ran"), checkpoint / name)
     seal(checkpoint)  # with checksums that fit
     read = name != "training_args.bin"
-    with pytest.raises(JobError, match="checkpoint-2 does not hold the state") if read else nullcontext():
+    with pytest.raises(JobError, match="checkpoint-2 does not contain the state") if read else nullcontext():
         likewise.train("simcse", corpus_file, base=tiny_base, out=out, **STEPS)
     assert not (tmp_path / "ran").exists()
 
@@ -62,7 +62,7 @@ def test_a_state_of_another_form_is_named(name, out, corpus_file, tiny_base):
     checkpoint = work_of(out) / "checkpoints" / "checkpoint-2"
     torch.save([torch.zeros(1)], checkpoint / name)
     seal(checkpoint)
-    with pytest.raises(JobError, match=r"checkpoint-2 does not hold.*--overwrite$"):
+    with pytest.raises(JobError, match=r"checkpoint-2 does not contain.*--overwrite$"):
         likewise.train("simcse", corpus_file, base=tiny_base, out=out, **STEPS)
 
 

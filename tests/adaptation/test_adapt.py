@@ -181,7 +181,7 @@ def test_too_few_passages_keep_the_base(passages, tiny_base, tmp_path):
     found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
     assert found.chosen == "base"
     assert "80 of 80 passages" in found.reason
-    assert "with 100 of these or more" in found.reason
+    assert "with 100 such passages or more" in found.reason
 
 
 def test_without_words_vectors_keep_their_length(passages, tiny_base, tmp_path):
@@ -292,9 +292,9 @@ def test_the_memory_of_vectors_and_scores_is_counted(monkeypatch):
 def test_the_advice_tells_what_the_vectors_are_worth_beside_bm25(adapted):
     gain, noise = adapted.beside_bm25
     assert f"{gain:+.2f} ± {noise:.2f}" in adapted.advice
-    assert "too little to count" in advice(True, (0.5, 0.7))
-    assert "too little to count" not in advice(True, (2.0, 0.7))
-    assert "no gain could be measured" in advice(False, None)
+    assert "not significant" in advice(True, (0.5, 0.7))
+    assert "not significant" not in advice(True, (2.0, 0.7))
+    assert "no gain can be measured" in advice(False, None)
 
 
 def test_a_gain_beside_bm25_is_that_of_both_scores_added(adapted):
@@ -369,9 +369,9 @@ def test_what_is_encoded_fits_the_minutes(passages, tiny_base, tmp_path, monkeyp
     assert 150 < used < 300
     assert 0.5 * whole < seconds(encoded) < whole
     told = capsys.readouterr().err
-    assert f"{used} of 300 passages are used: more do not fit the time given" in told
+    assert f"{used} of 300 passages are used: more do not fit into the given time" in told
     assert "longer than" not in told
     assert re.search(r"about \d+\.\d GB of memory", told)
-    with pytest.raises(LikewiseError, match=r"longer than the 0.01 min given: .* 150 passages.*Give --minutes \d+, or"):
+    with pytest.raises(LikewiseError, match=r"longer than the given 0.01 min: .* 150 passages.*Give --minutes \d+, or"):
         adapt(passages, base=tiny_base, out=tmp_path / "short", minutes=0.01, quiet=True)
     assert list(tmp_path.glob("*short*")) == []  # so that the same folder takes another try

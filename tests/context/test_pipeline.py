@@ -101,7 +101,7 @@ def test_harvest_in_two_parts(work, tmp_path):
         (("a", "b", "--task", "sts-b-dev"), "give two sentences"),
         (("a", " "), "a sentence is empty"),
         (("a", "b", "--choose"), "--choose needs rated pairs"),
-        (("--task", "nothing"), "'nothing' is not one task of rated pairs. Give one of: "),
+        (("--task", "nothing"), "'nothing' is not a task of rated pairs. Choose one of "),
     ],
 )
 def test_bad_input_is_one_clean_message(work, arguments, message):

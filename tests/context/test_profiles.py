@@ -99,7 +99,7 @@ def test_what_is_wrong_is_told_before_anything_is_done(frozen, trained, indexed,
         ({"preset": "profiles", "work": frozen, "harvest": frozen}, "give --work and no --harvest"),
         ({"preset": "profiles", "work": frozen, "structure": "cross"}, "structure=cross, anchor"),
         ({"preset": "profiles", "work": frozen, "select_by": "held-out"}, "needs the pairs of a harvest"),
-        ({"preset": "profiles", "work": frozen, "batch_size": 5_000}, "fill one update"),
+        ({"preset": "profiles", "work": frozen, "batch_size": 5_000}, "fewer than one update"),
     ):
         with pytest.raises(OptionError, match=message):
             distill(base=tiny_base, out=out, quiet=True, **arguments)

@@ -146,7 +146,7 @@ def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base,
     for structure in ("siamese", "cross"):
         with pytest.raises(LoadError, match="nowhere"):
             distill(harvest, base=tmp_path / "nowhere", out=out, preset="cpu", structure=structure, quiet=True)
-    with pytest.raises(OptionError, match="fill one update"):
+    with pytest.raises(OptionError, match="fewer than one update"):
         distill(harvest, base=tiny_base, out=out, batch_size=500, quiet=True)
     assert not out.exists()
 

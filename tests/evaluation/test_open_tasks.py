@@ -76,7 +76,7 @@ def test_an_object_that_needs_data_is_told_without_any(tiny_model):
 
 def test_two_tasks_of_one_name_are_refused(tiny_model):
     one, other = (Count("count", "Count", texts=(text,), needs_data=False) for text in ("a", "b"))
-    with pytest.raises(EvaluationError, match="Two tasks are called 'count'"):
+    with pytest.raises(EvaluationError, match="Two tasks are named 'count'"):
         evaluate(tiny_model, [one, other])
     assert np.array_equal(registry.resolve([one, one])[0], [one])
 

@@ -81,7 +81,7 @@ def test_a_report_of_one_model_prints_as_its_table_too(reports):
 
 
 def test_a_model_twice_is_an_error(saved_model, pairs):
-    with pytest.raises(EvaluationError, match="two models are called 'lengths'"):
+    with pytest.raises(EvaluationError, match="two models are named 'lengths'"):
         likewise.evaluate([Lengths(), Lengths()], f"pairs:{pairs}")
 
 

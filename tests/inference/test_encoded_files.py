@@ -121,7 +121,7 @@ def test_where_vectors_cannot_go(loaded, sentences, tmp_path):
     source = written(tmp_path / "in.txt", sentences[:3])
     with pytest.raises(LikewiseError, match=r"v\.csv.*\.parquet"):
         encode_file(loaded, source, tmp_path / "v.csv")
-    with pytest.raises(LikewiseError, match=r"'-': the vectors go to"):
+    with pytest.raises(LikewiseError, match=r"'-': vectors are written to"):
         encode_file(loaded, source, "-")
 
 

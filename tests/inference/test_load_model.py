@@ -40,5 +40,5 @@ def test_a_base_that_is_loaded_is_its_folder_unless_it_was_changed(saved, tmp_pa
     assert base_name(model) == kept
     np.testing.assert_allclose(load(kept, precision="fp32").encode("a cat"), model.encode("a cat"), atol=1e-6)
     assert load(kept).prompts["query"] == "find: "
-    with pytest.raises(LoadError, match="a base is a folder, a name or a loaded sentence encoder, and int is none"):
+    with pytest.raises(LoadError, match="a base must be a folder, a name or a loaded sentence encoder, not int"):
         base_name(3)

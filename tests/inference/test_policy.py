@@ -246,7 +246,7 @@ def test_a_folder_for_others_names_its_format(folder, tmp_path):
         export(folder, "model2vec")
 
 
-OWN_FORWARD = "its parts have a forward of their own"
+OWN_FORWARD = "its parts have a custom forward"
 CLOSE, EXACT, INT8 = EngineChoice("auto", "close"), EngineChoice("auto", "fp32"), EngineChoice("auto", "int8")
 
 
@@ -257,7 +257,7 @@ CLOSE, EXACT, INT8 = EngineChoice("auto", "close"), EngineChoice("auto", "fp32")
         (("onnx", "fp32"), PairFacts(CLOSE, pays=True), ("check", "")),
         (("onnx", "fp32"), PairFacts(CLOSE), ("skip", "there is no export for onnx")),
         (("onnx", "fp32"), PairFacts(CLOSE, few=True), ("skip", "there is no export for onnx")),
-        (("onnx", "fp32"), PairFacts(EXACT, few=True, exported=True), ("skip", "few texts do not pay for onnx")),
+        (("onnx", "fp32"), PairFacts(EXACT, few=True, exported=True), ("skip", "onnx does not pay off for few texts")),
         (("onnx", "fp32"), PairFacts(EXACT, few=True, is_open=True), ("check", "")),
         (
             ("openvino", "fp32"),
@@ -273,7 +273,7 @@ CLOSE, EXACT, INT8 = EngineChoice("auto", "close"), EngineChoice("auto", "fp32")
         (
             ("torch", "bf16"),
             PairFacts(CLOSE, own_forward=True),
-            ("skip", "torch bf16: its parts have a forward of their own"),
+            ("skip", "torch bf16: its parts have a custom forward"),
         ),
         (("torch", "bf16"), PairFacts(INT8, own_forward=True), ("check", "")),
     ],

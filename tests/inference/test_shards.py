@@ -142,7 +142,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(saved_model, text, tmp_pat
     parquet.write_table(pa.table({"id": [1], "body": ["a"]}), other)
     os.mkfifo(tmp_path / "pipe")
     for source, message in (
-        (tmp_path / "pipe", "is a pipe, which is not read in pieces: save the text"),
+        (tmp_path / "pipe", "is a pipe, which cannot be read in pieces: save the text"),
         (damaged, "damaged.parquet cannot be read .*copy it again, or leave it out"),
         (other, "has no column 'text': name one of id, body with --field"),
         (tmp_path / "none", "There is no file"),

@@ -127,7 +127,7 @@ def test_cosines_stay_within_one_and_what_is_no_text_is_told(tiny_model):
 
     assert max(similarity(text, text, model=tiny_model) for text in ("a cat", "", "the dog sees")) <= 1
     for others in (["a cat", None], pandas.DataFrame({"text": ["a cat"]})):
-        with pytest.raises(LikewiseError, match="is none: give texts"):
+        with pytest.raises(LikewiseError, match="is not a text: give texts"):
             similarity(["a cat"], others, model=tiny_model)
 
 

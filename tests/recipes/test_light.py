@@ -79,7 +79,7 @@ def test_it_starts_from_word_vectors_of_a_file(cache, corpus_file, base, sentenc
     assert likewise.load(run.path).encode("the old river").shape == likewise.load(base).encode("a").shape
     with pytest.raises(likewise.LikewiseError, match=r"missing\.txt"):
         train(corpus_file, base, tmp_path / "none", vectors=str(tmp_path / "missing.txt"))
-    with pytest.raises(OptionError, match="leave out hidden"):
+    with pytest.raises(OptionError, match="omit hidden"):
         LIGHT.options(vectors="bundled:glove", hidden=0)
 
 

@@ -137,7 +137,7 @@ def test_views_may_take_the_options_and_the_seed(tiny_base):
         ),
         (
             lambda rows: {"first": [row["sentence"] for row in rows], "second": ["one"]},
-            r"recipe turned: the columns have unlike numbers of texts, 4 in 'first', 1 in 'second', for 4 rows",
+            r"recipe turned: the columns have different numbers of texts, 4 in 'first', 1 in 'second', for 4 rows",
         ),
     ],
 )

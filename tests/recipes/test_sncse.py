@@ -32,7 +32,7 @@ def test_paper_presets_hold_the_values_of_section_3_2():
         ({"opposite_weight": 1.0, "negation": "none"}, "negations"),
         ({"template": "no place"}, "one X"),
         ({"other_template": "no place"}, "one X"),
-        ({"template": "X [MASK]", "other_template": "X [MASK]"}, "template itself"),
+        ({"template": "X [MASK]", "other_template": "X [MASK]"}, "equals template"),
         ({"dropout": 0.0}, "dropout"),
         ({"keep_weight": 1.0, "head": True}, "head"),
     ],

@@ -200,7 +200,7 @@ def test_a_signal_stops_after_the_run_and_the_same_call_goes_on(tiny_base, saved
         ({"data": "/nowhere"}, DataError, "/nowhere"),
         ({"tasks": "sts12"}, ComparisonError, "STS12"),
         ({"methods": []}, ComparisonError, "no method"),
-        ({"corpus": ()}, ComparisonError, "simcse learns from text"),
+        ({"corpus": ()}, ComparisonError, "simcse needs text"),
     ],
 )
 def test_what_is_wrong_is_told_before_work_starts(changes, error, message, corpus_file, tiny_base, data, tmp_path):
@@ -278,7 +278,7 @@ def test_the_key_is_of_the_options_and_not_of_the_label():
         (["arccse preset=huge"], "no preset 'huge'; choose one of cpu"),
         (["base preset=cpu"], "only recipes have options"),
         (["a/b margin=1"], "only recipes have options"),
-        (["simcse label=a", "arccse label=a"], "Two methods are called 'a'"),
+        (["simcse label=a", "arccse label=a"], "Two methods are named 'a'"),
         (["arccse label='a"], "cannot be read"),
         ([""], "empty"),
     ],

@@ -175,7 +175,7 @@ def test_input_that_is_wrong_is_told_before_anything_is_done(bases, trains, tmp_
         trains("nli", bases["arccse"], out, rows=None)
     with pytest.raises(LoadError, match="nowhere"):
         trains("nli", str(tmp_path / "nowhere"), out)
-    with pytest.raises(OptionError, match="fill one update"):
+    with pytest.raises(OptionError, match="fewer than one update"):
         trains("nli", bases["arccse"], out, batch_size=1000)
     with pytest.raises(JobError, match="choose another --out"):  # it is no folder of a job
         trains("nli", bases["arccse"], bases["arccse"], overwrite=True)

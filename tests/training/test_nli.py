@@ -73,7 +73,7 @@ def test_broken_files(tmp_path):
         empty.mkdir()
         side_by_side(empty, ["neutral"], part="dev")
         read_nli([empty])
-    with pytest.raises(LabelledDataError, match="no labelled pairs are in it"):
+    with pytest.raises(LabelledDataError, match="contains no labelled pairs"):
         read_nli([side_by_side(tmp_path, ["-"])])
 
 

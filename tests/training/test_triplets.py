@@ -24,7 +24,7 @@ def test_broken_files(tmp_path):
     with pytest.raises(LabelledDataError, match=r"train\.csv:3: 2 columns"):
         read_triplets([path])
     path.write_text("Sentence1,Sentence2,Sentence3\na,,c\n")
-    with pytest.raises(LabelledDataError, match=r"no triplets are in it \(1 left out: an empty sentence"):
+    with pytest.raises(LabelledDataError, match=r"contains no triplets \(1 skipped: an empty sentence"):
         read_triplets([path])
 
 

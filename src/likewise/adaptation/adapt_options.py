@@ -37,7 +37,9 @@ class AdaptOptions(Options):
 
     def _check(self) -> None:
         if self.language and self.language not in languages():
-            raise OptionError(f"language is {self.language!r}: give one of {', '.join(languages())}, or '' for none")
+            raise OptionError(
+                f"unknown language {self.language!r}: choose one of {', '.join(languages())}, or '' for none"
+            )
 
 
 def languages() -> list[str]:

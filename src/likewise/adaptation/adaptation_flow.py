@@ -105,13 +105,13 @@ def adapt(
     settings.check(
         base,
         "adapt",
-        routes="it has one map for all texts; take `finetune triplets`, which teaches both routes",
-        truncate_dim="its map is learnt on whole vectors; give the base without it",
+        routes="it has one map for all texts; use `finetune triplets`, which trains both routes",
+        truncate_dim="its map is learnt on full vectors; omit it",
     )
     if prompts := sorted({text for text in (settings.prompt("query"), settings.prompt("document")) if text}):
         progress.tell(
-            f"{base} has prompts ({', '.join(map(repr, prompts))}), and texts are compared without them here: a search "
-            "puts them before its texts, so try both models on your own queries, such as with `likewise choose`"
+            f"{base} has prompts ({', '.join(map(repr, prompts))}), but adapt compares texts without them. A search "
+            f"adds them to its texts, so compare both models on your own queries, for example by `likewise choose`"
         )
     base_texts = BaseTexts(load(base, precision="fp32"), base)
     text, report = given_texts(corpus, corpus_options), CorpusReport()
@@ -122,7 +122,7 @@ def adapt(
     sts = sts_dev_pairs(data)
     language = language_of(passage.text for passage in passages)
     if sts is not None and language not in ("", "English"):
-        progress.tell(f"the text is {language}: STS-B dev, which is English, measures nothing of it")
+        progress.tell(f"the text is {language}, so that STS-B dev, which is English, does not apply")
         sts = None
     inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
     plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=6, defaults=chosen.defaults())
@@ -230,11 +230,11 @@ def best_of(candidates: Sequence[Candidate]) -> tuple[str, str]:
     gain, noise, least = best.gain or 0.0, best.noise or 0.0, LEAST * (base.mrr or 0.0)
     if gain <= max(noise, least):
         return "base", (
-            f"no candidate finds the passages of held-out sentences enough better (best: {best.name}, "
-            f"{gain:+.2f} points of MRR; noise {noise:.2f}, smallest gain that counts {least:.2f})"
+            f"no candidate retrieves the passages of held-out sentences significantly better (best: {best.name}, "
+            f"{gain:+.2f} points of MRR; noise {noise:.2f}, minimum gain {least:.2f})"
         )
     return best.name, (
-        f"it finds the passage of a held-out sentence best: MRR {best.mrr:.2f}, {gain:+.2f} over the base "
+        f"it retrieves the passages of held-out sentences best: MRR {best.mrr:.2f}, {gain:+.2f} over the base "
         f"(noise {noise:.2f})"
     )
 

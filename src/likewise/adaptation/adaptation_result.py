@@ -25,17 +25,18 @@ _ABOUT = """`{base}`, adapted to {passages:,} passages of text without labels. C
 
 {advice}
 
-The folder holds {form}.
+The folder contains {form}.
 
 {table}
 
-MRR: mean reciprocal rank, times 100, of the passage that a held-out sentence was taken from. Noise: two standard errors
-of the gain. Negation: 100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
+MRR: mean reciprocal rank, times 100, of the passage that contained a held-out sentence. Noise: two standard errors
+of the gain. Negation: 100 (1 - cosine) of sentences and their negations; higher values mean that 'not' changes the
+vector."""
 _OFFERED = {
-    "title": "a title or heading, with the passage below it",
-    "question": "a question, with what follows it",
-    "rest": "a sentence, with the rest of its passage",
-    "deletion": "a passage of one sentence, with the same after some of its words were left out",
+    "title": "a title or heading and the passage below it",
+    "question": "a question and the text after it",
+    "rest": "a sentence and the rest of its passage",
+    "deletion": "a passage of one sentence and a copy without some of its words",
 }
 """What the kinds of pairs are, for a reader."""
 _FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
@@ -122,13 +123,13 @@ def advice(measured: bool, beside_bm25: Sequence[float] | None) -> str:
         beside_bm25: the gain over the base with BM25 beside both, and its noise; None if the base was chosen.
     """
     if beside_bm25 is None:
-        why = "nothing that was tried is enough better" if measured else "no gain could be measured"
+        why = "no candidate is significantly better" if measured else "no gain can be measured"
         return f"Use the base as it is: {why}."
     gain, noise = beside_bm25
-    worth = f"Beside BM25, as in likewise search, it is worth {gain:+.2f} ± {noise:.2f} points of MRR over the base"
+    worth = f"With BM25 added, as in likewise search, the gain is {gain:+.2f} ± {noise:.2f} points of MRR over the base"
     if gain > noise:
         return f"Use it. {worth}."
-    return f"Use it for a search by vectors alone. {worth}, too little to count: search with the base there."
+    return f"Use it for a search by vectors alone. {worth}, which is not significant: use the base there."
 
 
 def adapted_card(facts: Values, candidates: Sequence[Candidate], model: SentenceTransformer) -> str:

@@ -119,8 +119,8 @@ def sample_passages(
         seconds = (fixed + each * used) / _SHARE
         if not options.passages and used > fit:
             longer = (
-                f"{spoken(seconds)}, longer than the {options.minutes:g} min given: {base.name} takes that here for "
-                f"{counted(used, 'passage')}, and fewer would say nothing"
+                f"{spoken(seconds)}, longer than the given {options.minutes:g} min: {base.name} needs this time for "
+                f"{counted(used, 'passage')}, and fewer would not suffice"
             )
             if seconds > _OVER * 60 * options.minutes:
                 raise LikewiseError(f"{longer}. Give --minutes {math.ceil(seconds / 60)}, or a smaller base")
@@ -129,7 +129,7 @@ def sample_passages(
             progress.tell(f"{spoken(seconds)} in all, measured on a few passages")
         job.note(passages=most)
     if most < len(passages):
-        reason = "as asked" if options.passages else "more do not fit the time given"
+        reason = "as asked" if options.passages else "more do not fit into the given time"
         progress.tell(f"{most:,} of {len(passages):,} passages are used: {reason}")
     return [passages[int(i)] for i in np.sort(order[:most])]
 
@@ -200,9 +200,9 @@ def unmeasured(text: OwnText) -> str:
     measuring = {pair.passage for pair in text.pairs if pair.kind in ("rest", "title")}
     there = f"{len(measuring):,} of {counted(len(text.passages), 'passage')}"
     return (
-        f"{there} have several sentences or a title, and a gain can only be measured with {_LEAST_MEASURING} of these "
-        f"or more, and {_PASSAGES:.0%} of the text. A change that cannot be measured is not made, as such changes did "
-        "harm on most texts of single sentences (docs/guides/adapt.md)"
+        f"{there} have several sentences or a title, but a gain can only be measured with {_LEAST_MEASURING} such "
+        f"passages or more, and {_PASSAGES:.0%} of the text. A change that cannot be measured is not made: such "
+        "changes were harmful on most texts of single sentences (docs/guides/adapt.md)"
     )
 
 

@@ -186,7 +186,7 @@ def distill(
     else:
         check_loadable(base)
     lesson = (_of_scores if of_scores else _of_profiles)(source, base, chosen, seed, data, progress)
-    progress.tell(f"checkpoint selected by: {lesson['selection'].description}")
+    progress.tell(f"checkpoint: {lesson['selection'].description}")
     training = Training(
         job="context distill",
         name=SURROGATE.name,

@@ -103,7 +103,7 @@ def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> Checkpoin
         DataError: there is no data folder, no STS-B dev in it, or it is malformed.
     """
     pairs = rated_task("sts-b-dev").pairs(data)
-    description = f"Spearman correlation on STS-B dev, {len(pairs.gold)} rated pairs"
+    description = f"best Spearman correlation on STS-B dev, {len(pairs.gold)} rated pairs"
     return ratings_evaluator(pairs.first, pairs.second, pairs.gold, description=description)
 
 
@@ -142,7 +142,7 @@ def ratings_evaluator(
             metrics["uniformity"] = uniformity(vectors[different])
         return metrics, Items(cosines, gold)
 
-    description = description or f"Spearman correlation on {len(gold)} rated pairs"
+    description = description or f"best Spearman correlation on {len(gold)} rated pairs"
     return CheckpointEvaluator("spearman", name, score, description, texts)
 
 
@@ -169,7 +169,7 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
     usable = measurable_sentences(sentences)
     if len(usable) < 2:
         raise EvaluationError(
-            "Selection on held-out sentences needs two different ones of two words or more, and there are "
+            "Selection on held-out sentences needs two different sentences of two words or more, and there are "
             f"{len(usable)}. Hold out more."
         )
     chance = random.Random(seed)
@@ -188,8 +188,8 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
         return metrics, Items(separations / 100)  # what is a mean of items is given times 100
 
     description = (
-        f"Separation of {len(kept)} held-out sentences from each other by copies without {_RATE:.0%} of their words "
-        "(no ratings)"
+        f"best separation of {len(kept)} held-out sentences from each other, by copies without {_RATE:.0%} of their "
+        "words (no ratings)"
     )
     return CheckpointEvaluator("separation", "held_out", score, description, texts)
 
@@ -215,13 +215,13 @@ def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequen
     def score(model: SentenceTransformer) -> Metrics:
         head = find_part(model, PairClassifier)
         if head is None:
-            raise EvaluationError("the model has no PairClassifier: it has one only while it is trained on labels")
+            raise EvaluationError("the model has no PairClassifier, which exists only during training on labels")
         left, right = torch.from_numpy(cache.vectors(model)).to(head.linear.weight.device).chunk(2)  # each (P, D)
         with torch.inference_mode():
             predicted = head.logits(left, right).argmax(dim=1).cpu().numpy()  # (P,)
         return {"accuracy": 100 * float((predicted == gold).mean())}
 
-    description = f"Accuracy on {len(gold):,} held-out labelled pairs"
+    description = f"best accuracy on {len(gold):,} held-out labelled pairs"
     return CheckpointEvaluator("accuracy", "held_out", score, description, [*first, *second])
 
 
@@ -254,7 +254,7 @@ def scores_evaluator(
             **_correlations(predicted, gold),
         }
 
-    description = f"Mean squared error on {len(gold):,} held-out scored pairs"
+    description = f"lowest mean squared error on {len(gold):,} held-out scored pairs"
     return CheckpointEvaluator("mse", name, score, description, [*first, *second], greater_is_better=False)
 
 
@@ -281,7 +281,7 @@ def triplets_evaluator(
     def score(model: SentenceTransformer) -> Metrics:
         return {"accuracy": triplet_accuracy(cache.vectors(model), distance)}
 
-    description = f"Accuracy ({distance} distance) on {len(anchors):,} held-out triplets"
+    description = f"best accuracy ({distance} distance) on {len(anchors):,} held-out triplets"
     return CheckpointEvaluator("accuracy", "held_out", score, description, sentences)
 
 
@@ -294,7 +294,7 @@ def _check_pairs(
             "many of each."
         )
     if least and len(values) < 2:
-        raise EvaluationError(f"A correlation needs {least} or more, and one was given: give more.")
+        raise EvaluationError(f"A correlation needs {least} or more, but only one was given: give more.")
 
 
 def _correlations(predicted: np.ndarray, gold: np.ndarray) -> Metrics:

@@ -44,8 +44,8 @@ def find_data(data: str | os.PathLike[str] | None = None) -> Path:
         if any((folder / name).is_dir() for name in _KNOWN):
             return folder
     raise DataError(
-        f"No evaluation data in '{place}'. Name a folder by --data (data=...) or in the environment variable "
-        f"LIKEWISE_DATA, or fetch the data to its usual place by `likewise data get sts` (or transfer). {LAYOUT}"
+        f"No evaluation data in '{place}'. Give its path by --data (data=...) or in the environment variable "
+        f"LIKEWISE_DATA, or fetch the data to its default place by `likewise data get sts` (or transfer). {LAYOUT}"
     )
 
 
@@ -68,7 +68,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
 def read_rating(text: str, scale: tuple[float, float], where: str) -> float:
     """Return a rating parsed from text."""
     if not is_number(text):
-        raise DataError(f"{where}: '{text.strip()}' is not a rating. Put a number there, or copy the file again.")
+        raise DataError(f"{where}: '{text.strip()}' is not a rating. Replace it by a number, or copy the file again.")
     low, high = scale
     if not low <= (value := float(text)) <= high:
         raise DataError(f"{where}: the rating {value:g} is outside {low:g} to {high:g}. Copy the file again.")
@@ -102,7 +102,7 @@ class OwnTask(Task):
         existing = next((path for name in names if (path := self.path / name).is_file()), None)
         if existing is None:
             there = ", ".join(sorted(path.name for path in self.path.iterdir())[:12]) or "nothing"
-            raise DataError(f"{self.path}: there is no {' or '.join(names)}; the folder holds {there}.")
+            raise DataError(f"{self.path}: there is no {' or '.join(names)}; the folder contains {there}.")
         return existing
 
 
@@ -146,4 +146,4 @@ def _separated(path: Path, lines: list[str], separator: str) -> Iterator[tuple[i
             yield number, cells
             number = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{path}, line {number}: this row is not valid CSV ({error}). Mend its quotes.") from None
+        raise DataError(f"{path}, line {number}: this row is not valid CSV ({error}). Correct its quotes.") from None

@@ -50,7 +50,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
     for item in asked:
         if isinstance(item, Task):
             if chosen.setdefault(item.name, item) != item:
-                raise EvaluationError(f"Two tasks are called '{item.name}'; give one of them another name.")
+                raise EvaluationError(f"Two tasks are named '{item.name}'; rename one of them.")
             continue
         family, colon, place = item.strip().partition(":")
         if colon and place and (own := OWN_TASKS.get(family.lower())):
@@ -61,7 +61,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
         if name not in GROUPS and name not in known:
             if name in COMPARED_TASKS:
                 raise EvaluationError(not_installed(name))
-            raise EvaluationError(f"Unknown task '{item.strip()}'. Known are: {_listed(known)}.")
+            raise EvaluationError(f"Unknown task '{item.strip()}'. Choose from {_listed(known)}.")
         for member in GROUPS.get(name, (name,)):
             chosen.setdefault(member, known[member])
     groups = tuple(group for group, members in GROUPS.items() if set(members) <= set(chosen))
@@ -79,7 +79,7 @@ def rated_task(name: str) -> sts.StsTask:
     rated = {name: task for name, task in known_tasks().items() if isinstance(task, sts.StsTask)}
     wanted = name.strip().lower()
     if wanted not in rated:
-        raise EvaluationError(f"'{name}' is not one task of rated pairs. Give one of: {', '.join(rated)}.")
+        raise EvaluationError(f"'{name}' is not a task of rated pairs. Choose one of {', '.join(rated)}.")
     return rated[wanted]
 
 
@@ -97,6 +97,6 @@ def _registered() -> dict[str, Task]:
         # mypy takes an abstract class for one that is about to be called.
         task = load_registered(point, Task, where, EvaluationError)  # type: ignore[type-abstract]
         if task.name in TASKS or task.name in GROUPS or task.name in tasks:
-            raise EvaluationError(f"{where} ({point.value}): there is a task {task.name!r} already")
+            raise EvaluationError(f"{where} ({point.value}): the task {task.name!r} already exists")
         tasks[task.name] = task
     return tasks

@@ -169,7 +169,7 @@ class EvaluationReports(_Report):
     def __post_init__(self) -> None:
         names = [report.model for report in self.reports]
         if twice := [name for name in names if names.count(name) > 1]:
-            raise EvaluationError(f"two models are called '{twice[0]}': give each once, by the name of its folder")
+            raise EvaluationError(f"two models are named '{twice[0]}': give each once, by the name of its folder")
 
     def __getitem__(self, model: str) -> EvaluationReport:
         """Return the report of a model by its name."""

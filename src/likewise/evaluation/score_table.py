@@ -26,8 +26,8 @@ WITHOUT_BEST = ("negation-gap",)
 """Tasks that do not measure quality, so that no model is the best."""
 _LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 DIFFERENCES = (
-    "In brackets the 95% interval over the items and the seeds, by a paired bootstrap; * excludes zero. With one "
-    "seed the variance of the training is not included."
+    "Brackets contain the 95% confidence interval over items and seeds, by a paired bootstrap; * marks intervals that "
+    "exclude zero. With one seed, the variance of training is not included."
 )
 
 

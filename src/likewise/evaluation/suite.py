@@ -127,7 +127,7 @@ def evaluate(
         scorer = _named_scorer(named, precision)
     results: list[TaskResult] = []
     if scorer is not None:
-        reason = f"it needs sentence vectors, and {scorer.name} has none"
+        reason = f"it needs sentence vectors, which {scorer.name} does not have"
         if hasattr(scorer, "documents"):
             reason = f"{scorer.name} is an index, which is scored on retrieval:FOLDER"
         ways = [_way(scorer, ready) for _, ready in prepared]

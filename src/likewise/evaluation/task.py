@@ -168,7 +168,7 @@ class Task(ABC):
         """Raise a DataError if another number of items was read than the task has; None allows any number."""
         if size is not None and count != size:
             raise DataError(
-                f"{path}: {counted(count, noun)}, and {self.title} has {size:,} there. Put the original file there."
+                f"{path}: {counted(count, noun)}, but {self.title} has {size:,}. Restore the original file."
             )
 
 

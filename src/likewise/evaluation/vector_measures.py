@@ -56,7 +56,7 @@ def uniformity(x: ArrayLike) -> float:
     vectors = _matrix(x)
     count = len(vectors)
     if count < 2:
-        raise EvaluationError(f"Uniformity needs two rows or more, and {count} is given.")
+        raise EvaluationError(f"Uniformity needs two rows or more, not {count}.")
     total = 0.0
     for top in range(0, count, _ROWS_AT_A_TIME):
         left = _unit(vectors[top : top + _ROWS_AT_A_TIME])
@@ -109,7 +109,7 @@ def _matrix(x: ArrayLike) -> np.ndarray:
         x = x.detach().float().cpu().numpy()
     array = np.asarray(x)
     if array.ndim != 2:
-        raise EvaluationError(f"Rows of vectors have the shape (N, D), and this is {array.shape}.")
+        raise EvaluationError(f"Rows of vectors must have the shape (N, D), not {array.shape}.")
     return array
 
 

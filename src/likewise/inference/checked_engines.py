@@ -94,11 +94,13 @@ class CheckedEngines:
             raise CannotExport(f"its vectors differ from torch's by {known.difference:.1e} and {limit}")
         if lower and close and not known.close:
             nearness = f"{known.lowest:.5f} on {known.sentences} texts"
-            raise QuantisationRefused(f"{engine} {precision}: lowest cosine with float32 {nearness}, not {MIN_CLOSE}")
+            raise QuantisationRefused(
+                f"{engine} {precision}: minimum cosine with float32 {nearness}, below {MIN_CLOSE}"
+            )
         if lower and not close and not known.near:
             raise QuantisationRefused(
-                f"{engine} {precision} does not keep the vectors: {known}; {MIN_COSINE} and {MIN_RANK} are needed. "
-                "Take --precision fp32."
+                f"{engine} {precision} does not preserve the vectors: {known}; {MIN_COSINE} and {MIN_RANK} are "
+                f"required. Use --precision fp32."
             )
         self.checked[pair] = known
         return known
@@ -143,7 +145,7 @@ class CheckedEngines:
             return known
         maker = MAKERS[pair[0]]
         if pair[1] != "int8":
-            sample.tell(f"exporting the model for {pair[0]}, once: 15 to 40 seconds")
+            sample.tell(f"exporting the model for {pair[0]} once (15 to 40 seconds)")
             return self.store.put(pair, lambda folder: maker.export(sample.model, folder))
         whole = self._made((pair[0], "fp32"), sample)
         batches = sample.batches(least_tokens(sample.model))

@@ -35,7 +35,7 @@ def open_cross_encoder(model: CrossEncoder | str) -> CrossEncoder:
         raise LoadError(f"'{named}' cannot be loaded as a cross-encoder: {first_line(error)}") from error
     fit_to_weights(encoder[0], named)
     if (outputs := encoder.num_labels) != 1:
-        raise LoadError(f"'{named}' has {outputs} outputs a pair: give a cross-encoder with one score")
+        raise LoadError(f"'{named}' has {outputs} outputs per pair: give a cross-encoder with a single score")
     return encoder
 
 

@@ -119,7 +119,9 @@ def encode_file(
         pieces = stream_pieces(source, reading, progress.tell)
         check_target(out, "file", overwrite)
         if form not in (".npy", ".parquet"):
-            raise LikewiseError(f"'{out}': the vectors go to a .npy or .parquet file, a folder, or a .lance table.")
+            raise LikewiseError(
+                f"'{out}': vectors are written to a .npy or .parquet file, a folder, or a .lance table."
+            )
     encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
     own = settled(encoder) if hasattr(encoder, "choice") else EngineChoice()
     choice = EngineChoice(engine or own.engine, precision or own.precision)
@@ -176,7 +178,7 @@ def _to_parts(
                     continue
                 if piece.name in written.parts and not told:
                     told = True
-                    progress.tell(f"the text has changed from line {piece.start + 1:,} on: it is encoded again")
+                    progress.tell(f"the text has changed from line {piece.start + 1:,} on, and is encoded again")
                 work = begun_on_ray(write, piece) if workers else partial(write, piece, bar.advance)
                 yield partial(_finished, piece, work)
 
@@ -251,8 +253,8 @@ class VectorParts:
                 (self.incoming / piece.name).replace(path)
             except FileNotFoundError:
                 raise LikewiseError(
-                    f"the shard {piece.name} of a worker is not in {self.incoming}: --out must lie in a folder that "
-                    "all machines of the cluster share"
+                    f"the shard {piece.name} of a worker is not in {self.incoming}: --out must be in a folder that "
+                    f"all machines of the cluster share"
                 ) from None
 
     def finish(self, engine: str) -> EncodedFile:

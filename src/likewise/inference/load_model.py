@@ -96,7 +96,7 @@ class Encoder(OwnInference):
         **others: Any,
     ) -> Tensor:
         if output_value != "sentence_embedding" or not inputs:
-            raise UnfitModel("it is asked for something else than the vectors of texts")
+            raise UnfitModel("something other than the vectors of texts is requested")
         limits = ("query_length", "document_length", "query_expansion")
         if others.pop("task", None) and any(getattr(self[0], name, None) for name in limits):
             raise UnfitModel("it reads queries and documents differently")
@@ -181,8 +181,8 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
         return os.fspath(base)
     if not isinstance(base, SentenceTransformer):
         raise LoadError(
-            f"a base is a folder, a name or a loaded sentence encoder, and {type(base).__name__} is none: give one of "
-            "these, for example bundled:minilm"
+            f"a base must be a folder, a name or a loaded sentence encoder, not {type(base).__name__}: give, for "
+            f"example, bundled:minilm"
         )
     content = _content(base)
     config = getattr(getattr(base[0], "auto_model", None), "config", None)
@@ -194,8 +194,8 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
     if ModelSettings.of(load(kept, precision="fp32")).key != ModelSettings.of(base).key:
         # Some tokenizers of transformers are built anew from their vocabulary, without what was set on them.
         raise LoadError(
-            "the base was changed after it was loaded in a way that a saved copy does not keep (such as a tokenizer's "
-            "normalizer, pre-tokenizer or special tokens): change the texts instead, or give a folder that has it so"
+            "the base was changed after loading in a way that a saved copy does not preserve (such as a tokenizer's "
+            "normalizer, pre-tokenizer or special tokens): change the texts instead, or give a folder with this change"
         )
     return kept
 

@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 
 from likewise.encoder.location import ABOUT_EXPORT, weight_bytes
 from likewise.encoder.settings import ModelSettings
-from likewise.errors import LikewiseError
+from likewise.errors import LikewiseError, counted
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName, EngineVariant
 from likewise.inference.engines.graph import fingerprint, least_tokens
 from likewise.inference.engines.store import MAKERS, TOKENIZER, release
@@ -83,12 +83,12 @@ def export(
         JobError: the folder holds another export, or other files.
     """
     if format is not None and format not in FORMATS:
-        raise EngineError(f"Unknown format {format!r}; known are {', '.join(FORMATS)}.")
+        raise EngineError(f"Unknown format {format!r}; choose one of {', '.join(FORMATS)}.")
     if (out is None and format == MODEL2VEC) or (out is not None and format is None):
         raise EngineError(
-            "model2vec's format is for other programs: give a folder (--out)"
+            "model2vec's format is for other programs: give an output folder (--out)"
             if out is None
-            else f"a folder is written in a format that is named: give --format, one of {', '.join(FORMATS)}"
+            else f"an output folder needs a format: give --format, one of {', '.join(FORMATS)}"
         )
     if out is not None:
         check_target(out)
@@ -157,14 +157,14 @@ def _check_graph(model: SentenceTransformer) -> None:
     settings = ModelSettings.of(model)
     if settings.routes:
         raise CannotExport(
-            "The model cannot be exported: it has a Router, with other modules for queries than for documents, and an "
-            "export is one graph: export the model of each route by itself."
+            "The model cannot be exported: it has a Router, with different modules for queries and documents, but an "
+            "export is a single graph: export the model of each route separately."
         )
     prompts = [name for name, text in settings.prompts.items() if text]
     if prompts and not settings.include_prompt:
         raise CannotExport(
-            f"The model cannot be exported: its pooling leaves the prompt out (include_prompt), and a graph does not "
-            f"know where a prompt ends (prompts: {', '.join(prompts)}). Use it with torch, or take the prompts off."
+            f"The model cannot be exported: its pooling excludes the prompt (include_prompt), but a graph does not "
+            f"know where a prompt ends (prompts: {', '.join(prompts)}). Use torch, or remove the prompts."
         )
 
 
@@ -211,7 +211,7 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
             progress.tell("no export is faster than torch on this processor, or its package is not installed")
             return []
     elif not policy.engines.is_there(pair):
-        progress.tell(f"exporting the model for {pair[0]}, so that later commands start sooner: 10 to 40 seconds")
+        progress.tell(f"exporting the model for {pair[0]}, so that later commands start faster (10 to 40 seconds)")
     try:
         fidelity = policy.engines.make(pair, Sample(model, [prompt + text for text in texts]))
     except CannotExport as reason:
@@ -219,7 +219,8 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
             raise
         progress.tell(f"{' '.join(pair)}: {reason}")
         return _in_cache(model, None, texts, progress)  # the next one: it is known by now that this one fails
-    progress.tell(f"{' '.join(pair)}: {fidelity}")
+    verified = f"verified on {counted(fidelity.sentences, 'sentence')} (minimum cosine {fidelity.lowest:.4f})"
+    progress.tell(f"{' '.join(pair)} export {verified}")
     folder = policy.engines.store.folder(pair)
     return sorted(path for path in folder.iterdir() if path.name[0] != ".") if folder else []
 
@@ -231,18 +232,18 @@ def _check_model2vec(model: SentenceTransformer) -> None:
         others = [model[0]]
     if others:
         raise CannotExport(
-            f"model2vec's format holds a mean of word vectors alone, and this model has {type(others[0]).__name__}: "
-            "train one (likewise train light --preset mean), or export it as onnx."
+            f"model2vec's format stores only a mean of word vectors, but this model has {type(others[0]).__name__}: "
+            f"train such a model (likewise train light --preset mean), or export this one as onnx."
         )
     if prompt := default_prompt(model):
         raise CannotExport(
-            f"model2vec's format has no place for a prompt, and this model puts {prompt!r} before each text "
-            "(default_prompt_name): export it as onnx, or take the prompt off."
+            f"model2vec's format cannot store a prompt, but this model puts {prompt!r} before each text "
+            "(default_prompt_name): export it as onnx, or remove the prompt."
         )
     if model.truncate_dim is not None and len(list(model)) > 1:
         raise CannotExport(
-            f"the model cuts its vectors to {model.truncate_dim} dimensions after it has scaled them (truncate_dim), "
-            "and model2vec's format cuts before: export it as onnx, or set truncate_dim to None."
+            f"the model truncates its vectors to {model.truncate_dim} dimensions after normalization (truncate_dim), "
+            f"but model2vec's format truncates before it: export it as onnx, or set truncate_dim to None."
         )
 
 

@@ -48,9 +48,9 @@ def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None
     if not all(isinstance(text, str) for text in texts):
         raise UnfitModel("not all inputs are texts")
     if prompt and not all(getattr(module, "include_prompt", True) for module in model):
-        raise UnfitModel("its pooling leaves the prompt out")
+        raise UnfitModel("its pooling excludes the prompt")
     if has_own_encode(model):
-        raise UnfitModel("its encode is its own")
+        raise UnfitModel("it has a custom encode")
     if any(isinstance(module, Router) for module in model):
         raise UnfitModel("it has a route for queries and one for documents")
     if getattr(model[0], "can_flatten_inputs", False):
@@ -74,7 +74,7 @@ def _made(model: SentenceTransformer) -> Tokens:
         raise UnfitModel("it reads more than texts")
     own: Any = first.tokenizer
     if not getattr(own, "is_fast", False):
-        raise UnfitModel("its tokenizer is not a fast one")
+        raise UnfitModel("its tokenizer is not a fast tokenizer")
     copy = Tokenizer.from_str(own.backend_tokenizer.to_str())
     copy.encode_special_tokens = bool(own.split_special_tokens)
     copy.no_padding()

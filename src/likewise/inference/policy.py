@@ -254,7 +254,7 @@ class Policy:
         auto = choice.engine == "auto"
         if auto and choice.precision in LOWER:
             raise QuantisationRefused(f"No engine here gives {choice.precision}. {' '.join([*reasons, *notes])}")
-        why = "; ".join(dict.fromkeys(reasons)) or ("nothing here is faster" if auto else "")
+        why = "; ".join(dict.fromkeys(reasons)) or ("no engine here is faster" if auto else "")
         return Chosen(TorchEngine(model), why, notes=tuple(notes))
 
     def missing_export(self, than: EngineVariant | None = None) -> EngineVariant | None:
@@ -331,7 +331,7 @@ def text_encoder(
     try:
         tokens = fits(model, texts, side.prompt)
     except UnfitModel as reason:
-        tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
+        tell(f"sentence-transformers' own, slower encode runs: {reason}.")
         return made(WholeTexts(), OwnEncode(model, batch_size))
     prompted = [side.prompt + text for text in sample_of(texts)]
     with torch.inference_mode():

@@ -255,7 +255,7 @@ def cut(vectors: np.ndarray, dimensions: int | None) -> np.ndarray:
 def all_finite(vectors: np.ndarray) -> np.ndarray:
     """Return vectors unchanged, if all of them are finite."""
     if not np.isfinite(vectors).all():
-        raise LikewiseError("The model's vectors are not finite numbers: its weights are broken, so train it again.")
+        raise LikewiseError("The model's vectors are not finite numbers: its weights are damaged, so train it again.")
     return vectors
 
 

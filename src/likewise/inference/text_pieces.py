@@ -108,8 +108,8 @@ def _field(path: str, options: CorpusOptions) -> str | None:
     is_jsonl = isinstance(format, JsonLines)
     if format is not None and format.holds in ("rows", "pages") and not is_jsonl:
         raise LikewiseError(
-            f"{path}: a {suffix} file is not read line by line: write a text a line, or JSONL; a folder as --out takes "
-            "Parquet files too, and in Python an encoder takes a list of texts"
+            f"{path}: a {suffix} file cannot be read line by line: write one text per line, or JSONL; with a folder "
+            f"as --out, Parquet files are read, too, and in Python an encoder takes a list of texts"
         )
     return options.field or (TEXT if is_jsonl else None)
 
@@ -194,7 +194,9 @@ def _texts(lines: Iterable[tuple[int, bytes]], path: str, options: CorpusOptions
 def _paths(source: str, tell: Callable[[str], object]) -> list[str]:
     here, scheme = Path(source), source.partition("://")[0] if "://" in source else ""
     if source == STREAM or here.is_fifo():
-        raise LikewiseError(f"{source} is a pipe, which is not read in pieces: save the text, or give --out NAME.npy")
+        raise LikewiseError(
+            f"{source} is a pipe, which cannot be read in pieces: save the text, or give --out NAME.npy"
+        )
     if not scheme and "*" in here.name and not here.exists():
         paths = [str(path.resolve()) for path in sorted(here.parent.glob(here.name))]
     else:
@@ -207,7 +209,7 @@ def _paths(source: str, tell: Callable[[str], object]) -> list[str]:
                 files_there = [entry for entry in entries if entry.is_file]
                 entries = [entry for entry in files_there if _is_text_of(PurePosixPath(entry.path), inside, made)]
                 if left_out := len(files_there) - len(entries):
-                    tell(f"{counted(left_out, 'file')} left out, which are hidden or made by likewise")
+                    tell(f"{counted(left_out, 'file')} skipped, which are hidden or created by likewise")
             names = sorted((entry.path for entry in entries if entry.is_file), key=lambda name: name.split("/"))
             paths = [f"{scheme}://{name}" if scheme else name for name in names]
     if not paths:
@@ -288,4 +290,4 @@ def _readable(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise LikewiseError(f"{path} cannot be read ({first_line(error)}): copy it again, or leave it out") from None
+        raise LikewiseError(f"{path} cannot be read ({first_line(error)}): copy it again, or exclude it") from None

@@ -56,7 +56,7 @@ def encode(
         LikewiseError: the batch size is not positive, the precision is unknown, or the vectors are not finite.
     """
     if batch_size is not None and batch_size < 1:
-        raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
+        raise LikewiseError(f"batch_size must be 1 or more, not {batch_size}.")
     cast = autocast(model, precision)
     if not len(sentences):
         return np.zeros((0, dimension(model)), dtype=np.float32)
@@ -137,7 +137,7 @@ def _texts(texts: Any) -> list[str]:
     if hasattr(texts, "columns") or hasattr(texts, "column_names") or not all(isinstance(text, str) for text in listed):
         wrong = next((text for text in listed if not isinstance(text, str)), "a table")
         raise LikewiseError(
-            f"similarity compares texts, and {wrong!r} is none: give texts, or lists or columns of them"
+            f"similarity compares texts, but {wrong!r} is not a text: give texts, or lists or columns of them"
         )
     return listed
 
@@ -154,7 +154,7 @@ def dimension(model: SentenceTransformer) -> int:
 def autocast(model: SentenceTransformer | CrossEncoder, precision: Precision | None) -> AbstractContextManager[object]:
     """Return the context for a precision: bfloat16 autocast for "bf16", otherwise nothing."""
     if precision not in (None, "fp32", "bf16"):
-        raise LikewiseError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")
+        raise LikewiseError(f"Unknown precision {precision!r}; choose 'fp32' or 'bf16'.")
     if precision == "bf16":
         return torch.autocast(model.device.type, dtype=torch.bfloat16)
     return nullcontext()

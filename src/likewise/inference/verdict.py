@@ -95,7 +95,7 @@ def _reason_to_skip(pair: EngineVariant, facts: PairFacts) -> str:
     if facts.failure:
         return f"{' '.join(pair)}: {facts.failure}"
     if name == "torch":
-        return "torch bf16: its parts have a forward of their own" if close and facts.own_forward else ""
+        return "torch bf16: its parts have a custom forward" if close and facts.own_forward else ""
     if not facts.on_cpu:
         return f"{name} runs on the CPU alone"
     if not facts.installed:
@@ -104,5 +104,5 @@ def _reason_to_skip(pair: EngineVariant, facts: PairFacts) -> str:
         return ""
     if facts.few and not close:
         # Opening an export takes as long as some hundred texts.
-        return "" if facts.is_open else f"few texts do not pay for {name}"
+        return "" if facts.is_open else f"{name} does not pay off for few texts"
     return "" if facts.exported or facts.pays else f"there is no export for {name}"

@@ -88,9 +88,9 @@ class ArcCSEOptions(HeadOptions):
         if self.mask_closer > self.mask_farther:
             raise OptionError(f"mask_closer {self.mask_closer} must be at most mask_farther {self.mask_farther}")
         if self.contrastive == "none" and self.triplet_weight == 0:
-            raise OptionError("contrastive=none and triplet_weight=0 leave nothing to learn from: drop one of them")
+            raise OptionError("contrastive=none and triplet_weight=0 leave no loss: omit one of them")
         if self.contrastive != "none" and self.dropout == 0:
-            raise OptionError("the two views of a sentence differ by dropout alone: set dropout above 0")
+            raise OptionError("the two views of a sentence differ only by dropout: set dropout above 0")
 
 
 def triplet_views(rows: list[Record], options: ArcCSEOptions, mask_token: str, seed: int) -> dict[str, list[str]]:
@@ -275,7 +275,7 @@ def _collator(encoder: SentenceTransformer, options: ArcCSEOptions, seed: int) -
     if options.triplet_weight:
         if mask is None:
             raise OptionError(
-                "the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0, or take the "
+                "the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0, or use the "
                 "preset language-model"
             )
         if find_part(encoder, WordWeights):
@@ -321,9 +321,9 @@ ARCCSE: Recipe = Recipe(
     source="Zhang et al. 2022, ArcCSE",
     presets={"cpu": CPU, "language-model": LANGUAGE_MODEL, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
     preset_notes={
-        "cpu": "For two cores, from a finished encoder: its own pooling, 120 updates of 64 sentences, no SAM; "
+        "cpu": "Preset for two cores and a finished encoder: its own pooling, 120 updates of 64 sentences, no SAM; "
         "about two minutes with bf16.",
-        "language-model": "This library's, for a causal language model: at the last token of a prompt, without "
+        "language-model": "This library's preset for a causal language model: the last token of a prompt, without "
         "triplets, which need a mask token; 200 updates of 64 sentences at rate 1e-4.",
         "paper-base": "Section 4.1, BERT-base: 16 x 4 sentences an update, rate 3e-5, [CLS], SAM, the whole corpus.",
         "paper-large": "Section 4.1, BERT-large: the same at rate 1e-5, and at most 32 tokens.",
@@ -346,8 +346,8 @@ SIMCSE: Recipe = dataclasses.replace(
         "paper-large": PAPER_LARGE.updated(**_AS_SIMCSE, batch_size=64, accumulation=1),
     },
     preset_notes={
-        "cpu": "That of arccse, without margin, triplets and SAM.",
-        "language-model": "That of arccse, without the margin.",
+        "cpu": "The preset of arccse, without margin, triplets and SAM.",
+        "language-model": "The preset of arccse, without the margin.",
         "paper-base": "SimCSE's table for BERT-base, unsupervised: 64 sentences, rate 3e-5, at most 32 tokens.",
         "paper-large": "SimCSE's table for BERT-large, unsupervised: the same at rate 1e-5.",
     },

@@ -54,7 +54,7 @@ class Reading(NamedTuple):
 
             own = own._replace(tokenizer=prompt_tokenizer(own.tokenizer, template))
         if own.length <= own.taken:
-            raise OptionError(f"max_length {own.length} leaves no room: the template alone has {own.taken} tokens")
+            raise OptionError(f"max_length {own.length} is too small: the template alone has {own.taken} tokens")
         return own
 
     @property
@@ -123,14 +123,14 @@ class TextCollator:
             row = rows[place]
             raise OptionError(
                 f"{named}: there is no field {name!r} in row {place + 1} of the batch, {row.get('sentence', '')!r}: a "
-                f"row has {', '.join(row)}; a stage of the recipe can add more"
+                f"row has {', '.join(row)}; a stage of the recipe can add fields"
             ) from error
         lengths = {name: len(texts) for name, texts in columns.items() if isinstance(texts, list) and texts}
         if self.alike and len(set(lengths.values())) > 1:
             said = ", ".join(f"{number} in {name!r}" for name, number in lengths.items())
             raise OptionError(
-                f"{named}: the columns have unlike numbers of texts, {said}, for {len(rows)} rows: give each column "
-                "one text a row, or give a build_collator instead of views"
+                f"{named}: the columns have different numbers of texts, {said}, for {len(rows)} rows: give each "
+                f"column one text per row, or a build_collator instead of views"
             )
         return columns
 

@@ -105,7 +105,7 @@ class GCLSROptions(TrainingOptions):
             raise OptionError(f"group_size {self.group_size} does not divide projection {self.projection}")
         if self.sentences and self.sentences < self.batch_size * self.accumulation:
             raise OptionError(
-                f"sentences {self.sentences} do not fill one update of {self.batch_size} x {self.accumulation}"
+                f"sentences {self.sentences} are fewer than one update of {self.batch_size} x {self.accumulation}"
             )
         if bool(self.paraphrases) != (self.augmentation == "paraphrases"):
             raise OptionError("augmentation=paraphrases and the file in paraphrases go together: give both or neither")
@@ -119,8 +119,7 @@ class GCLSROptions(TrainingOptions):
         parts = [part.strip() for part in self.regions.split(",")]
         if not all(part.isdigit() and int(part) for part in parts):
             raise OptionError(
-                "regions are numbers of words with commas between them, such as 1,1,1,6,15,20, and not "
-                f"{self.regions!r}"
+                "regions must be comma-separated numbers of words, such as 1,1,1,6,15,20, not {self.regions!r}"
             )
         return tuple(int(part) for part in parts)
 
@@ -244,7 +243,7 @@ class GroupedCosine:
             raise CollapseError(
                 f"training collapsed: in {_PATIENCE} consecutive batches nearly all sentences had the same vector "
                 f"({values}; 1 is even, below {least} is collapsed, nan is a rate too high). Lower learning_rate or "
-                "predictor_rate, lengthen warmup_epochs, or give larger batches; collapse_below=0 continues regardless."
+                "predictor_rate, raise warmup_epochs, or use larger batches; collapse_below=0 disables this check."
             )
 
 
@@ -289,12 +288,12 @@ def _with_paraphrases(dataset: Dataset, path: str) -> Dataset:
         # As the corpus is cleaned: white space is one blank.
         columns = [" ".join(column.split()) for column in line.split("\t")]
         if len(columns) != 2 or not all(columns):
-            raise OptionError(f"{path}:{number}: two columns with a tab between are expected, not {len(columns)}")
+            raise OptionError(f"{path}:{number}: two columns, separated by a tab, are expected, not {len(columns)}")
         paraphrase_of[columns[0]] = columns[1]
     keys = [" ".join(sentence.split()) for sentence in dataset["sentence"]]
     rows = [row for row, key in enumerate(keys) if key in paraphrase_of]
     if not rows:
-        raise OptionError(f"{path}: its first column holds none of the corpus's {len(keys):,} sentences")
+        raise OptionError(f"{path}: its first column contains none of the corpus's {len(keys):,} sentences")
     return dataset.select(rows).add_column("view", [paraphrase_of[keys[row]] for row in rows])
 
 

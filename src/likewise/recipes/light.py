@@ -54,7 +54,7 @@ class LightOptions(AdamWOptions):
     def _check(self) -> None:
         super()._check()
         if self.vectors and not self.hidden:
-            raise OptionError("vectors=... needs the network: leave out hidden")
+            raise OptionError("vectors=... needs the network: omit hidden")
 
     def inputs(self) -> Record:
         """Return the word vectors to start from."""
@@ -153,7 +153,7 @@ def build_optimizer(encoder: SentenceTransformer, options: LightOptions, steps: 
 
 
 def _check_base(base: str, options: LightOptions) -> None:
-    check_encoder(base, "light", prompts="its word vectors have no place for them; take a base without prompts")
+    check_encoder(base, "light", prompts="its word vectors cannot store them; use a base without prompts")
     if (modules := check_loadable(base).modules) and not modules[0].endswith("Transformer"):
         raise LoadError(
             f"--base {base} begins with {modules[0].rpartition('.')[2]}: give an encoder with a transformer"
@@ -177,7 +177,7 @@ def _vectors(run: Run) -> np.ndarray:
         model.max_seq_length = min(length, model.max_seq_length or length)
 
     def make(folder: Path) -> None:
-        run.progress.tell(f"vectors of {run.base}, which are learnt from, are made and kept")
+        run.progress.tell(f"target vectors by {run.base} are encoded and cached")
         lines = folder / "sentences.txt"
         with lines.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
             file.writelines(f"{sentence}\n" for sentence in run.sentences())
@@ -201,7 +201,7 @@ def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
     outer = Dense(hidden, dimension, activation_function=torch.nn.Identity())
     if words == dimension:
         if hidden < 2 * dimension:
-            raise OptionError(f"training starts with 2 x {dimension} hidden units, and hidden is {hidden}: raise it")
+            raise OptionError(f"training starts with 2 x {dimension} hidden units, but hidden is {hidden}: raise it")
         identity = torch.eye(dimension)
         with torch.no_grad():
             inner.linear.weight[: 2 * dimension] = torch.cat([identity, -identity])

@@ -44,8 +44,8 @@ def _encoder(base: str, options: MaskDistillationOptions) -> SentenceTransformer
     of_mask, of_own = encoder.get_embedding_dimension(), own.get_embedding_dimension()
     if of_mask != of_own:
         raise LoadError(
-            f"--base {base}: its vectors have {of_own} dimensions, and the mask of a prompt, which is to learn them, "
-            f"has {of_mask}: take a base whose vectors are as long as its token vectors"
+            f"--base {base}: its vectors have {of_own} dimensions, but the mask of a prompt, which learns them, has "
+            f"{of_mask}: use a base whose vectors are as long as its token vectors"
         )
     encoder.append(FrozenCopy(own))
     return encoder

@@ -151,11 +151,11 @@ class Run:
         if evaluator is None:
             evaluator = sentences_evaluator(self.corpus.dataset[: 2 * _MEASURED]["sentence"], limit=_MEASURED)
         metric = evaluator.primary_metric
-        with self.progress.bar("first stage: is it needed?"):
+        with self.progress.bar("first stage: test whether it is needed"):
             own, own_items = evaluator(load(self.base, precision="fp32"))[metric], evaluator.items
             built = evaluator(self.recipe.build_encoder(self.base, self.options).eval())[metric]
         noise, name = evaluator.noise(own_items, evaluator.items) or 0.0, self.recipe.name
-        self.progress.tell(f"{metric}: {own:.4g} for the base's own vector, {built:.4g} for what {name} makes of it")
+        self.progress.tell(f"{metric}: {own:.4g} by the base's own vector, {built:.4g} by {name} before training")
         return evaluator.gain(built, own) > noise
 
 
@@ -228,7 +228,7 @@ def check_encoder(base: str, verb: str = "training on sentences", **refused: str
     check_loadable(base)
     from likewise.encoder.settings import ModelSettings
 
-    refused = {"routes": "sentences have no sides; `finetune triplets` teaches both routes"} | refused
+    refused = {"routes": "sentences have no sides; `finetune triplets` trains both routes"} | refused
     ModelSettings.named(base).check(base, verb, **refused)
 
 

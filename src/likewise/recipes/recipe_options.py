@@ -127,7 +127,7 @@ class TrainingOptions(Options):
         if unknown := [name for name in self.trackers if name not in TRACKERS]:
             raise OptionError(f"report_to knows no {unknown[0]}: choose one or more of {', '.join(TRACKERS)}")
         if self.max_length and self.max_length < 3:
-            raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
+            raise OptionError("max_length includes the two special tokens, so it must be 3 or more (or 0)")
 
     def inputs(self) -> Record:
         """Return the models and files that the options name and that decide the result, by what they are."""
@@ -206,6 +206,8 @@ def check_templates(template: str, other: str = "") -> None:
         return
     split_template(other)
     if other == template:
-        raise OptionError("other_template is the template itself: leave it empty")
+        raise OptionError("other_template equals template: leave it empty")
     if (MASK in other) != (MASK in template):
-        raise OptionError(f"template and other_template are read at the same place: write {MASK} in both or in neither")
+        raise OptionError(
+            f"template and other_template must be read at the same token: write {MASK} in both or in neither"
+        )

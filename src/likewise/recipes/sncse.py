@@ -78,9 +78,9 @@ class SNCSEOptions(ContrastiveOptions):
         super()._check()
         check_templates(self.template, self.other_template)
         if self.opposite_weight and self.negation == "none":
-            raise OptionError("opposite_weight needs the negations: take another value for negation than none")
+            raise OptionError("opposite_weight needs negations: choose another value of negation than none")
         if self.keep_weight and self.head:
-            raise OptionError("keep_weight compares the saved encoder's own vectors: set head to false (--no-head)")
+            raise OptionError("keep_weight compares the vectors of the saved encoder: set head to false (--no-head)")
         if self.alpha > self.beta:
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: lower alpha, or raise beta")
 
@@ -408,12 +408,12 @@ SNCSE: Recipe = Recipe(
         "paper-roberta-large": PAPER_LARGE.updated(weight=5e-4),
     },
     preset_notes={
-        "cpu": "For two cores, from a finished encoder: its mask is distilled if needed and then trained for 120 "
-        "updates; about six minutes with bf16.",
-        "negation": "This library's, to see 'not': cpu with pairs of antonyms, a heavier margin loss and a tie to the "
-        "base; 80 updates at rate 2e-4.",
-        "language-model": "This library's, for a raw language model, read at the mask of the prompt, or at its last "
-        "token if the model is a causal one: the whole corpus at rate 1e-4, through a head.",
+        "cpu": "Preset for two cores and a finished encoder: its mask is distilled if needed, and then trained for "
+        "120 updates; about six minutes with bf16.",
+        "negation": "This library's preset for 'not': cpu with pairs of antonyms, a larger weight of the margin loss "
+        "and a tie to the base; 80 updates at rate 2e-4.",
+        "language-model": "This library's preset for a raw language model, at the mask of the prompt, or at its last "
+        "token if the model is causal: the whole corpus at rate 1e-4, with a head.",
         "paper-base": "Section 3.2, BERT-base: 256 sentences, rate 1e-5, the whole corpus.",
         "paper-large": "Section 3.2, BERT-large: 128 sentences, rate 5e-6.",
         "paper-roberta-base": "Section 3.2, RoBERTa-base: paper-base with weight 5e-4.",

@@ -33,8 +33,8 @@ def reading_checkpoint(checkpoint: str | None) -> Iterator[None]:
         yield
     except (UnpicklingError, RuntimeError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
         raise JobError(
-            f"{checkpoint} does not hold the state of this training ({type(error).__name__}): it was made elsewhere "
-            "or changed. Start again with --overwrite"
+            f"{checkpoint} does not contain the state of this training ({type(error).__name__}): it was created "
+            f"elsewhere or changed. Start again with --overwrite"
         ) from error
 
 

@@ -151,12 +151,12 @@ class _Loop:
         for seed in self.seeds:
             checked_seed(seed)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise ComparisonError(f"Seeds are one or more different numbers, not {list(self.seeds)}.")
+            raise ComparisonError(f"seeds must be one or more different numbers, not {list(self.seeds)}.")
         trained = [method for method in self.methods if method.recipe]
         if steps is None and any("max_steps" not in method.options for method in trained):
             raise ComparisonError("All methods share one budget: give steps.")
         if trained and not self.corpus:
-            raise ComparisonError(f"{trained[0].label} learns from text: give a corpus (--corpus FILE).")
+            raise ComparisonError(f"{trained[0].label} needs text: give a corpus (--corpus FILE).")
         for method in trained:
             find_recipe(method.recipe).check_base(method.base_in(self.base), self.options(method))
 
@@ -169,7 +169,7 @@ class _Loop:
         ready, missing = read_tasks(every, self.data)
         if not ready:
             reasons = "; ".join(f"{task.title}: {task.reason}" for task in missing)
-            raise ComparisonError(f"No task can be scored ({reasons}). Give another --data or --tasks.")
+            raise ComparisonError(f"No task can be evaluated ({reasons}). Give another --data or --tasks.")
         names = [task.name for task, _ in ready]
         own = {name: state for name in names if (state := _state_of_own(name))}
         settings = {"base": self.base, "preset": self.preset, "shared": self.shared, "precision": self.precision}
@@ -186,8 +186,8 @@ class _Loop:
                 result = {**read_json(parts.path(name)), "label": label}
                 if result["base_content"] != model_fingerprint(base := method.base_in(self.base)):
                     raise ComparisonError(
-                        f"{job.target} holds results of {label} from another content of {base}: give another --out to "
-                        "compare by what it is now"
+                        f"{job.target} holds results of {label} from an earlier version of {base}: give another --out "
+                        f"to compare with the current version"
                     )
                 if result["status"] == FINISHED:
                     results[label, seed] = result

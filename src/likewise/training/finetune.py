@@ -71,14 +71,14 @@ def finetune(
     chosen = task.options(preset, **options)
     progress = started(out, chosen, seed, quiet)
     check_loadable(base := base_name(base))
-    routes = "" if task.sides else "its rows have no sides; `finetune triplets` teaches both routes"
+    routes = "" if task.sides else "its rows have no sides; `finetune triplets` trains both routes"
     ModelSettings.named(base).check(base, f"finetune {task.name}", routes=routes)
     with progress.bar("reading the rows"):
         read = task.read(_paths(rows), data, chosen)
         dev_rows = task.read(_paths(dev), data, chosen) if dev else None
     progress.tell(read)
     selection = _selection(task, chosen, seed, data, read, dev_rows)
-    progress.tell(f"checkpoint selected by: {selection.description}")
+    progress.tell(f"checkpoint: {selection.description}")
     dataset = selection.training_rows(read.dataset)
     check_updates(len(dataset), chosen, read.unit)
     encoder, export = to_continue(base)
@@ -86,7 +86,7 @@ def finetune(
     if chosen.lora:
         add_adapter(encoder, chosen.lora)
     if not any(parameter.requires_grad for parameter in encoder.parameters()):
-        raise LoadError(f"--base {base} has no weights that learn: all of them are frozen. Give another base")
+        raise LoadError(f"--base {base} has no trainable weights: all of them are frozen. Give another base")
     if extra := task.training_only(dimension(encoder)):
         encoder = with_modules(encoder, [*encoder, *extra])
     named = task.preset_name(preset)
@@ -166,10 +166,10 @@ def _selection(
         first = read.dataset[read.dataset.column_names[0]]  # rows with the same first sentence stay together
         return choose_selection(read.dataset, options, seed, data, first, lambda held: task.held_out(held, options))
     if options.select_by in ("sts-b-dev", "last"):
-        raise OptionError(f"a dev file and select_by={options.select_by} contradict each other: drop one of them")
+        raise OptionError(f"a dev file and select_by={options.select_by} contradict each other: omit one of them")
     named = ", ".join(dev.sources)
     if LABEL in dev.dataset.column_names and len(set(dev.dataset[LABEL])) < 2:
-        raise LabelledDataError(f"{named}: all labels are the same, so that this file can choose no checkpoint")
+        raise LabelledDataError(f"{named}: all labels are the same, so that this file cannot select a checkpoint")
     evaluator = task.held_out(dev.dataset, options)
     return Selection(f"{evaluator.description} ({named})", evaluator, fingerprint=dev.sha256)
 

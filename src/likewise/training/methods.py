@@ -93,7 +93,7 @@ def parse_methods(
         methods |= {line.label: line} if isinstance(line, Method) else _grid(line, preset, shared or {})
     labels = [method.label for method in methods.values()]
     if twice := [label for label in labels if labels.count(label) > 1]:
-        raise ComparisonError(f"Two methods are called '{twice[0]}'. Give one of them another label=NAME.")
+        raise ComparisonError(f"Two methods are named '{twice[0]}'. Give one of them another label=NAME.")
     if not methods:
         raise ComparisonError("There is no method to compare. Give one or more, such as simcse or 'arccse margin=0'.")
     return tuple(methods.values())
@@ -130,7 +130,7 @@ def _parsed(line: str, preset: str | None, shared: Values) -> Method:
             read = chosen.updated_from_strings(given).to_dict() if given else {}
             return replace(method, options={key: read[key] for key in given})
         if given or method.preset is not None or method.base is not None:
-            raise OptionError(f"only recipes have options, a preset and a base, and {name} is none")
+            raise OptionError(f"only recipes have options, a preset and a base, but {name} is not a recipe")
     except OptionError as error:
         raise ComparisonError(f"Method '{line}': {error}.") from None
     if name != "base" and not re.search(r"[:/\\]", name) and not Path(name).exists():

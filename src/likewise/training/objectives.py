@@ -121,9 +121,9 @@ def collect(
         for name, value in zip(names, row, strict=True):
             columns[name].append(value)
     named = tuple(str(path) for path in sources)
-    left_out = "; ".join(f"{n:,} left out: {why} (first: {first[why]})" for why, n in dropped.items())
+    left_out = "; ".join(f"{n:,} skipped: {why} (first: {first[why]})" for why, n in dropped.items())
     if not columns[names[0]]:
-        raise LabelledDataError(f"{', '.join(named)}: no {unit} are in it{f' ({left_out})' if left_out else ''}")
+        raise LabelledDataError(f"{', '.join(named)}: it contains no {unit}{f' ({left_out})' if left_out else ''}")
     features = Features({name: Value(kind if name == LABEL else "string") for name in names})
     dataset = Dataset.from_dict(columns, features)
     return LabelledRows(dataset, unit, named, digest.hexdigest(), dropped, left_out)
@@ -178,7 +178,7 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
     """
     if not files:
         raise LabelledDataError(
-            "nli has no data to train on: name a file with --train: SNLI's .jsonl, a table, or labels.train with "
+            "nli needs training data: give a file by --train: SNLI's .jsonl, a table, or labels.train with "
             "s1.train and "
             "s2.train next to it"
         )
@@ -273,17 +273,15 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
             rating = math.nan
         if not low <= rating <= high:
             raise LabelledDataError(
-                f"{place}: the rating '{score}' is not a number from {low:g} to {high:g}; mend it, or give the scale "
-                "(--lowest, --highest)"
+                f"{place}: the rating '{score}' is not a number from {low:g} to {high:g}; correct it, or give the "
+                f"scale (--lowest, --highest)"
             )
         return (rating - low) / (high - low)
 
     collected = collect(rows, ("sentence1", "sentence2"), "rated pairs", sources, "float32", share)
     most = low + (high - low) * max(collected.dataset[LABEL])
     if files and most <= low + (high - low) * 0.21:  # as ratings from 0 to 1 on a scale from 0 to 5
-        scale = (
-            f"the ratings go up to {most:g} alone, on a scale from {low:g} to {high:g}: is --highest {most:g} meant?"
-        )
+        scale = f"the ratings only go up to {most:g}, on a scale from {low:g} to {high:g}: is --highest {most:g} meant?"
         left_out = f"{collected.left_out}; {scale}" if collected.left_out else scale
         return dataclasses.replace(collected, left_out=left_out)
     return collected
@@ -293,7 +291,7 @@ def _held_out_pairs(rows: Dataset, options: STSOptions) -> CheckpointEvaluator:
     from likewise.evaluation.checkpoint import ratings_evaluator
 
     ratings = [5 * label for label in rows["label"]]
-    description = f"Spearman correlation on {len(rows):,} held-out rated pairs"
+    description = f"best Spearman correlation on {len(rows):,} held-out rated pairs"
     return ratings_evaluator(rows["sentence1"], rows["sentence2"], ratings, name="held_out", description=description)
 
 
@@ -326,7 +324,7 @@ def read_triplets(
     """
     if not files:
         raise LabelledDataError(
-            "triplets has no data to train on: name a file with --train, such as the train.csv of the triplets"
+            "triplets needs training data: give a file by --train, such as the train.csv of the triplets"
         )
     named = [path / "train.csv" if path.is_dir() else path for path in files]
     rows = (row for path in named for row in read_table(path, _TRIPLET_COLUMNS))
@@ -392,7 +390,7 @@ def _labels_of(folder: Path) -> Path:
         if (labels := folder / f"labels.train{ending}").is_file():
             return labels
     there = ", ".join(str(path) for path in sorted(folder.glob("labels.*"))) or "no labels file at all"
-    raise LabelledDataError(f"{folder}: no labels.train is in it, but {there}. Name the file that you mean.")
+    raise LabelledDataError(f"{folder}: no labels.train is in it, but {there}. Give the path of a file.")
 
 
 def _side_by_side(labels: Path) -> Iterator[TableRow]:
@@ -404,7 +402,7 @@ def _side_by_side(labels: Path) -> Iterator[TableRow]:
     for number, texts in enumerate(zip_longest(*(strict_lines(path, AUTO) for path in parts)), 1):
         if None in texts:
             raise LabelledDataError(
-                f"{parts[texts.index(None)]}:{number}: the file ends before the others; the three do not belong "
-                "together. Copy them from one release."
+                f"{parts[texts.index(None)]}:{number}: the file ends before the others, so that the three do not "
+                f"match. Copy them from one release."
             )
         yield f"{labels}:{number}", [text.strip() for text in texts]

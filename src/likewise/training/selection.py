@@ -73,7 +73,7 @@ class Selection:
 
 def last_checkpoint(why: str = "") -> Selection:
     """Return the selection of the last checkpoint."""
-    return Selection(f"{why}the last checkpoint is kept")
+    return Selection(f"last ({why})" if why else "last")
 
 
 def choose_selection(
@@ -98,10 +98,10 @@ def choose_selection(
         return by_ratings
     kept, held = hold_out(range(len(dataset)) if groups is None else groups, options.held_out, seed)
     if len(held) < 2:
-        return last_checkpoint("too few rows to hold any out; ")
+        return last_checkpoint("too few rows to hold any out")
     rows = dataset.select(held)
     if not evaluator_of and len(measurable_sentences(rows["sentence"])) < 2:
-        return last_checkpoint(f"the {len(held)} held-out sentences of one word measure nothing; ")
+        return last_checkpoint(f"the {len(held)} held-out sentences of one word measure nothing")
     evaluator = evaluator_of(rows) if evaluator_of else sentences_evaluator(rows["sentence"], seed=seed)
     return Selection(evaluator.description, evaluator, kept)
 

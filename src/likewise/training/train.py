@@ -90,7 +90,7 @@ def train(
         sentences = prepare(texts.files, texts.options, at_least=at_least, progress=progress)
     progress.tell(sentences.report)
     selection = choose_selection(sentences.dataset, chosen, seed, data)
-    progress.tell(f"checkpoint selected by: {selection.description}")
+    progress.tell(f"checkpoint: {selection.description}")
     rows = selection.training_rows(sentences.dataset)
     run = Run(method, chosen, base, seed, sentences, rows, selection.evaluator, progress, _train_first)
     read = texts.options if texts.in_memory else corpus_options

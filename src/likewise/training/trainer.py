@@ -48,8 +48,8 @@ class TrainingError(LikewiseError):
     def diverged(cls, what: str, value: float, step: int) -> Self:
         """Return the error for a value that should be finite."""
         return cls(
-            f"training diverged: {what} is {value} at step {step}. Nothing was saved. Lower learning_rate, lengthen "
-            "warmup_ratio, or take precision fp32"
+            f"training diverged: {what} is {value} at step {step}. Nothing was saved. Lower learning_rate, raise "
+            f"warmup_ratio, or use precision fp32"
         )
 
 

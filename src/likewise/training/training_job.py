@@ -52,11 +52,11 @@ _MEASURED = 5
 _REMARKS: dict[str, tuple[Callable[[float], bool], str]] = {
     "contrastive": (
         lambda loss: abs(loss) < 1e-3,
-        "the contrastive loss is near 0 from the start: this base tells these sentences apart already",
+        "the contrastive loss is near 0 from the start: this base already distinguishes these sentences",
     ),
     "triplets_out_of_order": (
         lambda share: share == 0,
-        "the triplets are all in order for this base: so far they add nothing",
+        "all triplets are already in order for this base, and add nothing so far",
     ),
 }
 """What the first value of a figure says, by its name in the log."""
@@ -181,7 +181,7 @@ def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences"
     several = f" x {processes.count()} processes" if processes.count() > 1 else ""
     if n_rows < options.batch_size * options.accumulation * processes.count():
         raise OptionError(
-            f"{n_rows:,} training {unit} do not fill one update of {options.batch_size} x {options.accumulation}"
+            f"{n_rows:,} training {unit} are fewer than one update of {options.batch_size} x {options.accumulation}"
             f"{several}: give more of them, or a smaller batch_size or accumulation"
         )
 
@@ -197,7 +197,7 @@ def check_finite(model: Any, dataset: Dataset, what: str) -> None:
             vectors = model.encode(list(texts), show_progress_bar=False)
     model.train(training)
     if not np.isfinite(np.asarray(vectors, dtype=np.float64)).all():
-        raise TrainingError(f"{what} gives vectors that are not finite: take another base or a lower learning_rate")
+        raise TrainingError(f"{what} gives vectors that are not finite: use another base or a lower learning_rate")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ seed {seed}, {steps} steps.
 {score}"""
 _FILES = """\
 Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`; `run.toml`
-holds the arguments."""
+contains the arguments."""
 
 
 def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> object:
@@ -71,7 +71,7 @@ class TrainingResult(SavedModel):
             return ""
         metric, noise = best["metric"], best.get("noise")
         within = "" if noise is None else f", and a change of {noise:.2g} may be chance"
-        return f"training brought {metric} from {self.before[metric]:.4g} to {best['score']:.4g}{within}"
+        return f"training changed {metric} from {self.before[metric]:.4g} to {best['score']:.4g}{within}"
 
     @property
     def steps(self) -> int:
@@ -84,7 +84,7 @@ def trained_card(record: Values, model: SentenceTransformer | CrossEncoder) -> s
     best, corpus = record["best"], record["corpus"]
     score = f"Checkpoint: {record['selection']}."
     if best:
-        score = f"Checkpoint of step {best['step']}, selected by: {record['selection']}; "
+        score = f"Checkpoint: step {best['step']}, {record['selection']}; "
         score += f"{best['metric']} {best['score']:.4g}."
     unit = corpus.get("unit", "sentences without labels")
     about = _ABOUT.format_map({**record, "rows": corpus["sentences"], "unit": unit, "score": score})

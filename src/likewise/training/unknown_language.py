@@ -57,8 +57,8 @@ def advice(encoder: Any, base: str, texts: Iterable[str]) -> str:
         return ""
     name = language_of(sample)
     return (
-        f"{base} hardly knows the language of this text{f', {name}' if name else ''}: its tokens hold {letters:.1f} "
-        f"letters of it, and {least} or more of a text that a base knows. Take a base of the language, "
-        "if there is one, and compare the result with a bag of characters, which costs nothing: likewise choose has a "
-        "row of it, and likewise evaluate takes characters:FILE (docs/guides/another-language.md)"
+        f"{base} hardly knows the language of this text{f', {name}' if name else ''}: its tokens have {letters:.1f} "
+        f"letters on average, compared with {least} or more in a known language. Use a base of the language, if one "
+        "exists, and compare the result with a bag of characters, which is free: likewise choose includes it, and "
+        "likewise evaluate takes characters:FILE (docs/guides/another-language.md)"
     )

@@ -74,7 +74,7 @@ def test_names_of_the_files_and_parts(tmp_path):
     assert task(folder, ":dev").read(Path()).sentences[-1] == "tide"
     with pytest.raises(DataError, match="the neighbours come from the part train"):
         task(folder, ":train").read(Path())
-    with pytest.raises(DataError, match=r"no classes-last.tsv or last.tsv; the folder holds"):
+    with pytest.raises(DataError, match=r"no classes-last.tsv or last.tsv; the folder contains"):
         task(folder, ":last").read(Path())
 
 
@@ -94,7 +94,7 @@ def test_broken_files_are_named_with_the_line(text, message, tmp_path):
 
 
 def test_too_few_training_texts(tmp_path):
-    with pytest.raises(DataError, match="9 training texts, and 10 neighbours are looked for"):
+    with pytest.raises(DataError, match="9 training texts, but 10 neighbours are needed"):
         task(write(tmp_path, train=TRAIN[:9], test=TRAIN[:1])).read(Path())
 
 

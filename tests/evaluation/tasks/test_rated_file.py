@@ -94,10 +94,10 @@ def test_the_title_names_folder_and_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1\ta\tb\nhigh\tc\td\n", r"line 2: the score 'high' is not a number. Put one there\.$"),
+        ("1\ta\tb\nhigh\tc\td\n", r"line 2: the score 'high' is not a number. Write a number\.$"),
         (
             "high\tc\td\n",
-            r"line 1: the score 'high' is not a number. Put one there or name the columns score, sentence1",
+            r"line 1: the score 'high' is not a number. Write a number or name the columns score, sentence1",
         ),
         ("1\ta\tb\nnan\tc\td\n", r"line 2: the score 'nan' is not a number"),
         ("1\ta\tb\n2\tc\t \n", r"line 2: a sentence is empty"),
@@ -105,7 +105,7 @@ def test_the_title_names_folder_and_file(tmp_path):
         ("1\ta\tb\t4.5\n2\tc\td\t1\n", r"line 1: 4 columns.*Name the columns"),
         ("", r"pairs.tsv: there is no pair"),
         ("score\tsentence1\tsentence2\n", r"pairs.tsv: there is no pair"),
-        ("1\ta\tb\n1\tc\td\n", r"pairs.tsv: all scores are 1. Put pairs with different scores"),
+        ("1\ta\tb\n1\tc\td\n", r"pairs.tsv: all scores are 1. Add pairs with different scores"),
     ],
 )
 def test_broken_files_are_named_with_the_line(text, message, tmp_path):

@@ -123,7 +123,7 @@ def test_parts(tmp_path):
     assert [one.name for one in tasks] == [f"retrieval:{folder}", f"retrieval:{folder}:dev"]
     assert [one.title for one in tasks] == ["Own", "Own dev"]
     assert [one.read(Path()).sentences[-1] for one in tasks] == ["water", "music"]
-    with pytest.raises(DataError, match=r"no qrels/train.tsv or qrels-train.tsv; the folder holds .*qrels-dev.tsv"):
+    with pytest.raises(DataError, match=r"no qrels/train.tsv or qrels-train.tsv; the folder contains .*qrels-dev.tsv"):
         task(folder, ":train").read(Path())
 
 
@@ -145,7 +145,7 @@ def test_a_broken_model_has_no_score(tmp_path):
         ("qrels-test.tsv", "q1\td1\t1700000000\n", r"grade 1700000000 is not one"),
         ("qrels-test.tsv", "q1\td1\t0\n", r"no query has a document with a grade above 0"),
         ("docs.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', r"line 2: there is a document 'd1'"),
-        ("docs.jsonl", "", r"docs.jsonl: the file is empty. Put one document a line"),
+        ("docs.jsonl", "", r"docs.jsonl: the file is empty. Write one document per line"),
         ("docs.jsonl", '{"_id": "d1", "body": "a"}\n', r"docs.jsonl, line 1: .*_id and text; this row has _id, body"),
         ("queries.jsonl", '{"_id": "q1", "text": " "}\n', r"queries.jsonl, line 1: the query 'q1' is empty"),
         ("queries.jsonl", "water\n", r"queries.jsonl:1: not a JSON object"),
@@ -164,7 +164,7 @@ def test_other_encodings_are_read_and_missing_files_are_named(tmp_path):
     (folder / "docs.jsonl").write_bytes(good + '{"_id": "d5", "text": "café"}'.encode("latin-1"))
     assert "café" in task(folder).read(Path()).sentences
     (folder / "docs.jsonl").unlink()
-    with pytest.raises(DataError, match=r"no corpus.jsonl or .* or docs.jsonl.gz; the folder holds qrels-test.tsv"):
+    with pytest.raises(DataError, match=r"no corpus.jsonl or .* or docs.jsonl.gz; the folder contains qrels-test.tsv"):
         task(folder).read(Path())
     with pytest.raises(DataError, match=r"retrieval:.*gone: there is no folder '.*gone'. Check the path."):
         task(tmp_path / "gone").read(Path())

@@ -166,7 +166,9 @@ def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences,
     monkeypatch.setattr(checked_engines, "MIN_COSINE", 1.01)
     monkeypatch.setattr(store, "MIN_COSINE", 1.01)
     again = load(tmp_path / "model", device="cpu", engine=engine, precision="int8")
-    with pytest.raises(QuantisationRefused, match=r"int8 does not keep the vectors: mean cosine [01]\.\d+.*1\.01 and"):
+    with pytest.raises(
+        QuantisationRefused, match=r"int8 does not preserve the vectors: mean cosine [01]\.\d+.*1\.01 and"
+    ):
         again.encode(sentences[:40])
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "vnni")
     relaxed = load(tmp_path / "model", device="cpu", engine=engine, precision="auto")
@@ -240,7 +242,7 @@ def test_int8_of_a_model_without_matrices(encoders, sentences, tmp_path, caplog)
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
     model = saved(encoders["text cnn"], tmp_path / "model", engine="onnx", precision="int8")
     model.encode(sentences[:5])
-    assert "nothing to quantise" in caplog.text
+    assert "nothing to quantize" in caplog.text
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnx"])

@@ -59,15 +59,19 @@ class ClassesTask(OwnTask):
     def load(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """Read label and text of the training rows and of the part's."""
         if self.part == "train":
-            raise DataError(f"{self.name}: the neighbours come from the part train. Score another part, such as test.")
+            raise DataError(
+                f"{self.name}: the neighbours come from the part train. Evaluate another part, such as test."
+            )
         training, part = (_labelled(self.find(f"classes-{p}.tsv", f"{p}.tsv")) for p in ("train", self.part))
         if len(training) < NEIGHBOURS:
             raise DataError(
-                f"{self.path}: {len(training)} training texts, and {NEIGHBOURS} neighbours are looked for. Add more."
+                f"{self.path}: {len(training)} training texts, but {NEIGHBOURS} neighbours are needed. Add more."
             )
         known = {label for label, _ in training}
         if len(known) == 1:
-            raise DataError(f"{self.path}: all training texts have the label {training[0][0]!r}. Add those of another.")
+            raise DataError(
+                f"{self.path}: all training texts have the label {training[0][0]!r}. Add texts with another label."
+            )
         if not known & {label for label, _ in part}:
             other, one = part[0][0], training[0][0]
             raise DataError(
@@ -137,9 +141,9 @@ def _labelled(path: Path) -> list[tuple[str, str]]:
             order = (kinds.index("label"), kinds.index("text"))
             continue
         if len(cells) != 2 or not all(cells):
-            raise DataError(f"{where}: not a label, a tab and a text. Write both, and no other tab.")
+            raise DataError(f"{where}: not a label, a tab and a text. Write both, without another tab.")
         label, text = (normalize("NFC", cells[place]) for place in order)
         rows.append((label, text))
     if not rows:
-        raise DataError(f"{path}: the file is empty. Put a label, a tab and a text on each line.")
+        raise DataError(f"{path}: the file is empty. Write a label, a tab and a text on each line.")
     return rows

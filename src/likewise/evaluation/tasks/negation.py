@@ -112,8 +112,8 @@ class NegationGapTask(Task):
             raise TaskMissing(f"it needs the extra 'negation': pip install \"likewise[negation]\" ({error})") from None
         if len(drawn) < self.size:
             raise DataError(
-                f"{data}: {counted(len(drawn), 'sentence')} of STS-B test and SICK-R can be negated, and "
-                f"{self.title} takes {self.size}. Put SentEval's own files there."
+                f"{data}: {counted(len(drawn), 'sentence')} of STS-B test and SICK-R can be negated, but "
+                f"{self.title} needs {self.size}. Restore SentEval's original files."
             )
 
         def score(vectors: np.ndarray) -> TaskResult:

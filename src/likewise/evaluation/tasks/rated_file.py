@@ -59,7 +59,7 @@ def rated_rows(path: Path) -> Iterator[TableRow]:
             return
         if len(cells) != 3:
             raise DataError(
-                f"{where}: {counted(len(cells), 'column')}, and without a header a pair has three: score, sentence, "
+                f"{where}: {counted(len(cells), 'column')}, but without a header a pair has three: score, sentence, "
                 f"sentence, with {'tabs' if tabs else 'commas'} between them. Name the columns score, sentence1 and "
                 "sentence2 in the first line."
             )
@@ -111,13 +111,13 @@ class RatedFileTask(OwnTask):
         for where, (score, first, second) in rated_rows(path):
             if not is_number(score) or not math.isfinite(float(score)):
                 cure = "" if pairs else " or name the columns score, sentence1 and sentence2"
-                raise DataError(f"{where}: the score '{score}' is not a number. Put one there{cure}.")
+                raise DataError(f"{where}: the score '{score}' is not a number. Write a number{cure}.")
             if not (first and second):
-                raise DataError(f"{where}: a sentence is empty. Write it, or remove the line.")
+                raise DataError(f"{where}: a sentence is empty. Complete or remove the line.")
             pairs.append((first, second, float(score)))
         if len({rating for *_, rating in pairs}) < 2:
             what = f"all scores are {pairs[0][2]:g}" if pairs else "there is no pair"
-            raise DataError(f"{path}: {what}. Put pairs with different scores there: score, sentence, sentence.")
+            raise DataError(f"{path}: {what}. Add pairs with different scores: score, sentence, sentence.")
         return RatedPairs.of({"": pairs})
 
     def read(self, data: Path) -> Prepared:

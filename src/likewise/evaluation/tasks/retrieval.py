@@ -126,8 +126,8 @@ class RetrievalTask(OwnTask):
         if not any(name in collection.documents for ranked in ranking.values() for name in ranked):
             other = next((name for ranked in ranking.values() for name in ranked), "nothing")
             raise DataError(
-                f"{search.name}: it found {other}, and no document of {self.path}. Index the file of these documents, "
-                "so that each is known by its _id."
+                f"{search.name}: it returned {other}, and no document of {self.path}. Index the file of these "
+                f"documents, so that each is identified by its _id."
             )
         for query, ranked in ranking.items():
             if collection.documents.get(query) == collection.queries[query]:
@@ -219,12 +219,12 @@ def read_texts(path: Path, kind: str) -> dict[str, str]:
             )
             raise DataError(f"{where}: a {kind} has the fields _id and text; {wrong}.")
         if str(name) in texts:
-            raise DataError(f"{where}: there is a {kind} '{name}' already. Give each its own _id.")
+            raise DataError(f"{where}: the {kind} '{name}' occurs twice. Give each its own _id.")
         if kind == "query" and not text.strip():
-            raise DataError(f"{where}: the query '{name}' is empty. Write its text, or remove the line.")
+            raise DataError(f"{where}: the query '{name}' is empty. Add its text, or remove the line.")
         texts[str(name)] = f"{title} {text}".strip()
     if not texts:
-        raise DataError(f"{path}: the file is empty. Put one {kind} a line there, as a JSON object with _id and text.")
+        raise DataError(f"{path}: the file is empty. Write one {kind} per line, as a JSON object with _id and text.")
     return texts
 
 
@@ -235,14 +235,14 @@ def read_grades(path: Path, documents: dict[str, str] | None, queries: dict[str,
         by_document = grades.setdefault(query, {})
         if document in by_document:
             raise DataError(
-                f"{where}: query '{query}' and document '{document}' are judged twice. Keep one of the lines."
+                f"{where}: query '{query}' and document '{document}' are judged twice. Remove one of the lines."
             )
         try:
             by_document[document] = int(grade)
         except ValueError:
-            raise DataError(f"{where}: the grade '{grade}' is not a whole number. Put 0 or 1 there, or more.") from None
+            raise DataError(f"{where}: the grade '{grade}' is not an integer. Write 0, 1 or more.") from None
         if abs(by_document[document]) > _HIGHEST:
-            raise DataError(f"{where}: the grade {grade} is not one. Put 0 or 1 there, or more, up to {_HIGHEST}.")
+            raise DataError(f"{where}: the grade {grade} is not valid. Write 0, 1 or more, up to {_HIGHEST}.")
     return grades
 
 
@@ -263,8 +263,5 @@ def _judgements(
                 raise DataError(f"{where}: there is no {kind} '{name}'. Add it to the {kind} file or remove the line.")
         lines.append((where, cells))
     if not lines:
-        raise DataError(
-            f"{path}: the file is empty. Put {', '.join(names)} there, one of these on each line, with tabs between "
-            "them."
-        )
+        raise DataError(f"{path}: the file is empty. Write {', '.join(names)} on each line, separated by tabs.")
     return lines

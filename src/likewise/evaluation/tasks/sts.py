@@ -55,7 +55,7 @@ class StsTask(Task):
         try:
             return self.load(folder)
         except TaskMissing as reason:
-            raise DataError(f"No {self.title} in '{folder}': {reason}. Put SentEval's file there.") from None
+            raise DataError(f"No {self.title} in '{folder}': {reason}. Restore SentEval's file.") from None
 
     def load(self, data: Path) -> RatedPairs:
         """Read all pairs from a folder, the files one after another; raises as `read` does."""
@@ -108,7 +108,7 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
     if ratings is not None and len(ratings) != len(rows):
         raise DataError(
             f"{gold}: {len(ratings)} lines of ratings for the {len(rows)} pairs of {path.name}. The two files do not "
-            "belong together; copy both from the same release."
+            f"match; copy both from the same release."
         )
     needed = max(*file.columns, file.gold_column) + 1
     pairs = []
@@ -119,8 +119,8 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
         cells = row.split("\t")
         if len(cells) < needed:
             raise DataError(
-                f"{where}: {len(cells)} tab-separated columns, and {needed} are needed. If the file was "
-                "saved with blanks for tabs, copy it again."
+                f"{where}: {len(cells)} tab-separated columns, but {needed} are needed. If the file was saved with "
+                f"spaces instead of tabs, copy it again."
             )
         rating, where = (cells[file.gold_column], where) if ratings is None else (ratings[i], f"{gold}, line {i + 1}")
         first, second = (cells[column].strip() for column in file.columns)

@@ -32,7 +32,7 @@ _QUESTION = (
 )
 _PARAPHRASE = (
     r"(?P<label>[01])\t[^\t]*\t[^\t]*\t(?P<first>[^\t]*)\t(?P<second>[^\t]*)",
-    "0 or 1, two ids and two sentences, with tabs between them",
+    "0 or 1, two ids and two sentences, separated by tabs",
 )
 SEVEN = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
 """The group 'transfer', in the order of the papers' tables."""

@@ -69,13 +69,13 @@ class EngineChoice:
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
-            raise EngineError(f"Unknown engine {self.engine!r}; known are {', '.join(ENGINES)}.")
+            raise EngineError(f"Unknown engine {self.engine!r}; choose one of {', '.join(ENGINES)}.")
         if self.precision not in PRECISIONS:
-            raise EngineError(f"Unknown precision {self.precision!r}; known are {', '.join(PRECISIONS)}.")
+            raise EngineError(f"Unknown precision {self.precision!r}; choose one of {', '.join(PRECISIONS)}.")
         if (self.engine, self.precision) == ("torch", "int8"):
-            raise EngineError("torch has no int8 here; take --engine openvino or onnx for it.")
+            raise EngineError("torch has no int8 here; use --engine openvino or onnx.")
         if (self.engine, self.precision) == ("onnx", "bf16"):
-            raise EngineError("ONNX Runtime has no bf16 on a CPU; take --engine openvino or torch for it.")
+            raise EngineError("ONNX Runtime has no bf16 on a CPU; use --engine openvino or torch.")
 
 
 class Engine(ABC):

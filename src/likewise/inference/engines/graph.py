@@ -72,7 +72,7 @@ def check_exportable(model: SentenceTransformer) -> None:
         raise CannotExport(f"the model is on {model.device}, and the engines run on the CPU")
     kinds = {str(p.dtype).removeprefix("torch.") for p in model.parameters() if p.is_floating_point()}
     if kinds - {"float32"}:
-        raise CannotExport(f"the model's weights are {', '.join(sorted(kinds))}, and exports are made of float32")
+        raise CannotExport(f"the model's weights are {', '.join(sorted(kinds))}, but exports need float32")
 
 
 def fingerprint(model: SentenceTransformer) -> str:

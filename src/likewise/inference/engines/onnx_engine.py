@@ -82,7 +82,7 @@ def quantise(source: Path, folder: Path, batches: object = None) -> None:
         root.setLevel(level)
     kinds = {node.op_type for node in onnx.load(folder / FILE, load_external_data=False).graph.node}
     if "MatMulInteger" not in kinds:
-        raise CannotExport("there is nothing to quantise to int8: the graph has no product with a weight matrix")
+        raise CannotExport("there is nothing to quantize to int8: the graph has no product with a weight matrix")
 
 
 class OnnxEngine(Engine):

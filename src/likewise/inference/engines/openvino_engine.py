@@ -118,7 +118,7 @@ class OpenVINOEngine(Engine):
         self.at_least = at_least
         self._graphs = {file: _core().read_model(folder / file) for file in (FILE, WHOLE) if (folder / file).exists()}
         if precision == "bf16" and _is_gated(self._graphs[FILE]):
-            raise CannotExport("OpenVINO would end the process over the gates of its layers in bfloat16")
+            raise CannotExport("OpenVINO would crash on the gates of its layers in bfloat16")
         self._models: dict[tuple[str, int], openvino.Model | None] = {}
         self._compiled: dict[tuple[str, int, int, int, int], openvino.CompiledModel] = {}
         self._own = threading.local()  # a request serves one thread at a time

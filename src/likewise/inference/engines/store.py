@@ -73,7 +73,7 @@ class Fidelity:
 
     def __str__(self) -> str:
         rank = f"rank correlation of pair similarities {self.rank:.4f}, " if self.sentences >= ENOUGH else ""
-        cosines = f"mean cosine {self.cosine:.4f} (lowest {self.lowest:.4f}), "
+        cosines = f"mean cosine {self.cosine:.4f} (minimum {self.lowest:.4f}), "
         return f"{cosines}{rank}{counted(self.sentences, 'sentence')}"
 
 
