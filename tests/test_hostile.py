@@ -89,10 +89,10 @@ def test_arrays_of_an_index_are_not_unpickled(tmp_path):
     for name in ("starts", "chunks", "weights", "idf", "shape"):
         with (tmp_path / f"{name}.npy").open("wb") as file:
             np.lib.format.write_array(file, np.array([Hostile(tmp_path / "ran")], dtype=object), allow_pickle=True)
-    with pytest.raises(ContextError, match="make it again"):
+    with pytest.raises(ContextError, match="rebuild it"):
         Retrieval(tmp_path)
     (tmp_path / "starts.npy").write_bytes(pickle.dumps(Hostile(tmp_path / "ran")))
-    with pytest.raises(ContextError, match="make it again"):
+    with pytest.raises(ContextError, match="rebuild it"):
         Retrieval(tmp_path)
     assert not (tmp_path / "ran").exists()
 

@@ -20,7 +20,7 @@ def test_adapt_shows_candidates_and_choice(tiny_base, sentences, tmp_path, monke
     assert done.exit_code == 0, done.output
     for part in ("words 0.7, trained map", "words 0.7 ", "chosen: ", f"model: {tmp_path / 'model'}"):
         assert part in done.output
-    assert "nothing done" not in done.output
+    assert "already complete" not in done.output
     again = CliRunner().invoke(build_app(), [*arguments, "--out", str(tmp_path / "model")], env={"LIKEWISE_DATA": ""})
     assert again.exit_code == 0, again.output
     assert f"{tmp_path / 'model'} is already complete; use --overwrite to rebuild it" in " ".join(again.output.split())

@@ -46,7 +46,7 @@ def test_index_and_train(articles, tmp_path, tiny_base):
 def test_errors_are_one_clean_message(articles, tmp_path):
     result = call("train", "discriminator", "--work", tmp_path / "work")
     assert result.exit_code == 2
-    assert "make it first with 'likewise context index --corpus FILES" in result.output
+    assert "build it with 'likewise context index --corpus FILES" in result.output
     result = call("index", "--work", tmp_path / "work", "--corpus", articles, "--set", "index.lefts=3")
     assert result.exit_code == 2
     assert "--set index.lefts=3: there is no option lefts: did you mean left?" in result.output

@@ -39,7 +39,7 @@ def test_missing_tasks_are_named(cli, folder):
     [
         (["--tasks", "sts99"], "Unknown task 'sts99'. Known are"),
         (["--data", "/nowhere"], "No evaluation data in '/nowhere'"),
-        (["--json", "/nowhere/x.json"], "make it first"),
+        (["--json", "/nowhere/x.json"], "create it first"),
     ],
 )
 def test_errors_are_one_message(options, message, cli, folder):

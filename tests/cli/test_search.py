@@ -21,7 +21,7 @@ def test_index_and_search(cli, tiny_model, sentences, tmp_path):
     assert "1 passage of 1 file: 1 encoded now, 1 file added, 0 removed" in result.stdout
     result = cli("index", tmp_path / "notes.md", "--out", out)
     assert result.exit_code == 0, result.output
-    assert result.stdout == "1 passage of 1 file: already finished, nothing done\n"
+    assert result.stdout == "1 passage of 1 file: up to date\n"
     result = cli("search", out, sentences[1], "-k", "3")
     assert result.exit_code == 0, result.output
     assert "notes.md:3  Tea" in result.stdout

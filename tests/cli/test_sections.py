@@ -36,7 +36,7 @@ def test_writes_triplets(cli, articles, tmp_path):
 def test_errors_are_one_message(cli, articles, tmp_path):
     result = cli("sections", *[str(articles), "--out", str(tmp_path / "no" / "t.csv")])
     assert result.exit_code == 2
-    assert "make it first" in result.stderr
+    assert "create it first" in result.stderr
     result = cli("sections", *[str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "t.csv")])
     assert result.exit_code == 2
     assert "Traceback" not in result.output

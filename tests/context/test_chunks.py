@@ -118,5 +118,5 @@ def test_equal_chunks_make_equal_files_and_a_cut_elsewhere_another(tmp_path):
 
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "chunks.arrow").write_bytes(b"nothing")
-    with pytest.raises(ContextError, match=r"chunks\.arrow.*make the index again"):
+    with pytest.raises(ContextError, match=r"chunks\.arrow.*rebuild the index"):
         ChunkStore(tmp_path / "chunks.arrow", 1, 1)

@@ -128,12 +128,12 @@ def test_too_few_documents(tmp_path, tiny_options, tiny_base):
     text.write_text("The first sentence is here. The second one follows it. The third one ends it. A fourth one.\n")
     build_index(tmp_path / "work", str(text), IndexOptions(hash_bits=10), quiet=True)
     read_states(tmp_path / "work", StatesOptions(encoder=str(tiny_base), keep="pieces"), quiet=True)
-    with pytest.raises(ContextError, match="holds 1 document, and four are needed"):
+    with pytest.raises(ContextError, match="holds 1 document, but four are needed"):
         train_discriminator(tmp_path / "work", tiny_options)
 
 
 def test_no_index(tmp_path, tiny_options):
-    with pytest.raises(ContextError, match="holds no index: make it first with 'likewise context index"):
+    with pytest.raises(ContextError, match="contains no index: build it with 'likewise context index"):
         train_discriminator(tmp_path, tiny_options)
 
 

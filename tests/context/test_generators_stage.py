@@ -76,7 +76,7 @@ def test_a_diverged_run_is_an_error(work, tiny_generators):
 
 
 def test_errors_come_before_training(work, tiny_generators, tmp_path, tiny_base):
-    with pytest.raises(ContextError, match="keeps word pieces alone"):
+    with pytest.raises(ContextError, match="contains only word pieces"):
         train_generators(work, tiny_generators.updated(reads="states"), quiet=True)
     text = tmp_path / "a.txt"
     text.write_text("The first sentence is here. The second one follows it. The third one ends it. A fourth one.\n")

@@ -59,7 +59,7 @@ def test_the_hash_is_of_what_is_in_the_shards(tmp_path):
         ({"score": ["a", "b", "c"]}, r"column score is string"),
         ({"split": ["train", "dev", "valid"]}, r"row 3: split is 'valid'"),
         ({"sentence2": ["x", None, "z"]}, r"row 2: sentence2 is None"),
-        ({"split": ["dev", "dev", "dev"]}, r"and none of them has split 'train'"),
+        ({"split": ["dev", "dev", "dev"]}, r"but none of them has split 'train'"),
     ],
 )
 def test_broken_values_are_named_with_file_and_row(tmp_path, changes, message):
@@ -71,7 +71,7 @@ def test_broken_files(tmp_path):
     with pytest.raises(ContextError, match="no such folder"):
         read_harvest(tmp_path / "h")
     (tmp_path / "h").mkdir()
-    with pytest.raises(ContextError, match=r"holds no \*\.parquet"):
+    with pytest.raises(ContextError, match=r"contains no \*\.parquet"):
         read_harvest(tmp_path / "h")
     (tmp_path / "h" / "shard-0.parquet").write_bytes(b"PAR1 cut short")
     with pytest.raises(ContextError, match=r"shard-0\.parquet: cannot be read as Parquet"):

@@ -71,7 +71,7 @@ def test_limits(articles, tmp_path):
 
 def test_a_corpus_of_too_short_documents(tmp_path):
     (tmp_path / "a.txt").write_text("Only one sentence is in this file.\n")
-    with pytest.raises(ContextError, match=r"a\.txt: no document has three sentences"):
+    with pytest.raises(ContextError, match=r"a\.txt: no document has the three sentences"):
         build_index(tmp_path / "work", str(tmp_path / "a.txt"), OPTIONS, quiet=True)
     assert not (tmp_path / "work" / "index").exists(), "another corpus can take its place"
 

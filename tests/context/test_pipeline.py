@@ -70,7 +70,7 @@ def test_chosen_weights_are_recorded_and_used(work, twelve_pairs, tmp_path):
 def test_word_pieces_alone_have_no_pmi(work):
     done = run("context", "score", "a ship", "a cow", "--work", work)
     assert done.exit_code == 2
-    assert "keeps word pieces alone" in done.output
+    assert "contains only word pieces" in done.output
 
 
 def test_harvest_in_two_parts(work, tmp_path):

@@ -105,7 +105,7 @@ def test_what_is_wrong_is_told_before_anything_is_done(frozen, trained, indexed,
             distill(base=tiny_base, out=out, quiet=True, **arguments)
     for work, learns, message in (
         (indexed, "profiles", "holds no states"),
-        (trained, "cosine-profiles", "keeps word pieces alone"),
+        (trained, "cosine-profiles", "contains only word pieces"),
     ):
         with pytest.raises(ContextError, match=message):
             likewise.distill(work=work, base=tiny_base, out=out, quiet=True, preset="profiles", learns=learns)

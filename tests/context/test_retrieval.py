@@ -87,10 +87,10 @@ def test_nothing_in_common_finds_nothing(retrieval):
 
 
 def test_texts_without_words(tmp_path):
-    with pytest.raises(ContextError, match="no chunk holds a word"):
+    with pytest.raises(ContextError, match="no chunk contains a word"):
         build_retrieval(tmp_path / "x", ["...", "!"], BITS)
 
 
 def test_no_index(tmp_path):
-    with pytest.raises(ContextError, match="make it again"):
+    with pytest.raises(ContextError, match="rebuild it"):
         Retrieval(tmp_path)

@@ -45,9 +45,9 @@ def test_single_values():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("left=3", r"give it as section\.name=value"),
-        ("index.left", r"give it as section\.name=value"),
-        ("index.=3", r"give it as section\.name=value"),
+        ("left=3", r"give section\.name=value"),
+        ("index.left", r"give section\.name=value"),
+        ("index.=3", r"give section\.name=value"),
         ("indexes.left=3", "there is no section indexes; choose one of index, "),
         ("index.left=0", r"--set index\.left=0: left must be 1 or more, not '0'"),
         ("index.lefts=3", r"--set index\.lefts=3: there is no option lefts: did you mean left"),
@@ -74,12 +74,12 @@ def test_a_single_value_that_is_wrong_is_named(text, message):
         (ScoreOptions, {"form": "paper", "weights": (0,) * 4}, "form=paper must be 4 numbers of 0 or more"),
         (ScoreOptions, {"form": "paper", "weights": (1, 1, 1, -1)}, "form=paper must be 4 numbers of 0 or more"),
         (ScoreOptions, {"terms": ("cosine", "centr")}, "no term centr; choose one of cosine, words"),
-        (ScoreOptions, {"terms": ()}, "terms needs one or more"),
+        (ScoreOptions, {"terms": ()}, "terms must be one or more"),
         (HarvestOptions, {"ranks": (0, 1)}, "of 1 or more"),
         (HarvestOptions, {"ranks": (2, 2)}, "different whole numbers"),
         (HarvestOptions, {"anchors": 1}, "anchors must be 2 or more"),
         (HarvestOptions, {"held_out": 0.5}, "below 0.5"),
-        (HarvestOptions, {"min_words": 9, "max_words": 3}, "leave no sentence"),
+        (HarvestOptions, {"min_words": 9, "max_words": 3}, "exclude every sentence"),
     ],
 )
 def test_values_out_of_range_and_contradictions(kind, changes, message):

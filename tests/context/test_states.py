@@ -143,7 +143,7 @@ def test_a_workspace_notices_that_its_encoder_was_trained_again(begun, tiny_base
     Workspace(begun).require("states")
     weights = next(encoder.rglob("*.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-4] + b"abcd")
-    with pytest.raises(ContextError, match="stale: it was made from another encoder"):
+    with pytest.raises(ContextError, match="stale: it was built from another encoder"):
         Workspace(begun).require("states")
     with pytest.raises(JobError, match="another encoder"):
         read_states(begun, options, quiet=True)

@@ -94,7 +94,7 @@ def test_a_stage_made_from_what_has_changed_is_stale(space):
     make(space, "model", "m", needs=["index"])
     assert space.require("model").record["plan"]["inputs"] == {"index": "of one"}
     make(space, "index", "two", Toy(size=2), overwrite=True)
-    with pytest.raises(ContextError, match=r"model is stale: it was made from another index.*context train model"):
+    with pytest.raises(ContextError, match=r"model is stale: it was built from another index.*context train model"):
         space.require("model")
     with pytest.raises(JobError, match="was built with another index"), space.open("model", Toy(), ["index"]):
         pass
@@ -104,7 +104,7 @@ def test_a_stage_made_from_what_has_changed_is_stale(space):
 
 def test_a_missing_input_is_told_before_work(space):
     with (
-        pytest.raises(ContextError, match="holds no index: make it first"),
+        pytest.raises(ContextError, match="contains no index: build it"),
         space.open("model", Toy(), ["index"]),
     ):
         pass

@@ -76,7 +76,7 @@ def test_written_and_read_again(tmp_path):
     assert write_triplets(tmp_path / "t.csv", given) == 2
     assert read_triplets(tmp_path / "t.csv") == given
     assert {p.name for p in tmp_path.iterdir()} == {"t.csv", ".t.csv.likewise"}
-    with pytest.raises(LikewiseError, match="make it first"):
+    with pytest.raises(LikewiseError, match="create it first"):
         write_triplets(tmp_path / "no" / "t.csv", given)
 
     def broken():

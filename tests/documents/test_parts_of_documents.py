@@ -472,7 +472,7 @@ def test_a_file_within_a_file_of_word_is_told(tmp_path):
     (tmp_path / "a.docx").write_bytes(docx(f"<w:p>{runs('Write your name')}</w:p><w:altChunk r:id='r9'/>"))
     source = open_source(tmp_path / "a.docx", CorpusOptions())
     assert [paragraph.sentences[0][1] for paragraph in read_paragraphs(source)] == ["Write your name"]
-    assert source.report.told == [f"{source.path}: a file within it is not read: open it in Word, and save it"]
+    assert source.report.told == [f"{source.path}: an embedded file is not read: open it in Word, and save it"]
     assert source.report.is_partial
 
 

@@ -143,7 +143,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(saved_model, text, tmp_pat
     os.mkfifo(tmp_path / "pipe")
     for source, message in (
         (tmp_path / "pipe", "is a pipe, which cannot be read in pieces: save the text"),
-        (damaged, "damaged.parquet cannot be read .*copy it again, or leave it out"),
+        (damaged, "damaged.parquet cannot be read .*copy it again, or exclude it"),
         (other, "has no column 'text': name one of id, body with --field"),
         (tmp_path / "none", "There is no file"),
     ):

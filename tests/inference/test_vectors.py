@@ -101,7 +101,7 @@ def test_a_failure_leaves_nothing_new(tiny_model, tmp_path):
         encode_file(tiny_model, tmp_path / "cut.gz", out, overwrite=True, quiet=True)
     with pytest.raises(LikewiseError, match="no file"):
         encode_file(tiny_model, tmp_path / "none.txt", out, overwrite=True, quiet=True)
-    with pytest.raises(JobError, match="make it first"):
+    with pytest.raises(JobError, match="create it first"):
         encode_file(tiny_model, source, tmp_path / "none" / "v.npy", overwrite=True, quiet=True)
 
 

@@ -178,7 +178,7 @@ def test_the_papers_other_views_train(augmentation, corpus_file, glove, sentence
 
 def test_paraphrases_that_do_not_fit_are_told(corpus_file, glove, tmp_path):
     file = tmp_path / "pairs.tsv"
-    for text, message in (("one column\n", r"pairs\.tsv:1"), ("no such sentence\tparaphrase\n", "holds none")):
+    for text, message in (("one column\n", r"pairs\.tsv:1"), ("no such sentence\tparaphrase\n", "contains none")):
         file.write_text(text)
         with pytest.raises(OptionError, match=message):
             train(

@@ -126,7 +126,7 @@ def test_a_record_of_another_kind_is_one_sentence_of_the_command(mine, table):
     found = CliRunner().invoke(build_app(), ["search", str(mine), "the cat", "--words-only"])
     assert isinstance(found.exception, SystemExit), "anything else is a traceback"
     assert found.exit_code == 2
-    assert "likewise.json is damaged (its 'table'): make the index again" in " ".join(found.stderr.split())
+    assert "likewise.json is damaged (its 'table'): rebuild it" in " ".join(found.stderr.split())
 
 
 def test_a_name_that_is_not_utf8_is_passed_over_with_a_line(notes, saved_model, tmp_path):

@@ -37,7 +37,7 @@ class CausalModel:
         path = Path(self.folder).expanduser()
         if path.is_dir() and not (path / "config.json").is_file():
             raise LoadError(
-                f"'{name}' is not a language model: give a folder that transformers has saved, with its config.json"
+                f"'{name}' is not a language model: give a folder with config.json that transformers has saved"
             )
 
     @property
@@ -59,8 +59,8 @@ class CausalModel:
                 model: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise LoadError(
-                f"'{self.name}' cannot be loaded as a causal language model ({first_line(error)}). Give a folder or a "
-                "name of the model hub that transformers' AutoModelForCausalLM loads, or bundled:smollm2"
+                f"'{self.name}' cannot be loaded as a causal language model ({first_line(error)}). Give a folder or "
+                f"hub name that AutoModelForCausalLM of transformers loads, or bundled:smollm2"
             ) from None
         return model.to("cuda" if gpu else "cpu").eval(), tokenizer
 

@@ -124,7 +124,7 @@ def accuracy_of(
             counts = mask.sum(axis=1)
             of_kind += ((~fits & mask).sum(axis=1)[counts > 0] / counts[counts > 0]).tolist()
     if not any(by_kind):
-        raise ContextError("the held-out documents give no negative: index more documents, or hold out more of them")
+        raise ContextError("the held-out documents contain no negative: index or hold out more documents")
     own = float(np.concatenate(positive).mean())
     same, other = (float(np.mean(of_kind)) if of_kind else None for of_kind in by_kind)
     wrong = float(np.mean([share for share in (same, other) if share is not None]))
@@ -186,8 +186,8 @@ def _train(job: Job, states: States, options: DiscriminatorOptions, stop: StopRe
     n_documents = int(store.documents[-1]) + 1
     if n_documents < 4:
         raise ContextError(
-            f"{store.path} holds {counted(n_documents, 'document')}, and four are needed, as two are held out: index "
-            "more"
+            f"{store.path} holds {counted(n_documents, 'document')}, but four are needed, of which two are held out: "
+            f"index more"
         )
     train, choose, test = split_documents(n_documents, options.held_out, options.seed)
     units = training_units(store, train, _UNIT)

@@ -128,8 +128,8 @@ def _train(job: Job, states: States, options: GeneratorOptions, stop: StopReques
     training, held_out = held_out_contexts(store, options.held_out, options.seed)
     if not len(training) or len(held_out) < 2:
         raise ContextError(
-            f"{store.path}: {counted(int(store.documents[-1]) + 1, 'document')} can give {len(training)} "
-            f"examples to train on and {len(held_out)} to hold out, which is too few: index more documents"
+            f"{store.path}: {counted(int(store.documents[-1]) + 1, 'document')} can only give "
+            f"{len(training)} training and {len(held_out)} held-out examples: index more documents"
         )
     counts = np.bincount(states.ids, minlength=states.encoder.pieces)
     pieces = np.sort(np.argsort(-counts, kind="stable")[: options.vocabulary])

@@ -83,8 +83,8 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
         (file for file in parquet_files if not any(part[0] in "._" for part in file.parts)), key=lambda file: file.name
     )
     if not names:
-        there = "it holds no *.parquet" if path.is_dir() else "there is no such folder"
-        raise ContextError(f"{folder}: {there}; give the folder that `likewise context harvest` wrote")
+        there = "it contains no *.parquet" if path.is_dir() else "there is no such folder"
+        raise ContextError(f"{folder}: {there}; give the output folder of `likewise context harvest`")
     for shard, other in itertools.pairwise(names):
         if shard.name == other.name:
             raise ContextError(f"{folder} holds {shard} and {other}, which are the same shard: remove one of the parts")
@@ -92,7 +92,7 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
     whole = pa.concat_tables([_shard(file) for file in files])
     splits = {name: ScoredPairs(whole.filter(pc.equal(whole["split"], name)).drop_columns("split")) for name in SPLITS}
     if not len(splits["train"]):
-        raise ContextError(f"{folder}: {counted(len(whole), 'pair')}, and none of them has split 'train': harvest more")
+        raise ContextError(f"{folder}: {counted(len(whole), 'pair')}, but none of them has split 'train': harvest more")
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
@@ -127,16 +127,16 @@ class ScoreScale:
             least, most = float(scores.min()), float(scores.max())
             if least < -1.000001 or most > 1.000001:
                 raise ContextError(
-                    f"the harvested scores run from {least:.4g} to {most:.4g}, and a cosine runs from -1 to 1: take "
-                    "scale=stretch"
+                    f"the harvested scores range from {least:.4g} to {most:.4g}, but cosines range from -1 to 1: use "
+                    f"scale=stretch"
                 )
             return cls(rule)
         if rule == "base":
             assert cosines is not None
             if scores.std() < 1e-9 or (slope := float(np.polyfit(scores, cosines, 1)[0])) < 1e-6:
                 raise ContextError(
-                    "the harvested scores do not rise with the cosines of the base, so that no line maps one to the "
-                    "other: take scale=stretch"
+                    "the harvested scores do not increase with the cosines of the base, so that no line maps one to "
+                    "the other: use scale=stretch"
                 )
             low = float(scores.mean()) - float(cosines.mean()) / slope
             return cls(rule, low, low + 1 / slope)
@@ -156,7 +156,7 @@ class ScoreScale:
 
 def _shard(file: Path) -> pa.Table:
     """Read and check one shard."""
-    again = "make the harvest again with `likewise context harvest --overwrite`"
+    again = "repeat the harvest with `likewise context harvest --overwrite`"
     kinds = {"sentence1": pa.string(), "sentence2": pa.string(), "score": pa.float64(), "split": pa.string()}
     try:
         parquet = pq.ParquetFile(file)

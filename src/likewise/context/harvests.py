@@ -116,7 +116,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
     if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise ContextError(f"--shard {text}: give it as number/machines, for example 1/4")
+        raise ContextError(f"--shard {text}: give NUMBER/MACHINES, for example 1/4")
     return int(match[1]), int(match[2])
 
 
@@ -174,7 +174,7 @@ def shard_name(number: int) -> str:
 def _check_parts(out: Path, plan: Plan) -> None:
     """Raise a JobError if the folder holds another harvest than the one of this part."""
     if read_record(out) or work_of(out).exists():
-        raise JobError(f"{out} holds a harvest of one machine: choose another --out")
+        raise JobError(f"{out} contains a harvest of one machine: choose another --out")
     for folder in out.glob("part-*"):
         record = read_record(folder)
         if record and (change := plan.difference(record["plan"])):

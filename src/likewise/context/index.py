@@ -133,7 +133,7 @@ class ChunkStore:
             self._sentences = table["sentences"]
             self._flat = pc.list_flatten(self._sentences)  # zero copy too
         except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are OSError and ValueError
-            raise ContextError(f"{path} cannot be read as chunks ({error}): make the index again") from None
+            raise ContextError(f"{path} cannot be read as chunks ({error}): rebuild the index") from None
         self.lengths = pc.list_value_length(self._sentences).to_numpy().astype(np.int64)
         self.first_sentence = np.concatenate([[0], np.cumsum(self.lengths)])
         # A chunk has two contexts fewer than sentences.
@@ -226,7 +226,7 @@ def build_retrieval(folder: Path, texts: Iterable[str], bits: int) -> None:
     parts = [vectorizer.transform(batch) for batch in iter(lambda: list(islice(rest, _TEXTS_AT_ONCE)), [])]
     counts = sp.vstack(parts, format="csr")
     if not counts.nnz:
-        raise ContextError(f"{folder}: no chunk holds a word, so that nothing can be found: index other text")
+        raise ContextError(f"{folder}: no chunk contains a word, so that searches find nothing: index other text")
     transformer = TfidfTransformer(sublinear_tf=True)
     rows = transformer.fit_transform(counts).T.tocsr()  # (terms, chunks)
     arrays = {
@@ -252,7 +252,7 @@ class Retrieval:
                 np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS
             )
         except (OSError, ValueError) as error:
-            raise ContextError(f"{folder}: the index of chunks cannot be read ({error}): make it again") from None
+            raise ContextError(f"{folder}: the index of chunks cannot be read ({error}): rebuild it") from None
         n_chunks, bits = (int(number) for number in shape)
         self._rows = sp.csr_matrix((weights, chunks, starts), shape=(1 << bits, n_chunks))
         self._vectorizer = hashing(bits)
@@ -331,7 +331,7 @@ def _write_index(
     sources = [str(source.path) for source in find_sources(corpus, reading)]
     if not len(store):
         raise ContextError(
-            f"{sources[0]}: no document has three sentences, so that none has a context: give longer documents"
+            f"{sources[0]}: no document has the three sentences that a context needs: give longer documents"
         )
     progress.tell(f"{counted(len(store), 'chunk')}; indexing their words")
     build_retrieval(

@@ -309,8 +309,8 @@ class Origin:
         """
         if not self.reads_contexts:
             raise ContextError(
-                "no context is read, since no term over contexts has a weight: name some, such as "
-                "--set score.terms=coherence, or take --preset pretrained"
+                "no context is read, because no term over contexts has a weight: choose such terms by --set "
+                "score.terms=coherence, or use --preset pretrained"
             )
         weights = self.weights[-len(TERMS) :]
         sets = self.contexts([first, second])
@@ -386,8 +386,8 @@ def open_origin(
     states = States(workspace)
     if options.form == "pmi" and not states.vectors.shape[1]:
         raise ContextError(
-            f"{workspace.path / 'states'} keeps word pieces alone, which have no form=pmi: score with --preset paper, "
-            "or make it with states.keep=tokens"
+            f"{workspace.path / 'states'} contains only word pieces, which do not support form=pmi: score with "
+            f"--preset paper, or rebuild it with states.keep=tokens"
         )
     if options.form == "paper":
         for stage in stages_read(options.weights):
@@ -417,12 +417,12 @@ def _even_weights(origin: Origin) -> tuple[float, ...]:
     if not path.is_file():
         pairs = own_pairs(origin.states)
         count = counted(len(pairs), "pair")
-        origin.progress.tell(f"each term is brought to one scale, on {count} of the workspace's sentences")
+        origin.progress.tell(f"scaling the terms on {count} of the workspace's sentences")
         spread = origin.features(pairs, wanted).std(axis=0)
         weights = np.where(spread > 1e-9, 1 / np.maximum(spread, 1e-9), 0.0) * wanted
         if not weights.any():
             raise ContextError("none of the terms differs between the workspace's sentences: give more documents")
         values = tuple(float(f"{value:.5g}") for value in weights / weights[weights > 0][0])
-        source = "equal weights of terms on one scale, that of the workspace's own sentences"
+        source = "equal weights of terms, scaled on the workspace's sentences"
         Weights(values=values, pairs=len(pairs), source=source, form="pmi").save(path)
     return Weights.load(path).values

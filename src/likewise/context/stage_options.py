@@ -200,7 +200,7 @@ class ScoreOptions(Options):
         if unknown := [name for name in self.terms if name not in FEATURES]:
             raise OptionError(f"there is no term {unknown[0]}; choose one of {', '.join(FEATURES)}")
         if not self.terms:
-            raise OptionError(f"terms needs one or more of {', '.join(FEATURES)}")
+            raise OptionError(f"terms must be one or more of {', '.join(FEATURES)}")
         count, least = (len(FEATURES), -math.inf) if self.form == "pmi" else (len(TERMS), 0)
         if self.weights and (len(self.weights) != count or min(self.weights) < least or not any(self.weights)):
             kind = "numbers" if self.form == "pmi" else "numbers of 0 or more"
@@ -231,8 +231,8 @@ class HarvestOptions(Options):
             raise OptionError(f"ranks must be different whole numbers of 1 or more, not {list(self.ranks)}")
         if self.min_words > self.max_words:
             raise OptionError(
-                f"min_words {self.min_words} and max_words {self.max_words} leave no sentence: lower one or raise the "
-                "other"
+                f"min_words {self.min_words} and max_words {self.max_words} exclude every sentence: lower min_words "
+                f"or raise max_words"
             )
 
 
@@ -284,7 +284,7 @@ def read_sections(assignments: Sequence[str] = (), preset: str = "frozen") -> Re
         name, equals, text = assignment.partition("=")
         section, dot, key = (part.strip() for part in name.partition("."))
         if not (equals and dot and key):
-            raise OptionError(f"--set {assignment}: give it as section.name=value, for example index.left=3")
+            raise OptionError(f"--set {assignment}: give section.name=value, for example index.left=3")
         if section not in SECTIONS:
             raise OptionError(f"--set {assignment}: there is no section {section}; choose one of {', '.join(SECTIONS)}")
         changes.setdefault(section, {})[key] = text.strip()
@@ -352,23 +352,21 @@ class SurrogateOptions(FinetuneOptions):
         super()._check()
         if self.structure == "cross" and (self.select_by == "sts-b-dev" or self.anchor or self.scale == "base"):
             raise OptionError(
-                "a cross-encoder has no cosines: take preset=cpu, or drop scale=base, anchor and select_by=sts-b-dev"
+                "a cross-encoder has no cosines: use preset=cpu, or omit scale=base, anchor and select_by=sts-b-dev"
             )
         if self.learns != "scores":
             if self.structure == "cross" or self.anchor or self.pooling == "light":
                 raise OptionError(
                     f"learns={self.learns} trains a transformer that gives each sentence one vector, without an "
-                    "anchor: take preset=profiles, or leave out structure=cross, anchor and pooling=light"
+                    "anchor: use preset=profiles, or omit structure=cross, anchor and pooling=light"
                 )
             if self.select_by == "held-out":
                 raise OptionError(
-                    f"select_by=held-out needs the pairs of a harvest, and learns={self.learns} has none: take "
-                    "preset=profiles, or select_by=last or sts-b-dev"
+                    f"select_by=held-out needs the pairs of a harvest, but learns={self.learns} has none: use "
+                    f"preset=profiles, or select_by=last or sts-b-dev"
                 )
         if self.anchor and self.pooling == "light":
-            raise OptionError(
-                "pooling=light takes word vectors, which have no sentence vectors to learn from: set anchor to 0"
-            )
+            raise OptionError("pooling=light uses word vectors, but an anchor needs sentence vectors: set anchor to 0")
 
 
 PAPER = SurrogateOptions()

@@ -65,7 +65,7 @@ class FrozenEncoder:
         self.model = load(name, precision="fp32")
         tokenizer = self.model.tokenizer
         if not hasattr(tokenizer, "all_special_ids"):
-            raise ContextError(f"states.encoder={name} reads whole words: give a transformer")
+            raise ContextError(f"states.encoder={name} encodes whole words: give a transformer")
         self.model.max_seq_length = min(self.model.max_seq_length or max_tokens, max_tokens)
         self.pieces = len(tokenizer)
         self._special = np.array(tokenizer.all_special_ids)
@@ -125,7 +125,7 @@ class States:
             self._tokens = np.load(stage.folder / _TOKENS, mmap_mode="r") if options.keep == "tokens" else None
         except (OSError, ValueError, SafetensorError) as error:
             raise ContextError(
-                f"{stage.folder}: the states cannot be read ({error}): make them again with 'likewise context "
+                f"{stage.folder}: the states cannot be read ({error}): rebuild them with 'likewise context "
                 f"train states --overwrite --work {workspace.path}'"
             ) from None
         self.vectors, self.ids = arrays["vectors"].astype(np.float32), arrays["ids"].astype(np.int64)

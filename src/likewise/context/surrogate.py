@@ -85,8 +85,8 @@ class Profiles:
         self.states, self.options, self.seed = States(workspace), options, seed
         if options.learns == "cosine-profiles" and not self.states.vectors.shape[1]:
             raise ContextError(
-                f"{workspace.path / 'states'} keeps word pieces alone, which have no cosines: take learns=profiles, or "
-                "make it with states.keep=tokens"
+                f"{workspace.path / 'states'} contains only word pieces, which have no cosines: use learns=profiles, "
+                f"or rebuild it with states.keep=tokens"
             )
         self.finder = ContextFinder.open(workspace.path, self.states)
         few, many = HarvestOptions().min_words, HarvestOptions().max_words
@@ -234,7 +234,7 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
             )
     except (OSError, ValueError) as error:
         raise LoadError(
-            f"--base {base}: no cross-encoder can be made of it ({first_line(error)}). Give a transformer: a folder "
+            f"--base {base}: it cannot become a cross-encoder ({first_line(error)}). Give a transformer: a folder "
             "with config.json, a Hugging Face name that this machine can reach, bundled:minilm or bundled:mpnet."
         ) from error
     collator = CrossEncoderDataCollator(preprocess_fn=model.preprocess, valid_label_columns=[LABEL])
@@ -245,7 +245,9 @@ def _selection(dev: ScoredPairs, options: SurrogateOptions, scale: ScoreScale) -
     if options.select_by == "last":
         return last_checkpoint()
     if len(dev) < 2:
-        raise OptionError(f"the harvest has {len(dev)} dev pairs, and 2 are needed: harvest more, or select_by=last")
+        raise OptionError(
+            f"the harvest has {len(dev)} dev pairs, but 2 are needed: harvest more, or use select_by=last"
+        )
     evaluator = _evaluator(dev, options, scale, "dev")
     return Selection(evaluator.description, evaluator)
 

@@ -49,7 +49,7 @@ def train_stage(
             states = States(workspace)
             if options.reads == "states" and not states.vectors.shape[1]:
                 raise ContextError(
-                    "the stage states keeps word pieces alone: make it with keep=tokens, or train with reads=text"
+                    "the stage states contains only word pieces: rebuild it with keep=tokens, or train with reads=text"
                 )
             with torch.random.fork_rng(devices=[]), orderly_stop(Progress(quiet)) as stop:
                 torch.manual_seed(options.seed)
@@ -107,7 +107,9 @@ class Loop:
                 next(updates)
             set_chance(state["chance"])  # to pass over updates may draw
         else:
-            stop.progress.tell(f"{counted(self.steps, 'update')} of the {self.job.target.name}; its start is measured")
+            stop.progress.tell(
+                f"{counted(self.steps, 'update')} of the {self.job.target.name}; the untrained model is evaluated first"
+            )
             start()
             self._evaluate(None, stop.progress)
         saved_at, what = time.monotonic(), self.job.target.name

@@ -49,7 +49,7 @@ class Weights(Options):
         try:
             return cls(**read_json(path))
         except (ValueError, TypeError, OptionError) as error:
-            raise ContextError(f"'{path}' holds no weights ({error}): choose them again") from None
+            raise ContextError(f"'{path}' contains no weights ({error}): choose them again") from None
 
 
 def match_words(first: SentenceReading, second: SentenceReading, idf: np.ndarray) -> float:
@@ -124,7 +124,7 @@ def choose_even(
 def check_rated(pairs: Sequence[object] | np.ndarray, gold: np.ndarray) -> None:
     """Raise a ContextError if there are too few rated pairs."""
     if len(gold) < 2 or len(pairs) != len(gold):
-        raise ContextError(f"weights need two rated pairs or more, not {len(pairs)} with {len(gold)} ratings")
+        raise ContextError(f"weights need at least two rated pairs, not {len(pairs)} with {len(gold)} ratings")
 
 
 def choose_weights(

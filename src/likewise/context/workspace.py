@@ -79,7 +79,7 @@ class Workspace:
         command = f"likewise context {COMMANDS[stage]} --work {self.path}"
         if not record:
             begun = " (begun, not finished)" if work_of(folder).exists() else ""
-            raise ContextError(f"{self.path} holds no {stage}{begun}: make it first with '{command}'")
+            raise ContextError(f"{self.path} contains no {stage}{begun}: build it with '{command}'")
         options, inputs = record["plan"]["options"], record["plan"]["inputs"]
         for name, fingerprint in inputs.items():
             if name in COMMANDS:
@@ -90,8 +90,8 @@ class Workspace:
                 changed = bool(place) and Path(place).expanduser().exists() and model_fingerprint(place) != fingerprint
             if changed:
                 raise ContextError(
-                    f"{folder} is stale: it was made from another {name} than {place} is now: make it "
-                    f"again with '{command} --overwrite', or use another --work"
+                    f"{folder} is stale: it was built from another {name} than {place} is now: rebuild it with "
+                    f"'{command} --overwrite', or use another --work"
                 )
         return Stage(stage, folder, record)
 

@@ -54,13 +54,12 @@ class ReaderGuard:
                 answer = self._next(seconds, f"while {path} was read")
             except TimeoutError:
                 raise CorpusError(
-                    f"{path}: it takes more than {seconds:.0f} s to read {size / 1e6:,.1f} MB: leave it out, or save "
-                    "it as plain text"
+                    f"{path}: it takes more than {seconds:.0f} s to read {size / 1e6:,.1f} MB: exclude it, or save it "
+                    "as plain text"
                 ) from None
             except (EOFError, OSError):
                 raise CorpusError(
-                    f"{path}: reading it ends the process: it is damaged, or made to do that. Save it again, or leave "
-                    "it out"
+                    f"{path}: reading it crashes the process: it is damaged or malicious. Save it again, or exclude it"
                 ) from None
             finally:
                 if answer is None:  # also after Ctrl-C

@@ -51,10 +51,10 @@ class Mailbox(PagedFormat):
                     ends.append(at)
                 at += len(line)
             if at and not begins:
-                raise LikewiseError("it holds no line 'From ADDRESS DATE', which begins each mail of a box")
+                raise LikewiseError("it contains no line 'From ADDRESS DATE', which begins each mail of a mailbox")
             box.seek(0)
             if ends and box.read(ends[0]).strip():
-                yield Page(0, "", left_out="what stands before the first line 'From ADDRESS DATE' is no mail")
+                yield Page(0, "", left_out="the text before the first line 'From ADDRESS DATE' is not a mail")
             # A box without mails, as mail programs keep for an empty folder, has no begin.
             for number, (begin, end) in enumerate(zip(begins, [*ends[1:], at], strict=bool(at)), 1):
                 box.seek(begin)

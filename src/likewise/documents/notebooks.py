@@ -33,5 +33,5 @@ class Notebook(Format):
                 yield Page(number, text, form="written", goes_on=True)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorpusError(
-                f"{source.path}: this is not a whole notebook ({type(error).__name__}: {error}): save it again"
+                f"{source.path}: this is not a complete notebook ({type(error).__name__}: {error}): save it again"
             ) from None

@@ -21,7 +21,7 @@ _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _BEHIND_ROW = re.compile(r"^(\| .* \|)(?=[^\s|])", re.MULTILINE)  # what follows a chart, by MarkItDown
 _FORMULA = re.compile(rb"<f[ >/]")
 _NO_VALUE = "a formula in this row has no value: open the file in Excel or LibreOffice, and save it"
-_NO_INNER = "a file within it is not read: open it in Word, and save it"
+_NO_INNER = "an embedded file is not read: open it in Word, and save it"
 _PERCENT = re.compile(r"""(?:"[^"]*"|\\.|[^"%\\])*%""")
 """A format of Excel that shows a number times 100; a sign in quotes is shown as it is."""
 _SIGN_OF_FORM = re.compile(r"""\\.|"[^"]*"|.""")

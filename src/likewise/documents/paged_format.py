@@ -109,6 +109,6 @@ def _check_zip(path: Path, options: CorpusOptions) -> None:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         raise CorpusError(
-            f"{path}: this is not a whole {path.suffix} file: it is damaged, or of another format: save it again"
+            f"{path}: this is not a complete {path.suffix} file: it is damaged, or has another format: save it again"
         ) from None
     check_expansion(path, size, options)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _BEGIN = b"%PDF-"
 _FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
-_NO_LETTERS = "this page has no text, only pictures or glyphs without letters: docling can turn a scan into text"
+_NO_LETTERS = "this page has no text, only pictures or glyphs without letters: docling can convert a scan to text"
 _MISSED = 0.9
 """Share of the letters of a page below which its blocks do not hold what stands on it, such as upright text."""
 _EACH = 7
@@ -47,10 +47,7 @@ class Pdf(PagedFormat):
 
     suffixes = (".pdf",)
     unit = "page"
-    no_text = (
-        "there is no text in this PDF, only pictures, such as those of a scan: turn them into text, for example with "
-        "docling, and give that text"
-    )
+    no_text = "this PDF contains no text, only pictures, as in a scan: convert it to text, for example with docling"
 
     def accepts(self, source: Source) -> bool:
         """Return whether a file is called so, or begins as a PDF does."""

@@ -51,7 +51,7 @@ def _answer(line: str) -> Record:
                 out.write(json.dumps(page._asdict(), default=str) + "\n")
         return {}
     except MemoryError:
-        return {"error": f"it takes more than {MEMORY >> 30} GiB of memory to read"}
+        return {"error": f"reading it takes more than {MEMORY >> 30} GiB of memory"}
     except Exception as error:
         return {"error": _reason(error)}
 
@@ -77,12 +77,12 @@ def _limit_memory() -> None:
 
 def _reason(error: Exception) -> str:
     if getattr(error, "errno", None) == errno.EFBIG:
-        return f"it has more than {TEXT >> 20} MiB of text: divide it"
+        return f"it has more than {TEXT >> 20} MiB of text: split it"
     line = next(iter(str(error).strip().splitlines()), "")
     if isinstance(error, LikewiseError):  # a format says what is wrong in its own words
         return line
     if "password" in line.lower():
-        return "it is locked by a password: save it without one"
+        return "it is protected by a password: save it without a password"
     return f"{type(error).__name__}: {line}"[:200] if line else type(error).__name__
 
 

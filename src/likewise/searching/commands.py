@@ -35,7 +35,7 @@ _REASONS = {
     "opposites": "opposite words",
     "names": "another name",
     "order": "the order of their words",
-    "the rest": "what is left without the sentences that both have",
+    "the rest": "the text without their common sentences",
     "other words": "too few words in common",
 }
 _INDENT = 10
@@ -79,7 +79,7 @@ def _show_indexed(indexed: "Indexed") -> None:
             f": {indexed.encoded:,} encoded now, {counted(indexed.added, 'file')} added, {indexed.removed:,} removed"
         )
     else:
-        there += ": already finished, nothing done"
+        there += ": up to date"
     typer.echo(there)
 
 
@@ -249,12 +249,12 @@ def print_hits(hits: "Hits", explain: bool = False, offset: int = 0) -> None:
 def _scale(hit: "likewise.Hit", explained: bool) -> str:
     """Explain the scores of hits like this one."""
     if hit.scores:
-        told = "Scores: standard deviations above the average passage, all parts of the search together"
+        told = "Scores are z-scores, summed over all parts of the search"
         return f"{told}." if explained else f"{told}; --explain shows each part."
     return (
-        "Scores: cosines of query and passage."
+        "Scores are cosines of query and passage."
         if hit.similarity is not None
-        else "Scores: BM25, of the words in common."
+        else "Scores are BM25 scores of the common words."
     )
 
 
@@ -274,26 +274,27 @@ def _show_duplicates(result: "Duplicates") -> None:
             console.print(Text.assemble((f"  {pair.cosine:.3f}  ", "cyan"), _shortened(pair.kept, console)))
             console.print(Text.assemble((f"         {why}", "dim"), _shortened(pair.text, console, len(why))))
 
-    repeated = f"{result.exact:,} repeat another exactly, {result.near:,} more say the same"
+    repeated = f"{counted(result.exact, 'exact duplicate')}, {counted(result.near, 'near duplicate')}"
     if result.empty:
         repeated += f", {result.empty:,} are empty"
     console.print(f"{counted(result.texts, 'text')}: {repeated}; {result.kept:,} are kept", soft_wrap=True)
     show(f"Just above the threshold of {result.threshold:g}: duplicates", result.above)
-    show("Just below it: kept", result.below)
-    show("Above it, but kept, for what only one of the two says", result.apart)
+    show("Just below the threshold: no duplicates", result.below)
+    show("Above the threshold, but distinguished by their words", result.apart)
     if result.reasons:
         told = ", ".join(f"{count:,} by {_REASONS[reason]}" for reason, count in result.reasons.items())
-        console.print(f"\nKept by their words: {told}")
-    usual = f"one in a hundred pairs drawn at random has a cosine of {result.at_random:.2f} or more"
+        console.print(f"\nDistinguished by their words: {told}")
+    usual = f"one in a hundred random pairs has a cosine of {result.at_random:.2f} or more"
     if result.texts >= _ENOUGH:
         low = result.at_random >= result.threshold - _USUAL
         console.print(
-            f"\nWith this encoder {usual}: the threshold is too low for it" if low else f"\nTo compare: {usual}"
+            f"\nWith this encoder, {usual}: the threshold is too low" if low else f"\nFor comparison: {usual}"
         )
     if result.language != "English":
         what = f"Most texts are {result.language}" if result.language else "The language of the texts is not known"
         console.print(
-            f"{what}: without a list of its opposites, only texts of the same words, but for misspellings, count"
+            f"{what}: without a list of its antonyms, only texts with the same words, except for misspellings, are "
+            f"duplicates"
         )
 
 

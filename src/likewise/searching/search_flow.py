@@ -132,8 +132,8 @@ class Search:
         known = self.opened.stored.geometry.near.shape[1]
         if self.steps.neighbours and self.steps.nearest > known:
             raise SearchError(
-                f"{self.encoder.path} holds the {known} nearest passages of each one, and not {self.steps.nearest}: "
-                "give a smaller nearest"
+                f"{self.encoder.path} stores {known} neighbours of each passage, not {self.steps.nearest}: give a "
+                f"smaller nearest"
             )
 
     def _understood(self, typed: TypedQuery, request: Request) -> _Understood:

@@ -146,7 +146,7 @@ class Index:
 
         unwanted = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else [ids]
         if wrong := [id for id in unwanted if isinstance(id, bool) or not isinstance(id, str | Integral)]:
-            raise SearchError(f"{wrong[0]!r} is not an id: give texts or whole numbers, such as those of hits (hit.id)")
+            raise SearchError(f"{wrong[0]!r} is not an id: give strings or integers, such as hit.id")
         names = [without_invisible(str(id)) for id in unwanted]
         return delete(self, self._writing(), names, Progress(quiet)) if names else 0
 
@@ -316,7 +316,7 @@ def search(
         MissingExtraError: LanceDB is not installed.
     """
     if vectors_only and words_only:
-        raise SearchError("a search cannot be both vectors only and words only: give one of them")
+        raise SearchError("a search cannot use both vectors_only and words_only: give one of them")
     mode: Mode = "vectors" if vectors_only else "words" if words_only else "hybrid"
     opened = index if isinstance(index, Index) else Index(index, model)
     if reranker is not None:

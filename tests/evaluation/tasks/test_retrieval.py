@@ -139,7 +139,7 @@ def test_a_broken_model_has_no_score(tmp_path):
         ("qrels-test.tsv", "q1\td1\t1\nq9\td1\t1\n", r"qrels-test.tsv, line 2: there is no query 'q9'"),
         ("qrels-test.tsv", "q9\td9\t1\n", r"qrels-test.tsv, line 1: there is no query 'q9'"),
         ("qrels-test.tsv", "q1\td1\t1\nq1\td1\t2\n", r"line 2: query 'q1' and document 'd1' are judged twice"),
-        ("qrels-test.tsv", "q1\td1\t1\nq2\td1\thigh\n", r"line 2: the grade 'high' is not a whole number"),
+        ("qrels-test.tsv", "q1\td1\t1\nq2\td1\thigh\n", r"line 2: the grade 'high' is not an integer"),
         ("qrels-test.tsv", "q1 d1 1\n", r"line 1: 1 tab-separated columns, and there must be 3: query, document"),
         ("qrels-test.tsv", "\n", r"qrels-test.tsv: the file is empty"),
         ("qrels-test.tsv", "q1\td1\t1700000000\n", r"grade 1700000000 is not one"),

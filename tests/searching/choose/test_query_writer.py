@@ -115,7 +115,7 @@ def test_a_server_writes(served, capsys):
     failures.append(503)
     found = written_for(["Pumps fail in winter.", "Doors close."], ServerWriter(url, ""), Progress())
     told = capsys.readouterr().err
-    assert f"sent to {url}, where tiny writes the queries, and nowhere else" in told
+    assert f"sent to {url}, and nowhere else; tiny writes the queries" in told
     assert len(asked) == 3
     assert all(one["model"] == "tiny" for one in asked)
     sent = {one["messages"][-1]["content"].splitlines()[0] for one in asked}

@@ -78,7 +78,7 @@ def test_vectors_are_kept_for_another_threshold_and_another_file(lines, saved_mo
     likewise.duplicates(lines, model=saved_model, threshold=0.9, quiet=True)
     monkeypatch.setattr("likewise.inference.encoded_files.encode_file", None)
     likewise.duplicates(lines, model=saved_model, threshold=0.8)
-    assert "the vectors are kept from before" in capsys.readouterr().err
+    assert "the vectors are taken from the cache" in capsys.readouterr().err
     copy = tmp_path / "copy.txt"
     copy.write_text(lines.read_text())
     likewise.duplicates(copy, model=saved_model, threshold=0.8, quiet=True)

@@ -139,7 +139,7 @@ def test_what_is_not_an_index_is_said_with_the_cure(tmp_path, notes, saved_model
         likewise.search(tmp_path / "none", "a")
     with pytest.raises(SearchError, match=r"names no model: .*--model"):
         index(notes, out=tmp_path / "new.index", quiet=True)
-    with pytest.raises(SearchError, match="cannot be called 'line'"):
+    with pytest.raises(SearchError, match="cannot be named 'line'"):
         index(notes, model=saved_model, metadata=["line"], out=tmp_path / "new.index", quiet=True)
 
 

@@ -233,7 +233,7 @@ def test_an_index_without_tokens_is_searched_without_them(steps, mean_model, sen
     assert "tokens" not in likewise.search(out, QUERY, pipeline={"tokens": 1})[0].scores
     source.write_text("\n".join(sentences[:41]) + "\n")
     index(source, out=out, pipeline={"tokens": 0.5})
-    assert "holds none, so that only `likewise index ... --overwrite` can add them" in " ".join(
+    assert "has none, so that only `likewise index ... --overwrite` can add them" in " ".join(
         capsys.readouterr().err.split()
     )
     assert Index(out).pipeline.tokens == 0
@@ -247,7 +247,7 @@ def test_a_model_without_tokens_makes_an_index_without_them(notes, word_model, t
     found = Index(tmp_path / "a.index")
     assert (found.pipeline.tokens, found.pipeline.neighbours) == (0, 0.1)
     index(notes, model=word_model, out=tmp_path / "b.index", pipeline={"tokens": 0.5})
-    assert "the model has no vectors of them" in " ".join(capsys.readouterr().err.split())
+    assert "the model has no token vectors" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_missing_form_of_the_tokens_is_said_with_the_cure(reader, tmp_path):

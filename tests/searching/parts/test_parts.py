@@ -99,7 +99,7 @@ def test_an_index_keeps_its_weights_and_a_search_may_have_others(many, tmp_path)
 
 
 def test_more_neighbours_than_the_index_holds_are_refused(reader):
-    with pytest.raises(SearchError, match="holds the 5 nearest passages of each one, and not 6"):
+    with pytest.raises(SearchError, match="stores 5 neighbours of each passage, not 6"):
         reader.search("the cat", pipeline={"nearest": 6})
 
 
@@ -169,18 +169,18 @@ def test_a_part_from_outside_adds_to_the_scores(many, reader):
 
 @pytest.mark.parametrize("name", ["words", "first"])
 def test_two_parts_of_one_name_are_refused(many, name):
-    with pytest.raises(SearchError, match=f"cannot be called '{name}'"):
+    with pytest.raises(SearchError, match=f"cannot be named '{name}'"):
         Index(many, parts=[type("Other", (Part,), {"name": name, "weight": 1.0})])
 
 
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ([Part], "Part is no part of a search without a name and a weight"),
-        ([type("Off", (Short,), {"weight": 0.0})], "Off is no part of a search without a name and a weight"),
+        ([Part], "Part needs a name and a weight"),
+        ([type("Off", (Short,), {"weight": 0.0})], "Off needs a name and a weight"),
         ([Short.__new__(Short)], "is an object: give the class Short"),
         ([int], "give a subclass of likewise.searching.Part"),
-        ([None], "None is no part of a search: give a subclass"),
+        ([None], "None is not a part of a search: give a subclass"),
         (Short, r"give a list of classes, such as \[Short\]"),
         (Short.__new__(Short), r"give a list of classes, such as \[Short\]"),
         (None, r"parts is None: give a list of classes"),

@@ -331,7 +331,7 @@ def test_keys_are_wanted_where_there_are_some_and_cors_is_off_unless_named(runni
 
 
 def test_an_index_of_another_model_is_refused(indexed, tiny_base):
-    with pytest.raises(ServingError, match=r"made by a model that is not served here .*: serve that one too"):
+    with pytest.raises(ServingError, match=r"built with a model that is not served here .*: serve it, too"):
         Service({"other": str(tiny_base)}, [indexed], engine="torch")
 
 

@@ -192,4 +192,4 @@ def test_what_changes_nothing_is_told(client):
     assert "warnings" not in client.post("/v2/rerank", json={**asked, "max_tokens_per_doc": None}).json()["meta"]
     asked = {"query": "a", "documents": ["b", {"text": "b", "title": "c"}]}
     (warning,) = client.post("/v2/rerank", json=asked).json()["meta"]["warnings"]
-    assert "no field such as 'title" in warning
+    assert "not fields such as 'title" in warning

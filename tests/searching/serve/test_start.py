@@ -68,10 +68,10 @@ def test_a_port_in_use_and_other_faults_are_said_before_a_model_is_loaded(addres
     with pytest.raises(ServingError, match=r"there is no file .*an API key"):
         likewise.serve("no-such-model", api_key_file=tmp_path / "none")
     (tmp_path / "empty").write_text("\n\n")
-    with pytest.raises(ServingError, match="holds no API key"):
+    with pytest.raises(ServingError, match="contains no API key"):
         likewise.serve("no-such-model", api_key_file=tmp_path / "empty")
     (tmp_path / "latin").write_bytes(b"cl\xe9\n")
-    with pytest.raises(ServingError, match="latin is not text in UTF-8"):
+    with pytest.raises(ServingError, match="latin is not UTF-8 text"):
         likewise.serve("no-such-model", api_key_file=tmp_path / "latin")
     with pytest.raises(likewise.LikewiseError, match="queue must be 1 or more"):
         likewise.serve("no-such-model", queue=0)
@@ -83,7 +83,7 @@ def test_a_port_in_use_and_other_faults_are_said_before_a_model_is_loaded(addres
 
 
 def test_a_port_that_there_cannot_be_is_refused():
-    with pytest.raises(ServingError, match="port is 99999: give a number from 1 to 65535"):
+    with pytest.raises(ServingError, match="port must be from 1 to 65535, or 0 for a free port, not 99999"):
         likewise.serve("no-such-model", port=99_999)
 
 
@@ -97,5 +97,5 @@ def test_models_have_the_name_of_their_folder_or_the_one_given(tmp_path, monkeyp
     assert _named(given)["base"] == "bundled:minilm"
     with pytest.raises(ServingError, match="two models are called 'arc': give names, such as first="):
         _named([tmp_path / "a" / "arc", tmp_path / "b" / "arc"])
-    with pytest.raises(ServingError, match="no model was named"):
+    with pytest.raises(ServingError, match="no model was given"):
         _named([])

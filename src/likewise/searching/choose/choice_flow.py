@@ -56,8 +56,8 @@ _DEPTH = 10  # passages of a search that count
 _PROBE = 32  # passages by which the time is foretold
 _DISAGREEING = 10
 _ADAPTED = (
-    "{} was adapted. If it was adapted to this text, it has seen the answers to these queries, and its scores are too "
-    "high, so it is not chosen: name its base, and pass --adapt"
+    "{} is an adapted model. If it was adapted to this text, it has seen the answers to these queries, so that its "
+    "scores are too high and it is not chosen: give its base, with --adapt"
 )
 
 
@@ -160,8 +160,8 @@ def choose(
             return Choice.from_dict(job.finished["choice"], target)
         stack.enter_context(orderly_stop(progress))
         progress.tell(
-            f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries taken out "
-            f"of them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
+            f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries that "
+            f"were removed from them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
         )
         run = _Run(job, Parts(job.work / "scores"), held, judged, source, language, os.fspath(reranker), progress)
         run.foretell(encoders, adapt)
@@ -185,7 +185,7 @@ def _checked_names(
     """Return the names of the bases; a ChoiceError names an argument that is out of range."""
     names = [base_name(base) for base in bases]
     if not names or len(set(names)) < len(names):
-        raise ChoiceError("give one base or more, and each of them once, for example --base bundled:minilm")
+        raise ChoiceError("give one or more different bases, for example --base bundled:minilm")
     if minutes <= 0:
         raise ChoiceError(f"minutes must be above 0, not {minutes:g}")
     if passages < 1:
@@ -196,8 +196,8 @@ def _checked_names(
 def _check_enough(held: HeldOut, excerpts: Sequence[Excerpt]) -> None:
     if len(held.queries) < LEAST:
         raise ChoiceError(
-            f"{len(held.queries)} queries can be taken out of {counted(len(excerpts), 'passage')}, and {LEAST} are "
-            "needed to compare anything: give more text, passages of several sentences or titles, or --queries"
+            f"{len(held.queries)} queries can be removed from {counted(len(excerpts), 'passage')}, but {LEAST} are "
+            f"needed: give more text, passages of several sentences or titles, or --queries"
         )
 
 
@@ -243,7 +243,7 @@ class _Run:
         for name in begun:
             encoder = encoders[name].opened("document", probe, len(self.held.passages))
             seconds += seconds_each(encoder, probe) * (len(self.held.passages) + 3 * len(self.held.queries))
-        more = ", and as long as you allow for each adaptation" if adapt else ""
+        more = ", and --minutes for each adaptation" if adapt else ""
         texts = counted(len(self.held.passages) * len(begun), "passage")
         self.progress.tell(f"{texts} to encode: {spoken(seconds)}{more}")
 

@@ -233,12 +233,12 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
         best = systems[place]
         more = f"it scores {best.score - own.score:.1f} points more than {own.name} ({interval_of(*gains[place])})"
         return best, f"use {best.name}: {more}"
-    over = f"{free.name}, the best that is free"
+    over = f"{free.name}, the best free system"
     if own.low is not None and own.low > 0:
         more = f"it scores {own.score - free.score:.1f} points more than {over} ({interval_of(own.low, own.high)})"
         return own, f"use {own.name}: {more}"
     change = f"{own.score - free.score:+.1f} points, {interval_of(own.low, own.high)}"
-    return own, f"use {own.name}: nothing is better by more than chance (over {over}: {change})"
+    return own, f"use {own.name}: no gain is statistically significant (compared with {over}: {change})"
 
 
 def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
@@ -256,15 +256,15 @@ def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
     ]
     lost = (best.judged or 0.0) - chosen.judged
     said = (
-        "which is what the label-free column chose"
+        "which the label-free column also chose"
         if lost <= 0
-        else f"and what the label-free column chose is {lost:.1f} points lower"
+        else f"and the choice of the label-free column scores {lost:.1f} points less"
     )
     width = float(np.median(widths)) if widths else 0.0
     shown = (
-        f"so few show differences of about {width:.0f} points or more"
+        f"so few queries only show differences of about {width:.0f} points or more"
         if queries > 1
-        else "a single query tells nothing of others"
+        else "a single query says nothing about other queries"
     )
     return f"By your {counted(queries, 'judged query')} {best.name} is best ({best.judged:.1f}), {said}; {shown}"
 
@@ -289,7 +289,8 @@ def _dots(choice: Choice) -> list[Dot]:
     dots = []
     for system in choice.ranked:
         gain = system.score - free.score
-        said = "the free system to beat" if system is free else f"{gain:+.1f} ({interval_of(system.low, system.high)})"
+        compared = f"{gain:+.1f} ({interval_of(system.low, system.high)})"
+        said = "baseline: the best free system" if system is free else compared
         chosen = system.name == choice.chosen.name
         dots.append(Dot(system.name, f"{system.score:.1f}", said, gain, system.low, system.high, chosen))
     return dots

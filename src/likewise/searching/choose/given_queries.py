@@ -48,7 +48,7 @@ class Judged:
         for file, *_ in opened.table.sources().values():
             there |= {file, Path(file).name, Path(file).stem}
         judged = {name for by_document in self.grades.values() for name in by_document}
-        wrong, cure = "are not in the text", "call a document by the _id of its row, or by its file"
+        wrong, cure = "are not in the text", "identify a document by the _id of its row, or by its file"
         _tell_lacking(sorted(judged - there), len(judged), "judged document", wrong, cure, progress)
 
     def scores(self, opened: Index, mode: Mode, pipeline: Pipeline) -> list[float]:
@@ -101,7 +101,7 @@ def by_writer(
             return unit
 
         kept.update(round_trip(written, texts, vectors, language.lower()))
-    progress.tell(f"{len(kept):,} of {counted(len(written), CALLED['written'])} are kept by the round trip")
+    progress.tell(f"{len(kept):,} of {counted(len(written), CALLED['written'])} pass the round trip")
     return [(query.text, excerpts[places[query.passage]].id) for query in written if query in kept]
 
 
@@ -120,9 +120,9 @@ def read_written(queries: Any) -> list[tuple[str, str]]:
         text, name = row.get("query"), row.get("passage")
         if not isinstance(text, str) or not isinstance(name, str | int):
             there = ", ".join(f"{name} ({json_type(value)})" for name, value in row.items())
-            raise ChoiceError(f"{where}: a query has the texts query and passage; this row has {there or 'nothing'}")
+            raise ChoiceError(f"{where}: a query needs the fields query and passage; this row has {there or 'nothing'}")
         if not text.strip():
-            raise ChoiceError(f"{where}: the query is empty: write it, or remove the line")
+            raise ChoiceError(f"{where}: the query is empty: complete or remove the line")
         pairs.append((text, str(name)))
     return pairs
 
@@ -143,7 +143,7 @@ def of_passages(
             ends["/".join(parts[count:])].append(id)
     named = [(text, name if name in ids or len(ends[name]) != 1 else ends[name][0]) for text, name in written]
     unknown = [name for _, name in named if name not in ids]
-    wrong = "name a passage that is not among those searched"
+    wrong = "name a passage that is not searched"
     cure = "give the _id of a row, or file and line, as a hit shows"
     _tell_lacking(unknown, len(written), "query", wrong, cure, progress)
     return named

@@ -76,7 +76,7 @@ class ServerWriter:
         require_extra("server", "A server that writes queries", "openai")
         self.url = url
         self.name = model or self._only_model()
-        self.told = f"the passages are sent to {url}, where {self.name} writes the queries, and nowhere else"
+        self.told = f"the passages are sent to {url}, and nowhere else; {self.name} writes the queries"
         self.identity = f"{url} {self.name}"
 
     @cached_property
@@ -92,7 +92,7 @@ class ServerWriter:
         names = [model.id for model in self._tried(lambda: self._client.models.list().data)]
         if len(names) != 1:
             there = f"choose one of {', '.join(names)}" if names else "it names none"
-            raise ServerError(f"{self.url}: name the model that writes by --queries-model ({there})")
+            raise ServerError(f"{self.url}: give the name of the model by --queries-model ({there})")
         return str(names[0])
 
     def write(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
@@ -129,8 +129,8 @@ class ServerWriter:
         except openai.APIConnectionError as error:
             reason = first_line(error)
         raise ServerError(
-            f"{self.url} does not answer after {_TRIES} tries ({reason}). Check that the server runs; what was written "
-            "is kept, and the same command goes on from there"
+            f"{self.url} does not answer after {_TRIES} tries ({reason}). Check that the server runs; written queries "
+            f"are cached, and the same command continues from there"
         )
 
 

@@ -158,7 +158,7 @@ def duplicates(
     if not -1 <= threshold <= 1:
         raise OptionError(f"threshold is {threshold}: give a cosine, for example {THRESHOLD}")
     if not 0 <= words <= 1:
-        raise OptionError(f"words is {words}: give a share from 0 to 1")
+        raise OptionError(f"words is {words}: give a fraction from 0 to 1")
     targets = [out, keep_one, None if keep_one is None else left_out_path(keep_one)]
     written = [Path(target) for target in targets if target is not None]
     for target, formats in ((out, _TABLES), (keep_one, (".json",))):
@@ -171,9 +171,7 @@ def duplicates(
     read = {Path(file).resolve() for file in kept.files if file}
     for target in written:
         if target.resolve() in read:
-            raise OptionError(
-                f"{target} is one of the files that were read, and would be overwritten: name another one"
-            )
+            raise OptionError(f"{target} is an input file, and would be overwritten: choose another name")
 
     sample = [kept.text(number) for number in range(min(kept.different, _SAMPLE))]
     look = SecondLook(sample, kept.encode, threshold, words)

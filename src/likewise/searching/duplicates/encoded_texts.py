@@ -149,7 +149,7 @@ def read_units(texts: TextSource, progress: Progress, report: CorpusReport | Non
             text = joined([" ".join(sentence.split()) for _, sentence in paragraph.sentences])
             yield Unit(text, "" if texts.in_memory else str(source.path), line, paragraph.row)
     if markup := report.dropped.get("markup"):
-        report.note(f"{counted(markup, 'line')} of code, tables and headings are left out")
+        report.note(f"{counted(markup, 'line')} of code, tables and headings are skipped")
     tell(report, progress, told)
 
 
@@ -188,10 +188,10 @@ def keep_texts(
         if len(table) < at_least:
             named = source.files if isinstance(source.files, str | PathLike) and not source.in_memory else "these texts"
             there = counted(len(table), "text")
-            raise TextError(f"{named}: {there}, and {at_least} or more are needed: give more text")
+            raise TextError(f"{named}: {there}, but {at_least} or more are needed: give more text")
         np.save(folder / _ENDS, ends)
         if found_in_cache("vectors", key.hexdigest()):
-            progress.tell("the vectors are kept from before")
+            progress.tell("the vectors are taken from the cache")
 
         def make(made: Path) -> None:
             for name in (_TEXTS, _ENDS):  # those of a stopped call are the same ones

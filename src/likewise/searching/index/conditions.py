@@ -117,7 +117,7 @@ class _Parser:
 
     def _want(self, word: str) -> None:
         if not self._took(word):
-            self.fail(f"{self._here} stands in the place of {word}")
+            self.fail(f"{self._here} stands instead of {word}")
 
     @property
     def _here(self) -> str:
@@ -126,7 +126,7 @@ class _Parser:
     def parsed(self) -> str:
         condition = self._any()
         if self.at < len(self.tokens):
-            self.fail(f"{self._here} stands in the place of AND, OR or the end")
+            self.fail(f"{self._here} stands instead of AND, OR or the end")
         return condition
 
     def _any(self) -> str:
@@ -144,7 +144,7 @@ class _Parser:
     def _term(self) -> str:
         self.depth += 1
         if self.depth > _DEEPEST:
-            self.fail(f"more than {_DEEPEST} brackets and NOTs are within each other")
+            self.fail(f"more than {_DEEPEST} brackets and NOTs are nested")
         if self._took("NOT"):
             condition = f"NOT {self._term()}"
         elif self._took("("):
@@ -171,9 +171,9 @@ class _Parser:
                 return self._of(left, sign, str(right))
             if isinstance(right, FieldColumn):
                 return self._of(right, _SIGNS[sign], left)
-            self.fail("two values are compared, and no field")
+            self.fail("two values are compared, without a field")
         if not isinstance(left, FieldColumn):
-            self.fail(f"{self._here} stands in the place of a comparison")
+            self.fail(f"{self._here} stands instead of a comparison")
         if self._took("IS"):
             negated = "NOT " if self._took("NOT") else ""
             self._want("NULL")
@@ -193,7 +193,7 @@ class _Parser:
                 values.append(self._of(left, "=", self._literal()))
             self._want(")")
             return f"{negated}({' OR '.join(values)})"
-        self.fail(f"{self._here} stands in the place of a comparison")
+        self.fail(f"{self._here} stands instead of a comparison")
 
     def _value(self) -> FieldColumn | str:
         """Return the column of a field, or a literal."""
@@ -217,7 +217,7 @@ class _Parser:
             return word
         kind, text = self._next
         if kind not in (kinds or ("text", "number")):
-            self.fail(f"{self._here} stands in the place of a {'text' if kinds else 'field, text or number'}")
+            self.fail(f"{self._here} stands instead of a {'text' if kinds else 'field, text or number'}")
         self.at += 1
         return text
 
@@ -236,7 +236,7 @@ class _Parser:
             return self._number(field, sign, literal)
         if field.kind == "bool":
             if text.upper() not in ("TRUE", "FALSE"):
-                self.fail(f"{field.shown} holds {CALLED['bool']}, and {literal} is not one of these")
+                self.fail(f"{field.shown} holds {CALLED['bool']}, and {literal} is not")
             return f"`{field.name}` {sign} {text.upper()}"
         if field.kind == "date" and (period := _period(text)):
             return _in_period(f"TRY_CAST(`{field.name}` AS TIMESTAMP)", sign, *period)
@@ -247,7 +247,7 @@ class _Parser:
         if sign in _ORDER and is_number:
             self.fail(
                 f"{field.shown} holds {CALLED[field.kind]}, and {literal} is a number: {field.shown} has a value that "
-                f"is no number; write '{text}' to compare texts sign by sign"
+                f"is not a number; write '{text}' to compare texts character by character"
             )
         if sign in _ORDER and field.kind == "text" and "-" in text and _period(text):
             self.fail(
@@ -271,7 +271,7 @@ class _Parser:
         """Return the comparison of a field of numbers with a number, or with a text that shows one."""
         text = _plain(literal)
         if literal in ("TRUE", "FALSE") or not re.fullmatch(_NUMBER, text):
-            self.fail(f"{field.shown} holds {CALLED[field.kind]}, and {literal} is not one of these")
+            self.fail(f"{field.shown} holds {CALLED[field.kind]}, and {literal} is not")
         if not math.isfinite(value := float(text)):
             self.fail(f"{literal} is too large a number")
         if field.kind == "float":

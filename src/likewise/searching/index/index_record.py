@@ -80,8 +80,8 @@ class IndexRecord:
         }
         if wrong := [name for name, is_right in fits.items() if not is_right]:
             raise SearchError(
-                f"{path / 'likewise.json'} is damaged (its {wrong[0]!r}): make the index again with "
-                "`likewise index ... --overwrite`"
+                f"{path / 'likewise.json'} is damaged (its {wrong[0]!r}): rebuild it with `likewise index ... "
+                f"--overwrite`"
             )
         known: Any = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
         return cls(**known)
@@ -131,7 +131,7 @@ def finished_record(path: Path) -> IndexRecord:
     if work_of(path).is_dir():
         raise SearchError(f"{path} is not finished: run the same `likewise index` again")
     raise SearchError(
-        f"there is no index at {path}: make one with `likewise index TEXT --model bundled:minilm --out {path}`"
+        f"there is no index at {path}: build it with `likewise index TEXT --model bundled:minilm --out {path}`"
     )
 
 
@@ -159,8 +159,8 @@ def _check_version(index: Path, made: object) -> None:
     if not isinstance(made, int) or made == FORMAT:
         return
     if made < FORMAT:
-        raise SearchError(f"{index} was made by an older version: make it again with `likewise index ... --overwrite`")
+        raise SearchError(f"{index} was built by an older version: rebuild it with `likewise index ... --overwrite`")
     raise SearchError(
-        f"{index} was made by a later version (format {made}, and this one reads {FORMAT}): install that version, or "
-        "make the index again with `likewise index ... --overwrite`"
+        f"{index} was built by a later version (format {made}, and this one reads {FORMAT}): install that version, or "
+        "rebuild it with `likewise index ... --overwrite`"
     )

@@ -256,8 +256,8 @@ def _steps(given: Given | None, before: IndexRecord | None, facts: Facts) -> Pip
 def _without_tokens(steps: Pipeline, target: Path, facts: Facts, progress: Progress) -> Pipeline:
     """Return a pipeline that compares no tokens, and say why if it was to."""
     if steps.tokens:
-        stored = f"{target} holds none, so that only `likewise index ... --overwrite` can add them"
-        why = stored if facts.tokens else "the model has no vectors of them"
+        stored = f"{target} has none, so that only `likewise index ... --overwrite` can add them"
+        why = stored if facts.tokens else "the model has no token vectors"
         progress.tell(f"the tokens of passages are not compared: {why}")
     return steps.updated(tokens=0)
 
@@ -272,7 +272,7 @@ def _settings(asked: Values, before: IndexRecord | None, facts: Facts) -> Record
     for name in settings["metadata"] or ():
         if name in (*SHOWN, "id") or not name.strip():
             raise SearchError(
-                f"a metadata field cannot be called {name!r}: give a name that is none of id, {', '.join(SHOWN)}"
+                f"a metadata field cannot be named {name!r}: choose a name other than id, {', '.join(SHOWN)}"
             )
     return settings
 

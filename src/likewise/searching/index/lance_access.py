@@ -62,7 +62,7 @@ def unreadable(folder: Path, error: BaseException) -> SearchError:
 
 def damaged(folder: Path, reason: object) -> DamageError:
     """Return the error that an index is damaged, with its cure."""
-    return DamageError(f"{folder} is damaged ({reason}): make it again with `likewise index ... --overwrite`")
+    return DamageError(f"{folder} is damaged ({reason}): rebuild it with `likewise index ... --overwrite`")
 
 
 def lancedb_module() -> ModuleType:

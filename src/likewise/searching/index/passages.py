@@ -196,7 +196,7 @@ class Splitting:
             for misfit in misfits:
                 if self.strict:
                     raise CorpusError(f"row {line}: {misfit}")
-                report.left_out(path, line, f"left out: {misfit}")
+                report.left_out(path, line, f"skipped: {misfit}")
             packed = self._passages if paragraph.kind in ("prose", "heading") else self._lines
             prose, some = paragraph.kind == "prose", False
             above = self.limit.shortened(title) if self.limit else title

@@ -107,7 +107,7 @@ class TableUpdate:
         """Make columns for the fields of rows that are kept."""
         kinds, left_out = kinds_of(paths, self.splitting.options, self.metadata, SHOWN)
         for name in sorted({*(self.metadata or ())} - {*kinds, *self.table.metadata}):
-            self.skipped.append(f"no row has the field {name!r}, which was to be kept")
+            self.skipped.append(f"no row has the field {name!r} of metadata")
             kinds[name] = "text"
         if reasons := ", ".join(f"{name} ({why})" for name, why in left_out.items()):
             self.skipped.append(f"these fields of rows cannot be used in conditions: {reasons}")
@@ -228,14 +228,14 @@ class TableUpdate:
                         yield window
                         window = []
                 if state_of(path) != plan.states[source]:
-                    self.skipped.append(f"{path}: it changed while it was read: index again to have it as it is now")
+                    self.skipped.append(f"{path}: it changed while it was read: index again to update it")
                     self.changed.append(source)
             except CorpusError as reason:
                 plan.fail(path, str(reason))
                 self.failed.append(source)
             else:
                 if markup := report.dropped.get("markup"):
-                    self.skipped.append(f"{path}: {counted(markup, 'line')} of lists, tables and captions are left out")
+                    self.skipped.append(f"{path}: {counted(markup, 'line')} of lists, tables and captions are skipped")
                 (self.unread if report.is_partial else self.skipped).extend(report.told)
                 if report.is_partial:
                     self.partial[str(path)] = list(report.told)

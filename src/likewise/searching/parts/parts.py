@@ -328,18 +328,20 @@ def checked_parts(parts: object, others: Sequence[type[Part]] = ()) -> tuple[typ
     found = list(others)
     for part in parts:
         if isinstance(part, Part):
-            raise SearchError(f"{part!r} is an object: give the class {type(part).__name__}; a search makes the object")
+            raise SearchError(
+                f"{part!r} is an object: give the class {type(part).__name__}, of which a search creates the object"
+            )
         if not (isinstance(part, type) and issubclass(part, Part)):
-            raise SearchError(f"{part!r} is no part of a search: give a subclass of likewise.searching.Part")
+            raise SearchError(f"{part!r} is not a part of a search: give a subclass of likewise.searching.Part")
         if not (part.name and part.weight):
             raise SearchError(
-                f"{part.__name__} is no part of a search without a name and a weight other than 0: give both, or leave "
-                "it out"
+                f"{part.__name__} needs a name and a weight other than 0 to be a part of a search: give both, or omit "
+                f"it"
             )
         found.append(part)
     names = [*Pipeline.model_fields, *(part.name for part in found)]
     if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise SearchError(f"a part of the search cannot be called {twice!r}: another part or option is")
+        raise SearchError(f"a part of the search cannot be named {twice!r}, as another part or option")
     return tuple(found)
 
 
@@ -356,7 +358,7 @@ def _by_part(parts: Sequence[Part], positions: np.ndarray) -> dict[str, np.ndarr
                 "return one score for each candidate, in their order"
             )
         if not np.isfinite(scores).all():
-            raise SearchError(f"the part {part.name!r} of the search gives a score that is no number (NaN or inf)")
+            raise SearchError(f"the part {part.name!r} of the search gives a score that is not a number (NaN or inf)")
         gained[part.name] = part.weight * scores
     return gained
 

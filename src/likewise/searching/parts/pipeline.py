@@ -58,7 +58,7 @@ class Pipeline(Options):
 
     def _check(self) -> None:
         if not self.vectors and not self.words:
-            raise ValueError("vectors and words cannot both be 0: nothing would be searched")
+            raise ValueError("vectors and words cannot both be 0: one of them must be searched")
 
 
 WITHOUT_TOKENS = Pipeline(tokens=0, neighbours=0.1)

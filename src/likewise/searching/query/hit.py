@@ -174,8 +174,8 @@ class Hits(list[Hit]):
             demanded = _listed(self.demanded)
             lines.append(f"first with: {demanded}{others}" if self.others else f"only with: {demanded}")
         lines += [f"ranked higher with: {_listed(self.ranked)}"] * bool(self.ranked)
-        lines += [f"none with: {_listed(self.barred)}"] * bool(self.barred)
-        return lines + [f"no passage has {_listed(self.missing)}"] * bool(self.missing)
+        lines += [f"excluded: passages with {_listed(self.barred)}"] * bool(self.barred)
+        return lines + [f"no passage contains {_listed(self.missing)}"] * bool(self.missing)
 
     def to_dict(self) -> Record:
         """Return plain values for JSON: what was made of the query, also in the lines of `told`, and the hits."""

@@ -88,13 +88,13 @@ class QueryEncoder:
         if encoder.facts.fingerprint != record.made_with:
             raise SearchError(
                 f"{self.path} was built with another model{f' ({record.model})' if record.model else ''}: search with "
-                "that one, or index again with --model and --overwrite"
+                f"that model, or index again with --model and --overwrite"
             )
         now = of_queries(encoder.facts)
         if self.model is None and (changed := [name for name in record.query if record.query[name] != now[name]]):
             raise SearchError(
-                f"{self.path} was made while {encoder.name} had another {' and '.join(changed)} of queries: give the "
-                "encoder as it was (model=...), or index again with --overwrite"
+                f"{self.path} was made while {encoder.name} had another {' and '.join(changed)} for queries: give the "
+                f"original encoder (model=...), or index again with --overwrite"
             )
         return encoder.opened("query", tokens=tokens)
 
@@ -107,5 +107,5 @@ def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] 
     """
     made_with = model or read_record(index).get("model")
     if made_with is None:
-        raise SearchError(f"{index} names no model: give the one to index with, such as --model bundled:minilm")
+        raise SearchError(f"{index} names no model: give a model to index with, such as --model bundled:minilm")
     return ModelHandle(made_with, **engine)

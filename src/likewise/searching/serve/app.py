@@ -112,7 +112,7 @@ def _answer_errors(app: FastAPI) -> None:
                 ]
                 told += f"; choose one of {', '.join(dict.fromkeys(there))}"
             return RequestError(told, error.status_code, **allow).response()
-        return RequestError("an error of the service; its log says more", 500).response()
+        return RequestError("internal error; see the log of the service", 500).response()
 
     for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):
         app.add_exception_handler(kind, answer)
@@ -175,7 +175,7 @@ def _add_own(app: FastAPI, service: Service) -> None:
         texts = checked_texts(body.texts, "texts", limits)
         others = checked_texts(body.others, "others", limits) if body.others else []
         if len(texts) * (len(others) or len(texts)) > 1 << 20:
-            raise RequestError("these are more than 1,048,576 pairs: send several requests", param="texts")
+            raise RequestError("the request has more than 1,048,576 pairs: split it", param="texts")
         vectors, _ = await _unless_gone(request, service.vectors(name, [*texts, *others]), limits.timeout)
         cosines = np.clip(vectors[: len(texts)] @ (vectors[len(texts) :] if others else vectors).T, -1, 1)
         return _json({"model": name, "similarity": await _listed(cosines, cosines.shape[1])})
@@ -202,7 +202,7 @@ def _add_rerank(app: FastAPI, service: Service) -> None:
         (query,) = checked_texts([body.query], "query", limits)
         documents = body.documents if body.texts is None else body.texts
         if documents is None or (body.documents is not None and body.texts is not None):
-            raise RequestError("give documents, or texts as text-embeddings-inference has them", param="documents")
+            raise RequestError("give documents, or texts as in text-embeddings-inference", param="documents")
         texts = [document if isinstance(document, str) else document.text for document in documents]
         checked_texts(texts, "documents" if body.texts is None else "texts", limits)
         scoring = service.rerank(body.model, query, texts, body.raw_scores)
@@ -220,20 +220,20 @@ def _add_rerank(app: FastAPI, service: Service) -> None:
         # What Cohere's client wants to see.
         about["meta"] = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
         unused = sorted(body.model_fields_set & UNUSED)
-        warnings = [f"{field} changes nothing: a model reads as much as it can" for field in unused]
+        warnings = [f"{field} is not supported: a model reads as many tokens as it can" for field in unused]
         if other := next((name for item in documents for name in getattr(item, "model_extra", None) or ()), None):
-            warnings.append(f"of a document its text alone is read, and no field such as {other[:100]!r}")
+            warnings.append(f"only the text of a document is read, not fields such as {other[:100]!r}")
         if warnings:
             about["meta"]["warnings"] = warnings
         return _json({**about, "results": results})
 
 
 def _add_operation(app: FastAPI, service: Service) -> None:
-    @app.get("/health", tags=["running"], summary="The process is alive")
+    @app.get("/health", tags=["running"], summary="Liveness of the process")
     async def health() -> Response:
         return _json({"status": "ok"})
 
-    @app.get("/ready", tags=["running"], summary="Requests are taken")
+    @app.get("/ready", tags=["running"], summary="Readiness for requests")
     async def ready() -> Response:
         if not service.ready:
             raise RequestError("too many texts are waiting", 503)
@@ -266,7 +266,7 @@ async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float
             return await doing
         if leaving in done:
             raise RequestError("the client has left", 499)
-        raise RequestError(f"no answer within {seconds:g} s: send fewer texts", 504)
+        raise RequestError(f"no response within {seconds:g} s: send fewer texts", 504)
     finally:
         doing.cancel()
         leaving.cancel()

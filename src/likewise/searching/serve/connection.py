@@ -49,7 +49,7 @@ class Connection(HttpToolsProtocol):
         self._address = self.client[0] if self.client else ""
         self._opened[self._address] += 1
         if self._opened[self._address] > self._limits.connections:
-            most = f"this address has more than {self._limits.connections:,} connections: use fewer, or keep them open"
+            most = f"this address has more than {self._limits.connections:,} connections: use fewer, or reuse them"
             self._refuse(RequestError(most, 503, retry_after="1"))
         else:
             self._wait(self._limits.header_timeout)

@@ -111,7 +111,7 @@ class Guard:
             if match is None or not (
                 match[2] in self._hosts or "*" in self._hosts or _is_address(match[1] or match[2])
             ):
-                shown = f"the host {host[:100]!r} is not one of this service"
+                shown = f"the host {host[:100]!r} does not belong to this service"
                 raise RequestError(f"{shown}: start it with --allowed-host NAME", 421)
 
     def _check_key(self, scope: Scope) -> None:
@@ -122,7 +122,7 @@ class Guard:
         digest = sha256(key.strip() if scheme.lower() == b"bearer" else b"").digest()
         # Each is compared, in a time that tells nothing of where they differ.
         if not sum(hmac.compare_digest(digest, known) for known in self._keys):
-            wanted = "this service wants an API key: send the header 'Authorization: Bearer KEY'"
+            wanted = "this service requires an API key: send the header 'Authorization: Bearer KEY'"
             raise RequestError(wanted, 401, code="invalid_api_key", www_authenticate="Bearer")
 
     async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
@@ -138,7 +138,9 @@ class Guard:
             raise _not_json()
         packed = headers.get(b"content-encoding", b"").decode("latin-1").lower()
         if packed not in ("", "identity"):
-            raise RequestError(f"a body in Content-Encoding {packed[:20]!r} is not read: send it uncompressed", 415)
+            raise RequestError(
+                f"a body in Content-Encoding {packed[:20]!r} is not supported: send it uncompressed", 415
+            )
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > _DIGITS:
             raise RequestError(f"Content-Length is not a number of up to {_DIGITS} digits: {declared[:100]!r}")
@@ -201,7 +203,7 @@ class _Values:
             RequestError: there are too many, or this is no JSON in UTF-8, which is read in the same way by all.
         """
         if b"\0" in piece:
-            raise RequestError("the body holds a NUL character: send JSON in UTF-8")
+            raise RequestError("the body contains a NUL character: send JSON in UTF-8")
         piece = self._backslash + piece
         self._backslash = piece[-1:] if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
         bare = piece.removesuffix(self._backslash).replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -214,7 +216,7 @@ class _Values:
             raise RequestError(f"a text or a number of the body has more than {self.longest:,} bytes: split it")
         # A text has two quotes, and so has a key.
         if self._signs > self.most or self._quotes > 4 * self.most:
-            many = f"the body holds more than {self.most:,} values: send several requests with fewer texts"
+            many = f"the body contains more than {self.most:,} values: send several requests with fewer texts"
             raise RequestError(many)
 
 
@@ -238,7 +240,9 @@ def check_hosts(names: Sequence[str]) -> None:
     for name in names:
         match = _HOST.fullmatch(name)
         if name != "*" and not _is_address(name) and (match is None or match[2] != name or "*" in name):
-            raise ServingError(f"--allowed-host {name}: give a name alone, such as search.example.org, or * for all")
+            raise ServingError(
+                f"--allowed-host {name}: give only a host name, such as search.example.org, or * for all"
+            )
 
 
 def _is_address(name: str) -> bool:

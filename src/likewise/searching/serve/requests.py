@@ -134,12 +134,12 @@ def checked_texts(value: Any, param: str, limits: ServeOptions) -> list[str]:
     if not texts:
         fault = "the list of texts is empty: give 1 or more"
     elif not isinstance(texts[0], str):
-        fault = "token ids are not accepted: each model has tokens of its own. Send texts; with LangChain, set "
+        fault = "token ids are not accepted, because each model has its own tokens. Send texts; with LangChain, set "
         fault += "check_embedding_ctx_length=False"
     elif len(texts) > most:
         fault = f"{len(texts):,} texts are more than {most:,}: send several requests"
     elif "" in texts:
-        fault = f"text {texts.index('')} is empty: leave it out"
+        fault = f"text {texts.index('')} is empty: omit it"
     elif len(text := max(texts, key=len)) > longest:
         fault = f"text {texts.index(text)} has {len(text):,} characters, more than {longest:,}: split it"
     if fault:

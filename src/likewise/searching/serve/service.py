@@ -155,8 +155,8 @@ class Service:
                 index.encoder.tokens = partial(self._tokens_for_search, model) if model.gives_tokens else None
                 return name
         raise ServingError(
-            f"{index.path} was made by a model that is not served here{f' ({index.model})' if index.model else ''}: "
-            "serve that one too, or index again with one that is"
+            f"{index.path} was built with a model that is not served "
+            f"here{f' ({index.model})' if index.model else ''}: serve it, too, or index again with a served model"
         )
 
     def model_name(self, asked: str | None) -> str:
@@ -244,7 +244,7 @@ class Service:
             able = [name for name, model in self.models.items() if model.gives_tokens]
             name = next(iter([*able, *self.models]))
         if not self.models[name].gives_tokens:
-            none = f"{name} has no vectors of tokens to compare: start with --reranker and a cross-encoder"
+            none = f"{name} has no token vectors to compare: start the service with --reranker and a cross-encoder"
             raise RequestError(none, param="model")
         return name, *await self._in_thread(partial(self._by_tokens, self.models[name], query, texts))
 
@@ -300,7 +300,7 @@ class Service:
     def _unreadable(self, error: LikewiseError) -> RequestError:
         """Log why an index cannot be searched any more, with its place, and return what a client is told."""
         logger.warning("%s", error)
-        return RequestError("the index cannot be searched at the moment; the log of the service says why", 503)
+        return RequestError("the index cannot be searched at the moment; see the log of the service", 503)
 
     def _about_index(self, name: str, index: Index) -> Record | None:
         """Describe an index for the page; None if it is gone, or another model has made it again."""

@@ -91,7 +91,7 @@ def serve(
         at, taken = listening.getsockname()[:2]
         progress.tell(f"http://{f'[{at}]' if ':' in at else at}:{taken} serves {', '.join(service.models)}")
         if not keys and not at.startswith("127.") and at != "::1":
-            progress.tell("Everybody who can reach this address may use it: --api-key-file asks for a key.")
+            progress.tell("Anyone who can reach this address may use it: require a key by --api-key-file.")
         server = server_of(app, limits)
         # Its own context would send the signal again at the end, and so end the process as if it had failed.
         server.capture_signals = lambda: _signals(server.handle_exit)
@@ -140,7 +140,7 @@ def _named(models: Any) -> Record:
         if job_of(model) == "index":
             raise ServingError(f"{model} is an index, not a model: give it as --index {model}")
     if not named:
-        raise ServingError("no model was named: give one, such as `likewise serve bundled:minilm`")
+        raise ServingError("no model was given: give one, as in `likewise serve bundled:minilm`")
     return named
 
 
@@ -158,13 +158,13 @@ def _by_name(kinds: str, listed: Sequence[Any], usual: Callable[[str], str]) -> 
 
 def _keys(path: Path) -> list[str]:
     if not path.is_file():
-        raise ServingError(f"there is no file {path}: write an API key on each of its lines")
+        raise ServingError(f"there is no file {path}: create it, with one API key per line")
     try:
         keys = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError:
-        raise ServingError(f"{path} is not text in UTF-8: write an API key on each of its lines") from None
+        raise ServingError(f"{path} is not UTF-8 text: write one API key per line") from None
     if not keys:
-        raise ServingError(f"{path} holds no API key: write one on each of its lines")
+        raise ServingError(f"{path} contains no API key: write one per line")
     return keys
 
 
@@ -172,7 +172,7 @@ def _keys(path: Path) -> list[str]:
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
     """Provide a socket at an address, which does not listen yet."""
     if not 0 <= port <= 65_535:  # a system may take it modulo 65,536
-        raise ServingError(f"port is {port}: give a number from 1 to 65535, or 0 for a free port")
+        raise ServingError(f"port must be from 1 to 65535, or 0 for a free port, not {port}")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind)
