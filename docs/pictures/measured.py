@@ -3,7 +3,7 @@
     python docs/pictures/measured.py
     python docs/pictures/measured.py speed
 
-They are drawn from benchmarks/results; the speeds are those of benchmarks/notebook/speed.md.
+They are drawn from benchmarks/results; the speeds come from benchmarks/notebook/speed.md.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return a text without the signs that a terminal would obey: a file name may hold any.
+    r"""Return a text without the control characters that a terminal would obey, which a file name may contain.
 
     >>> printable("a\x1b[31mb"), printable("two\nlines")
     ('a\\x1b[31mb', 'two\nlines')

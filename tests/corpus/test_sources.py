@@ -194,7 +194,7 @@ def test_of_a_folder_prose_is_read_and_a_line_counts_the_rest(tmp_path):
     for name in ("c.jsonl.gz", "d.xml-p1p9.bz2"):
         (tmp_path / name).unlink()
     assert len(find_sources(tmp_path, DEFAULT, progress)) == 4
-    assert told == [f"left out: {others}"]
+    assert told == [f"skipped: {others}"]
     assert find_files(tmp_path / "i.py") == [tmp_path / "i.py"]
 
 

@@ -208,7 +208,7 @@ def test_a_file_that_cannot_be_read_is_passed_over_in_a_folder(tmp_path, write):
     progress, told = told_lines()
     assert [source.path.name for source in find_sources(tmp_path, OPTIONS, progress)] == ["a.html"]
     assert len(told) == 1
-    assert told[0].startswith(f"left out: {tmp_path}/b.pdf: it cannot be read as .pdf (")
+    assert told[0].startswith(f"skipped: {tmp_path}/b.pdf: it cannot be read as .pdf (")
 
 
 def test_a_reader_that_hangs_is_ended_and_the_next_file_is_read(tmp_path, write, monkeypatch):

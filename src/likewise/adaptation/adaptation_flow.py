@@ -196,7 +196,7 @@ class Contest:
         return self.space.under(head, self.text.queries) @ self.space.under(head, self.text.pool).T
 
     def beside_bm25(self, name: str, language: str) -> tuple[float, float]:
-        """Return what a candidate gains over the base if BM25 stands beside both, in points of MRR, and the noise."""
+        """Return a candidate's gain over the base with BM25 added to both, in points of MRR, and the noise."""
         words = standardised(bm25(self.text.queries, self.text.pool, language))
         base, other = (self._ranks(standardised(self.scores(side)) + words) for side in ("base", name))
         return gained(other, base)
@@ -207,7 +207,7 @@ class Contest:
 
 
 def gained(ranks: np.ndarray, base: np.ndarray) -> tuple[float, float]:
-    """Return the mean gain of reciprocal ranks (Q,) over those of the base, and two standard errors of it, times 100.
+    """Return the mean gain of reciprocal ranks (Q,) over the base's ranks, and its two standard errors, times 100.
 
     >>> gained(np.array([1.0, 0.5]), np.array([0.5, 0.5]))[0]
     25.0
@@ -282,7 +282,7 @@ def _adapted(
 
 
 def _words(base: BaseTexts, passages: Sequence[Passage], options: AdaptOptions) -> WordPart | None:
-    """Return the part of words of all passages, also of those that did not fit the time; None for none."""
+    """Return the part of words of all passages, including passages that did not fit into the time; None for none."""
     if not (width := 0 if options.plain else options.width):
         return None
     size = base.encoder.get_embedding_dimension()

@@ -95,7 +95,7 @@ class AdaptResult(SavedModel):
 
     @property
     def beside_bm25(self) -> tuple[float, float] | None:
-        """The gain over the base if BM25 stands beside both, in points of MRR, and its noise; None for the base."""
+        """The gain over the base with BM25 added to both, in points of MRR, and its noise; None for the base."""
         return None if (beside := self.record["beside_bm25"]) is None else (beside[0], beside[1])
 
     @property
@@ -116,11 +116,11 @@ def form_of(model: SentenceTransformer) -> str:
 
 
 def advice(measured: bool, beside_bm25: Sequence[float] | None) -> str:
-    """Return whether to use the chosen encoder, and what it is worth beside BM25, in a sentence or two.
+    """Return whether to use the chosen encoder, and its gain with BM25 added, in a sentence or two.
 
     Args:
         measured: whether any gain could be measured.
-        beside_bm25: the gain over the base with BM25 beside both, and its noise; None if the base was chosen.
+        beside_bm25: the gain over the base with BM25 added to both, and its noise; None if the base was chosen.
     """
     if beside_bm25 is None:
         why = "no candidate is significantly better" if measured else "no gain can be measured"
@@ -150,7 +150,7 @@ def adapted_page(
     """Return the page.
 
     Args:
-        facts: those of the record.
+        facts: facts of the record.
         queries, passages: Q texts, and the N that were searched.
         own: the row of each query's own passage.
         scores: of the queries with the passages, (Q, N), by the base and by the chosen encoder.
@@ -187,7 +187,7 @@ def changed_neighbours(
     Args:
         before, after: (Q, N) scores of Q queries with N passages.
         own: the row of each query's own passage.
-        most: queries returned; those that win or lose their own passage as the first come first, in turn.
+        most: queries returned; queries that gain or lose their own passage as the first match come first, alternately.
         shown: passages of a query.
     """
     tops = [np.argsort(-side, axis=1, kind="stable")[:, :shown].tolist() for side in (before, after)]

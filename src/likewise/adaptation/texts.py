@@ -32,7 +32,9 @@ _MEASURED, _ENCODED = 256, 64  # passages whose tokens tell how much there is to
 _SHARE = 0.7  # of the time that encoding takes; the rest is training the heads, and scoring
 _LEAST_USED = 256
 _OVER = 2  # times the minutes given that a job may take, as its duration is an estimate
-_LATER = 350_000_000  # bytes of training and of the modules that it loads, beside what is counted: 290 and 360 MB
+_LATER = (
+    350_000_000  # bytes of training and of the modules that it loads, in addition to what is counted: 290 and 360 MB
+)
 _BLOCK = 256  # texts of a saved part: a minute of a large model on one core
 _LEAST_MEASURING = 100  # passages that offer one, of which half are held out: with fewer nothing is measured
 _PASSAGES = 0.4  # share of passages that offer a measuring pair, below which the text counts as single sentences
@@ -43,7 +45,7 @@ class OwnText:
     """A text as an adaptation uses it; no passage is both measured on and learnt from.
 
     Attributes:
-        passages: those that are used, in order.
+        passages: used passages, in order.
         pairs: all that they offer.
         held: the pairs to measure on; none if nothing can be measured.
         training: the pairs to learn from.
@@ -142,7 +144,7 @@ def memory(base: BaseTexts, texts: Sequence[str], text: OwnText) -> int:
     """
     dimension = base.vectors(sorted(texts, key=len)[-_ENCODED:]).shape[1]
     vectors = 2 * 4 * len(texts) * dimension  # in blocks, and joined
-    under = 2 * 4 * len(text.pool) * dimension  # those of the passages, by a candidate
+    under = 2 * 4 * len(text.pool) * dimension  # of the passages, by a candidate
     scores = 12 * 4 * len(text.held) * len(text.pool)  # of two candidates, and with BM25, on their way to ranks
     return taken() + _LATER + vectors + under + scores
 

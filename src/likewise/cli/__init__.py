@@ -43,7 +43,7 @@ _SECTIONS: CommandSections = {
         "cache": ("data:cache", "Show or clear the files that likewise caches to save time."),
     },
 }
-"""Heading of the help to the verbs of the core; the entry points `likewise.commands` add those of search."""
+"""Heading of the help to the verbs of the core; the entry points `likewise.commands` add the verbs of search."""
 
 _COMMANDS_GROUP = "likewise.commands"
 
@@ -55,7 +55,7 @@ class _Root(LazyGroup):
         return _sections()
 
     def invoke(self, ctx: ClickContext) -> Any:
-        for stream in (sys.stdout, sys.stderr):  # a terminal may not have every sign of a text
+        for stream in (sys.stdout, sys.stderr):  # a terminal may not support every character
             with suppress(AttributeError, ValueError, OSError):
                 stream.reconfigure(errors="replace")  # type: ignore[union-attr]
         with clean_errors():
@@ -74,7 +74,7 @@ def build_app() -> typer.Typer:
 
 @cache
 def _sections() -> CommandSections:
-    """Return the verbs of the core, and below the same headings those of the wings, which the package registers.
+    """Return the verbs of the core and, under the same headings, the wings' verbs, which the package registers.
 
     Only its own entry points are read: to look through all packages would double the time of a help text.
     """

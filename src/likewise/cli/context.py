@@ -36,7 +36,7 @@ Set = Annotated[
     typer.Option("--set", help="Option of a stage, as section.name=value; repeatable."),
 ]
 _SHOWN = 3
-"""Contexts that --explain prints of those that add to a similarity, and of those that take off."""
+"""Number of contexts printed by --explain that raise a similarity, and of contexts that lower it."""
 _SIDE = 160
 """Characters of either side of a gap that --explain prints."""
 _GIVEN = {"right": "with its own context", "shuffled": "with another context", "none": "without context"}
@@ -185,7 +185,7 @@ def _score_pair(first: str, second: str, origin: stages.Origin, explain: bool) -
 
 
 def _show_deciding(contexts: list[Deciding]) -> None:
-    """Print the contexts that add most to a similarity, and those that take off most."""
+    """Print the contexts that raise a similarity most, and the contexts that lower it most."""
     shown = contexts[:_SHOWN] + [context for context in contexts[_SHOWN:][-_SHOWN:] if context.part < 0]
     typer.echo("adds     first   second  fit to this context ([...] marks the gap)")
     for context in shown:

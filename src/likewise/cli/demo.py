@@ -125,7 +125,7 @@ class DemoItems:
 
     Attributes:
         questions: a negated sentence with three candidates, of which the last means the same. None of their antonyms
-            is among those that the preset `negation` teaches.
+            is in the training of the preset `negation`.
     """
 
     sentences: Sequence[str]

@@ -19,7 +19,7 @@ from likewise.runs.options import OptionError, Options, read_toml, unknown_optio
 from likewise.runs.whole_files import Record
 
 _WHOLE_TEXTS = ("min_words", "max_words", "deduplicate")
-"""Options of a corpus that choose sentences: not those of a command whose texts are found again."""
+"""Options of a corpus that select sentences; a command whose texts are identified later does not have them."""
 
 
 def with_function(
@@ -34,7 +34,7 @@ def with_function(
     texts: Mapping[str, str] = {},
     without: Sequence[str] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Put the parameters of a function before those of a command, which gets the values of these as a dictionary.
+    """Put the parameters of a function before the command's own, and pass their values to it as a dictionary.
 
     The parameter `corpus_options` becomes the options of how text is read.
 
@@ -46,7 +46,7 @@ def with_function(
         names: parameter to the name of its option, such as "-k".
         kinds: parameter to its type on the command line, or to an annotation as typer has it.
         defaults: parameter to a default of the command's own.
-        texts: parameter to a help text in place of the docstring's.
+        texts: parameter to a help text that replaces the docstring's.
         without: parameters and options that the command does not have.
     """
 
@@ -108,7 +108,7 @@ def _info(text: str, option: str | None) -> Any:
 
 
 def _given(values: Mapping[str, object]) -> Record:
-    """Return the options of a command without those that were not given: the function has its own defaults."""
+    """Return the given options of a command; the function has its own defaults for the others."""
     return {name: value for name, value in values.items() if value is not None}
 
 

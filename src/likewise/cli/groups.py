@@ -24,9 +24,9 @@ _SETTINGS = {"help_option_names": HELP, "max_content_width": 100}
 
 
 class PanelCommand(TyperCommand):
-    """A command whose help shows its own options first, and with `--help-all` also those that many commands share.
+    """A command whose help shows its own options first, and with `--help-all` also shared options.
 
-    An option's panel is typer's `rich_help_panel`; the options without one, and those of `METHOD`, are its own.
+    An option's panel is typer's `rich_help_panel`; the options without one, and the options of `METHOD`, are its own.
     """
 
     presets: Mapping[str, str] = {}

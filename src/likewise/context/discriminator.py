@@ -137,12 +137,12 @@ def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor)
 
         1/2 E[-log p(own sentence)] + 1/4 E[-log (1 - p(other of the document))] + 1/4 E[-log (1 - p(of another one))]
 
-    Where a context has no negative of one kind, those of the other kind weigh twice.
+    Where a context has no negative of one kind, the other kind weighs twice.
 
     Args:
         logits: (C, S) of every sentence in every context.
         centres: (C,) the sentence that stands in each.
-        same, other: bool (C, S), the negatives of the same document and those of other documents.
+        same, other: bool (C, S), the negatives of the same document and of other documents.
     """
     positive = softplus(-logits.gather(1, centres[:, None])).mean()
     wrong = softplus(logits)  # -log (1 - p)

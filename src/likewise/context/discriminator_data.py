@@ -96,7 +96,7 @@ def batch_of_chunks(store: ChunkStore, chunks: np.ndarray) -> ContextBatch:
 def negatives(batch: ContextBatch) -> tuple[np.ndarray, np.ndarray]:
     """Return the possible negatives of each context as two masks, bool [C, S].
 
-    Those of the same document, without centre and context, and those of other documents.
+    Sentences of the same document, without centre and context, and sentences of other documents.
     """
     documents = batch.documents
     same = documents[batch.centres][:, None] == documents[None]  # (C, S)

@@ -37,7 +37,7 @@ _WARMUP = 20
 _SAMPLE = 150
 """Documents that the start is calibrated on, about 3,000 sentences."""
 _HELD_OUT = 3_000
-"""Sentences of a batch of held-out documents: other documents are those of the batch."""
+"""Sentences of a batch of held-out documents: other documents are the others in the batch."""
 _CONTEXTS = "contexts.npy"
 _AT_ONCE = 200
 """Chunks represented at once, about 2,000 sentences."""
@@ -74,7 +74,7 @@ def train_discriminator(
 class CachedRanker:
     """The discriminator of a workspace: its scores of sentences in the contexts of the index.
 
-    The parts of the contexts come from disk and those of a sentence are computed at its first use; the rest is one
+    The parts of the contexts come from disk, and a sentence's parts are computed at its first use; the rest is one
     matrix product.
     """
 

@@ -85,7 +85,7 @@ class Generators(nn.Module):
         self._number[pieces] = np.arange(len(pieces))
 
     def words(self, ids: np.ndarray) -> np.ndarray:
-        """Return the numbers of those of the ids that are known."""
+        """Return the numbers of the known ids."""
         numbers = self._number[ids]
         return numbers[numbers >= 0]
 
@@ -244,9 +244,9 @@ def padded(rows: Sequence[np.ndarray]) -> Tensor:
 class Transformers(Generators):
     """An encoder-decoder for each task, of torch's own layers (pre-norm).
 
-    Embeddings of token position and sentence position are added to those of words (section 4.1). A side is encoded by
-    itself, so that its memory is computed once for all that read it; one learnt token stands in every memory, for
-    texts that are left out. Ids after those of the V words: end of a text, separator of sentences, start of a target.
+    Embeddings of token position and sentence position are added to the word embeddings (section 4.1). A side is encoded
+    by itself, so that its memory is computed once for all that read it; one learnt token stands in every memory, for
+    texts that are left out. Ids after the V words: end of a text, separator of sentences, start of a target.
 
     Args:
         options: the sizes of encoder and decoder.

@@ -42,7 +42,7 @@ def train_generators(
 
     A stopped run that is resumed gives the weights of a run that was never stopped.
 
-    Arguments and errors are those of `likewise.context.train_discriminator`.
+    Arguments and errors are as in `likewise.context.train_discriminator`.
 
     Returns:
         The stage; its record holds the held-out perplexity by task with the right sources, with shuffled ones and none,
@@ -65,7 +65,7 @@ def load_generators(stage: Stage, states: States) -> Generators | PretrainedGene
 
 
 def held_out_contexts(store: ChunkStore, documents: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the contexts for training, and those of whole documents that are held out, a third of all at most.
+    """Return the contexts for training, and the contexts of held-out documents, a third of all at most.
 
     Of the held-out ones, those are left out whose sentence occurs elsewhere in the corpus, and all but
     `MOST_OF_A_DOCUMENT` of a document.
@@ -94,7 +94,7 @@ def perplexities(
 ) -> dict[str, dict[str, float]]:
     """Return the perplexity of a word by task, with the right sources, shuffled ones and none.
 
-    Shuffled sources are those of a context of the batch that is drawn at random, nearly always of another document.
+    Shuffled sources come from a random context of the batch, nearly always of another document.
     """
     sums = {kind: dict.fromkeys(TASKS, 0.0) for kind in kinds}
     counts = dict.fromkeys(TASKS, 0)

@@ -106,7 +106,7 @@ def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:
 class ChunkStore:
     """Chunks mapped from disk, with the contexts they hold.
 
-    Sentences and contexts have numbers too, in the order of the chunks: those of chunk i begin at
+    Sentences and contexts have numbers too, in the order of the chunks: numbers of chunk i begin at
     `first_sentence[i]` and `first_context[i]`.
 
     Attributes:

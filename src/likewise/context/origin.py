@@ -19,7 +19,8 @@ similar pair fit, a mean over these would take away that they fit.
 The similarity of two sentences in the form `pmi` is a weighted sum, with signed weights, of
 
     cosine     of the frozen encoder's vectors: what the encoder alone says
-    words      how well the words of one explain those of the other: the mean over word pieces, weighted by idf, of the
+    words      how well the words of one explain the words of the other: the mean over word pieces, weighted by idf, of
+    the
                highest cosine with a state of the other sentence; the mean of both directions
     fit        how well the sentences fit the corpus: the mean cosine of a sentence with its 10 nearest sentences of the
                corpus, both summed; with a weight below 0 it takes from a similarity what either has with everything
@@ -124,7 +125,7 @@ def own_pairs(states: States) -> list[SentencePair]:
 class Origin:
     """The similarity of a workspace. It is a `PairScorer` of `likewise.evaluate`.
 
-    What the terms of equation 3 need is opened when one of them has a weight. Arguments are those of `open_origin`, and
+    What the terms of equation 3 need is opened when one of them has a weight. Arguments are as in `open_origin`, and
     the states of the workspace.
     """
 
@@ -204,7 +205,7 @@ class Origin:
     def _mean_terms(self, sentences: Sequence[str], wanted: Wanted) -> np.ndarray:
         """Return the means of the terms of sentences over the sample, (S, 4)."""
         n, means = len(sentences), np.zeros((len(sentences), len(TERMS)))
-        # The discriminator's are cheap; those of the generators are taken over as many contexts as they can afford.
+        # The discriminator's are cheap; the generators' are taken over as many contexts as they can afford.
         for some in ((wanted[0], False, False, False), (False, *wanted[1:])):
             if any(some):
                 sample = self.sample[:: 1 if some[0] else max(1, len(self.sample) // self.generators.sample)]
@@ -244,8 +245,9 @@ class Origin:
     ) -> list[np.ndarray]:
         """Return the terms of each pair (2, C, 4) over the contexts of its first and then of its second sentence.
 
-        A sentence without contexts leaves those of the other; where neither has any, the pair has no row, and its
-        similarity is 0. Terms that are not wanted are 0; `contexts` are those of each text, if they are found already.
+        If one sentence has no contexts, the contexts of the other are used; if neither has any, the pair has no row,
+        and its similarity is 0. Unused terms are 0; `contexts` are the contexts of each text, if they are already
+        known.
         """
         sentences = {text: i for i, text in enumerate(_texts(pairs))}
         contexts = contexts or self.contexts(list(sentences))
@@ -260,7 +262,7 @@ class Origin:
         return [part.reshape(2, -1, len(TERMS)) for part in np.split(terms, ends[:-1])]
 
     def features(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 7) -> np.ndarray:
-        """Return the features of the form `pmi` of each pair, (P, 7); those that are not wanted are 0."""
+        """Return the features of the form `pmi` of each pair, (P, 7); unused features are 0."""
         features = np.zeros((len(pairs), len(FEATURES)))
         if not len(pairs):
             return features
@@ -299,7 +301,7 @@ class Origin:
         return chosen, self._combine(measured, np.array(values))
 
     def explain(self, first: str, second: str) -> list[Deciding]:
-        """Return the contexts of two sentences, those that add most to their similarity first.
+        """Return the contexts of two sentences by their contribution to the similarity, the largest first.
 
         A context adds where both sentences fit it better, or both worse, than they fit any, and takes off where one
         does and the other does not. The parts of all contexts sum to what the terms of equation 3 give.
@@ -369,7 +371,7 @@ def open_origin(
 
     Args:
         work: holds the stages.
-        options: of the score; without weights, those that were chosen for the workspace, or even ones.
+        options: options of the score; without weights, the workspace's chosen weights, or equal ones.
         selection: of the context sets.
         progress: shows what is found and scored.
 

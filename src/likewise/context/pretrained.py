@@ -63,7 +63,7 @@ class PretrainedGenerators:
         self._tokens: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
-        """Return the tokens of a text with a blank before it; those of no text are none."""
+        """Return the tokens of a text with a blank before it; an empty text has none."""
         if text not in self._tokens:
             self._tokens[text] = self.causal.ids(" " + text) if text else []
         return self._tokens[text]
@@ -80,7 +80,7 @@ class PretrainedGenerators:
         Args:
             before: what may stand before; "" for nothing.
             texts: what may follow.
-            cells: (K, 1 + P), the index of what stands before, and those of the texts that follow it one after the
+            cells: (K, 1 + P), the index of the text before, and the indices of the texts that follow it one after the
                 other; each is scored given all before it.
             progress: shows how many cells are done.
         """

@@ -62,7 +62,7 @@ class StatesOptions(Options):
 
 
 class ModelOptions(Options):
-    """The options that the discriminator and the generators share. The defaults are those of the preset `frozen`."""
+    """The options that the discriminator and the generators share. The defaults are the preset `frozen`."""
 
     reads: str
     learning_rate: float = option(1e-3, "Peak learning rate of Adam.", gt=0)

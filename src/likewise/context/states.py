@@ -155,11 +155,11 @@ class States:
         return {side: [self.of(row[row >= 0]) for row in numbers] for side, numbers in rows.items()}
 
     def read(self, texts: Sequence[str]) -> list[SentenceReading]:
-        """Read any sentences for the models: word pieces, and vectors if those of the index are kept."""
+        """Read any sentences for the models: word pieces, and vectors if the index has vectors."""
         return self.readings(texts, tokens=False) if self.vectors.shape[1] else self.encoder.read_pieces(texts)
 
     def readings(self, texts: Sequence[str], progress: Progress = QUIET, tokens: bool = True) -> list[SentenceReading]:
-        """Return the states of any sentences, with or without tokens; those that are known are not read again."""
+        """Return the states of any sentences, with or without tokens; known sentences are not encoded again."""
         if len(self._kept) + len(texts) > _KEPT:
             self.forget()
         new = []
@@ -193,7 +193,7 @@ def read_states(
 ) -> Stage:
     """Read all sentences of a workspace's index with the frozen encoder, unless that is done.
 
-    A stopped run that is resumed goes on after its last 500 sentences. Arguments and errors are those of
+    A stopped run that is resumed goes on after its last 500 sentences. Arguments and errors are as in
     `likewise.context.train_discriminator`.
 
     Raises:

@@ -88,7 +88,7 @@ class Loop:
         """Train from the newest state of a stopped run, or from the start, and write the best weights.
 
         Args:
-            updates: the batches of each update from the first one on; those that were done are passed over.
+            updates: batches of each update from the first one on; finished updates are skipped.
             start: sets the weights that a new run begins with.
 
         Returns:

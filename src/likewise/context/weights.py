@@ -136,7 +136,7 @@ def choose_weights(
 ) -> tuple[np.ndarray, float]:
     """Return the weights under which similarities agree best with ratings, and Spearman's correlation times 100.
 
-    Powell's method moves those that are `free`, from `least` to 4, and they are rounded to hundredths.
+    Powell's method moves the `free` weights from `least` to 4, and they are rounded to hundredths.
     """
     weights = start.copy()
 

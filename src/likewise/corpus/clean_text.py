@@ -17,7 +17,7 @@ _STYLED = re.compile("[\ufb00-\ufb06\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff6
 
 
 def without_invisible(text: str) -> str:
-    """Return a text in Unicode's composed form (NFC), without signs that no one sees.
+    """Return a text in Unicode's composed form (NFC), without invisible characters.
 
     Control characters, soft hyphens, direction and byte order marks and lone surrogates go. Joiners stay: they spell.
 

@@ -45,7 +45,7 @@ class CorpusReport:
 
     Attributes:
         kept: sentences kept.
-        dropped: how many were dropped, by reason: "empty" (nothing but blanks and signs), "too short" and
+        dropped: how many were dropped, by reason: "empty" (only blanks and punctuation), "too short" and
             "too long" (in words), "undecodable" (bytes that are not text in the encoding), "markup" (tables,
             headings, list entries and captions of a wiki page; code, tables and lone headings of Markdown), "bad row"
             (what is no row of its file), "duplicate".

@@ -55,7 +55,7 @@ class CsvForm(NamedTuple):
 
     Attributes:
         separator: between cells.
-        quoted: a quotation mark protects what is in a cell; otherwise it is a sign as any other.
+        quoted: whether a quotation mark protects the content of a cell; otherwise it is an ordinary character.
         is_named: a line above the header names the separator, such as Excel's 'sep=;'.
         spaced: blanks before a cell are none of it, so that a quotation mark behind them protects.
     """
@@ -73,7 +73,7 @@ class CsvForm(NamedTuple):
 
 
 def decimal_of(source: Source) -> str | None:
-    """Return the decimal sign of the cells of a file, None if its values have kinds of their own.
+    """Return the decimal separator of the cells of a file, None if its values are typed.
 
     Between commas it is a point. Otherwise it is the one that cells show, as 3,5 and 9.25 do and 1,000 does not; and
     if none does, a comma between semicolons, as in the countries that write both, and a point elsewhere.
@@ -94,7 +94,7 @@ def decimal_of(source: Source) -> str | None:
 def csv_form(source: Source) -> CsvForm:
     """Return the form of a file, by its first lines: the separator at which most rows have as many cells as the header.
 
-    Between tabs, a quotation mark is a sign unless the rows fit their header only if it protects.
+    Between tabs, a quotation mark is an ordinary character, unless the rows fit their header only if it protects.
     """
     head = read_head(source.path, source.options).decode("utf-8", "replace").removeprefix("\ufeff")
     lines = [line for line in head.splitlines(keepends=True) if line.strip()][: 2 * _TRIED]

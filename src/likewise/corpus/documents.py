@@ -54,7 +54,7 @@ class Document:
     Attributes:
         id: of the article; the path of a plain text file.
         title: of the article; the name of a plain text file without its endings.
-        sections: those that hold a sentence, in order.
+        sections: sections with a sentence, in order.
     """
 
     id: str

@@ -23,7 +23,7 @@ _CANDIDATES = (
     "koi8-u cp866 cp932 euc_jis_2004 gb18030 big5hkscs cp949 johab cp874"
 ).split()
 _SEVEN_BITS = {"iso2022_jp": (b"\x1b$B", b"\x1b$@", b"\x1b(J"), "iso2022_kr": (b"\x1b$)C",)}
-_FEW = 3  # bytes beyond ASCII that tell nothing: a sign of a degree, one name
+_FEW = 3  # bytes beyond ASCII that say nothing: a degree sign, one name
 _EAST_ASIAN = ("cp932", "euc_jis_2004", "gb18030", "big5hkscs", "cp949", "johab")
 _OTHER_SCRIPTS = ("cp1251 koi8-r koi8-u cp866 iso8859-5 cp1253 iso8859-7 cp1255 cp1256 iso8859-6 cp874").split()
 _WORDS_OF_WEST = frozenset(
@@ -41,7 +41,7 @@ _ALPHABETS = [
     set(letters + letters.upper())
     for letters in ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "ăâîşţ", "čćđšž")
 ]
-"""Those of Polish, Czech, Slovak, Hungarian, Romanian and Croatian."""
+"""Letters of Polish, Czech, Slovak, Hungarian, Romanian and Croatian."""
 
 
 def named_encoding(name: str, sample: bytes, complete: bool = True) -> str:
@@ -87,7 +87,7 @@ def legacy_encoding(lines: Iterable[bytes]) -> str:
 
     encoding = detect(evidence, include_encodings=_CANDIDATES, compat_names=False)["encoding"] or "cp1252"
     if encoding in _EAST_ASIAN and _is_western(evidence):
-        return "cp1252"  # two letters such as 'öß' are one sign of Korea's
+        return "cp1252"  # two letters such as 'öß' are one Korean character
     if encoding in _OTHER_SCRIPTS and _is_western(evidence) and _stands_alone(evidence):
         return "cp1252"
     if encoding in ("cp1250", "iso8859-2"):
@@ -98,9 +98,9 @@ def legacy_encoding(lines: Iterable[bytes]) -> str:
 
 
 def _is_western(raw: bytes) -> bool:
-    """Return whether bytes are cp1252: letters of ASCII, and among them those and the signs of western Europe.
+    """Return whether bytes are cp1252: ASCII letters, mixed with letters and symbols of western Europe.
 
-    Those of Asia give other signs, and hardly a letter of ASCII.
+    Asian encodings give other characters, and hardly an ASCII letter.
 
     >>> _is_western("Größe: 5 µm".encode("cp1252")), _is_western("手机".encode("gb18030"))
     (True, False)
@@ -113,7 +113,8 @@ def _is_western(raw: bytes) -> bool:
 
 
 def _stands_alone(raw: bytes) -> bool:
-    """Return whether most signs beyond ASCII stand alone among those of ASCII, as no letter of another script does.
+    """Return whether most characters beyond ASCII stand alone among ASCII characters, as no letter of another script
+    does.
 
     >>> _stands_alone("fermé à cause de l'été".encode("cp1252")), _stands_alone("насос".encode("cp1251"))
     (True, False)
@@ -156,7 +157,7 @@ def _as_browsers(name: str, raw: bytes, complete: bool = True) -> str:
 
 
 def _letters(raw: bytes, encoding: str) -> float:
-    """Return the share of the signs beyond ASCII that are letters of one language of central Europe."""
+    """Return the fraction of the characters beyond ASCII that are letters of one central European language."""
     signs = [sign for sign in raw.decode(encoding, "replace") if not sign.isascii()]
     return max(sum(sign in letters for sign in signs) for letters in _ALPHABETS) / max(1, len(signs))
 
@@ -172,7 +173,7 @@ def _is_in(encoding: str, raw: bytes, complete: bool = True) -> bool:
 def _wide(sample: bytes, complete: bool) -> str:
     """Return the encoding of bytes with zeros among them: UTF-16 or UTF-32 without a mark, or `BINARY`."""
     if sum(32 <= byte < 127 for byte in sample) > 0.65 * len(sample):
-        return BINARY  # it would be a text of which every sign is one of ASCII's and a zero
+        return BINARY  # it would be a text in which every character is an ASCII character and a zero
     likely: list[tuple[int, str]] = []
     for encoding in ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"):
         if _is_in(encoding, sample, complete):

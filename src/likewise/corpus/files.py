@@ -105,7 +105,7 @@ def check_expansion(path: Path, size: int, options: CorpusOptions) -> None:
 
 
 def _transcoded(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Yield bytes as UTF-8; those that are no text in the encoding stay as they are, so that their line is known."""
+    """Yield bytes as UTF-8; bytes that are invalid in the encoding stay unchanged, so that their line is known."""
     decoder = codecs.getincrementaldecoder(encoding)("strict" if "16" in encoding or "32" in encoding else _KEEP)
     for piece in chain(pieces, [b""]):
         text = decoder.decode(piece, final=not piece)

@@ -33,10 +33,10 @@ class Listing:
 
     Attributes:
         folder: its path.
-        files: those that are read, in the order of their paths.
+        files: files to read, in the order of their paths.
         unread: files, links and folders that could not be looked at, each with a sentence that names it. What they hold
             is not known to be gone.
-        left_out: lines that count files in other formats, and those that a rule leaves out.
+        left_out: lines that count files in other formats, and files that a rule excludes.
     """
 
     folder: Path
@@ -54,7 +54,7 @@ def list_folder(folder: Path, exclude: Sequence[str] = ()) -> Listing:
     indexes that likewise made among the texts.
 
     Args:
-        exclude: patterns as those of a .gitignore, relative to the folder. Those in the files .gitignore and
+        exclude: patterns as in a .gitignore, relative to the folder. Patterns in the files .gitignore and
             .likewiseignore of a folder, and of the folders above it in a repository, hold as well.
     """
     walk = _Walk(folder, exclude)
@@ -121,7 +121,7 @@ class _Walk:
             rules = [*rules, *_rules_in(here)]
             for entry in entries:
                 path = here / entry.name
-                if entry.name.startswith((".", "~$")):  # '~$' is what Word keeps beside an open file
+                if entry.name.startswith((".", "~$")):  # '~$' begins the lock files of Word
                     continue
                 try:
                     state, is_folder = entry.stat(), entry.is_dir()

@@ -39,7 +39,7 @@ def hub_rows(entry: str) -> Path:
     try:
         rows = datasets.load_dataset(name, config or None, split=wanted, streaming=True)
         names = rows.column_names or list(next(iter(rows), {}))
-    except Exception as error:  # the library raises its own, and those of every format and connection
+    except Exception as error:  # the library raises its own errors, and errors of every format and connection
         raise CorpusError(
             f"{entry}: this data set cannot be read ({type(error).__name__}: {first_line(error)}): check the name, the "
             "config and the split"

@@ -170,7 +170,7 @@ def _are_files(head: list[object]) -> bool:
     named = [isinstance(item, PathLike) or (isinstance(item, str) and _is_there(item)) for item in head]
     others = [item for item, is_name in zip(head, named, strict=True) if not is_name]
     if all(isinstance(item, str) and _FILE_NAME.fullmatch(item) for item in others):
-        return True  # those that are not there are an error of their own
+        return True  # missing files raise their own error
     if not any(named):
         return False
     file, text = str(head[named.index(True)]), others[0]

@@ -1,4 +1,4 @@
-"""The one list of formats: those that entry points register, such as documents, and those of text and rows."""
+"""The only list of formats: formats of entry points, such as documents, and the formats of text and rows."""
 
 import re
 from functools import cache
@@ -24,7 +24,7 @@ _SUFFIX = re.compile(r"\.[^\sA-Z]+")
 def formats() -> tuple[Format, ...]:
     """Return all formats, in the order in which they are asked whether they accept a file.
 
-    Those that this library registers come first, then those of other packages, then those of text and rows.
+    Formats that this library registers come first, then other packages' formats, then text and rows.
 
     Raises:
         CorpusError: What a package registers cannot be loaded, or is no subclass of `Format`.

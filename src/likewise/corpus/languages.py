@@ -82,7 +82,7 @@ def _pieces(texts: Iterable[str]) -> Iterator[str]:
         for begin in range(0, min(len(text), _SAMPLE), _PIECE):
             part = text[begin : begin + _PIECE]
             read += len(part)
-            # Numbers and signs are the same in all languages.
+            # Numbers and punctuation are the same in all languages.
             letters = "".join(sign if sign.isalpha() or not sign.isascii() else " " for sign in part).split()
             held += " ".join(["", *letters])
             if len(held) >= _PIECE:

@@ -22,13 +22,13 @@ _LONGEST_HEADING = 300
 _DEEPEST = 50  # brackets in brackets in front matter
 _FRONT_LINES, _FRONT_CHARACTERS = 5000, 1 << 17
 _CODE = r"(?<![\\`])(?P<code>`{1,3})(?!`)(?:(?!(?P=code)).){1,2000}(?P=code)(?!`)"
-"""What stands as it is within a line, whatever signs it has."""
+"""Text that stays unchanged within a line, whatever characters it has."""
 _LINK = re.compile(
     rf"{_CODE}|(?<!\\)!?\[(?P<words>(?:[^\[\]\\]|\\.){{0,500}})\]"
     r"(?:\((?P<target>[^()\s]{0,2000})(?:\s\"[^\"]{0,500}\")?\)|\[[^\[\]]{0,500}\])"
 )
 _PLACE = re.compile(r"[/.#:]")
-"""A sign that the target of a link has, and the argument of a function has not."""
+"""A character that occurs in the target of a link, and not in the argument of a function."""
 _EMBEDDED = re.compile(
     r"(?:^ {0,3}\[[^\[\]]{1,500}\]: {0,9}<?)?data:[\w.+-]{1,100}/[\w.+-]{1,100}(?:;[\w=.+-]{1,100}){0,9};base64,"
     r"[A-Za-z0-9+/=%]*>?"
@@ -48,7 +48,7 @@ class Block:
 
     Attributes:
         kind: what it is; a heading is a block of its own only if nothing stands below it.
-        lines: as they stand, each with its number. Those of prose are without the marks of quotations; an entry of a
+        lines: as they stand, each with its number. Lines of prose are without the marks of quotations; an entry of a
             list has its own.
         headings: above it, the outermost first.
     """
@@ -66,8 +66,8 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
 
     Args:
         titles: headings above the whole text.
-        escaped: the text was made by a program, which has written a backslash before each sign that Markdown might take
-            for a mark; these go.
+        escaped: the text was made by a program, which has written a backslash before each character that Markdown might
+            take for a mark; these go.
 
     >>> text = ["# Pumps", "Open if > 5 bar.", "```sh", "# not a heading", "```"]
     >>> for block in markdown_blocks(enumerate(text, 1)):
@@ -102,7 +102,7 @@ class _Heading:
 
 
 class _Outline:
-    """The headings above the present line; those that nothing stands below are given as blocks."""
+    """The headings above the present line; headings without text below are returned as blocks."""
 
     def __init__(self, titles: list[tuple[int, str]], escaped: bool) -> None:
         self._above, self._escaped = titles, escaped
@@ -149,9 +149,10 @@ def _parser() -> Any:
 def _parsed(
     held: list[Placed], opened: list[Placed], escaped: bool, *, whole: bool
 ) -> tuple[list[Block | _Heading], list[Placed], list[Placed]]:
-    """Return the blocks of lines, the lines of the last one if it may go on, and those that opened it if it is long."""
+    """Return the blocks of lines, the lines of the last block if it may continue, and its opening lines if it is
+    long."""
     first, lines = len(opened), opened + held
-    # A line that is longer than any mark's is taken for prose, since a parser may look at each of its signs often.
+    # A line that is longer than any mark's is taken for prose, since a parser may read each of its characters often.
     source = "\n".join("x" if len(line) > _LONGEST_LINE else line for _, line in lines)
     tokens = _parser().parse(source)
     tops = [place for place, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0 and token.map]
@@ -312,7 +313,7 @@ def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
 
 @cache
 def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """Return PyYAML's table of what a plain word is, by its first sign, with YAML 1.2's numbers, true and false.
+    """Return PyYAML's table of what a plain word is, by its first character, with YAML 1.2's numbers, true and false.
 
     In YAML 1.1, which PyYAML reads, 01234 is 668, 10:30 is 630, and no is false.
     """

@@ -92,7 +92,7 @@ def read_paragraphs(
 
 
 def read_fields(source: Source) -> Iterator[Values]:
-    """Yield the fields of each row of a file, or those of a document: its front matter, or of each mail."""
+    """Yield the fields of each row of a file, or of a document: its front matter, or of each mail."""
     if source.holds == "rows":
         yield from (row for _, row in read_rows(source))
     elif source.holds == "markdown":
@@ -116,7 +116,7 @@ def _prose(source: Source, layout: Layout) -> Iterator[list[Placed]]:
 
 
 def _blocks(source: Source) -> Iterator[tuple[Block, Values]]:
-    """Yield the blocks of a marked text, or of a document with the number of a page in place of a line's.
+    """Yield the blocks of a marked text, or of a document with page numbers instead of line numbers.
 
     Each comes with what its document says of itself.
     """

@@ -23,7 +23,7 @@ class Parquet(Format):
     is_text = False
 
     def accepts(self, source: Source) -> bool:
-        """Return whether a file begins as those of Parquet do."""
+        """Return whether a file begins like a Parquet file."""
         return source.head.startswith(b"PAR1")
 
     def read(self, source: Source) -> Iterator[Row]:

@@ -111,7 +111,7 @@ def read_passages(
 
 
 def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[tuple[Source, int, Passage]]:
-    """Yield each passage with its file and its line; the report counts those that are empty or too short."""
+    """Yield each passage with its file and its line; the report counts empty and too short passages."""
     for source in sources:
         for paragraph in read_paragraphs(source, split_lines=options.split == "auto"):
             titles: list[object] = [paragraph.title]

@@ -53,7 +53,7 @@ def field_text(path: Path, number: int, row: Record, field: str) -> str:
 
 
 def read_rows(source: Source) -> Iterator[Row]:
-    """Yield the rows of a file that has rows; the report names those that cannot be read."""
+    """Yield the rows of a file that has rows; the report names unreadable rows."""
     is_paged = source.format.holds == "pages"
     rows = _rows_of_pages(source) if is_paged else cast(Iterator[Row], source.format.read(source))
     for number, row in rows:

@@ -1,7 +1,7 @@
 """The ends of sentences in languages other than English, by the abbreviations that two libraries know.
 
 sentencex has the abbreviations of Wikimedia's languages, choppa the rules of LanguageTool. A stop ends a sentence if
-both say so: each knows abbreviations that the other one does not. Those of CLDR,
+both say so: each knows abbreviations that the other does not. The abbreviations of CLDR,
 which ICU applies, join true sentences of German.
 """
 

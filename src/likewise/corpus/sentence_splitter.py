@@ -49,7 +49,9 @@ _OTHER_SIGNS = re.compile("[¿¡\u0530-\u1fff\u3000-\uffff]")
 _THAI_CLAUSE = 40  # characters; Thai and Lao have a blank between sentences, and between some clauses
 
 
-_JOINED = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")  # and their signs
+_JOINED = re.compile(
+    "[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
+)  # and their punctuation
 _JOINED_STOPS = "。！？、，；：」』）"
 _QUOTES = "“”‘’"  # of Chinese, too
 
@@ -92,7 +94,7 @@ def parted(items: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iter
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return (begin, end) of each sentence of a paragraph; spans may include the white space between.
 
-    They are those of nupunkt in English, and those on which two libraries agree in other languages with blanks
+    They come from nupunkt in English, and from the agreement of two libraries in other languages with blanks
     between words (see `sentence_ends`). They are divided further at the stops of other scripts.
 
     >>> text = "Dr. Smith went. He left!"

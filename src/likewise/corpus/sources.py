@@ -88,7 +88,7 @@ def find_sources(
     ]:
         report.note(sentence)
     if progress is not None:
-        tell(report, progress, what="left out")
+        tell(report, progress, what="skipped")
     if options.field is not None and not any(source.holds == "rows" for source in sources):
         raise CorpusError(
             f"{sources[0].path}: field {options.field!r} was given, but no file is JSONL, CSV or Parquet: omit it"

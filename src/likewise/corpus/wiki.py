@@ -107,7 +107,7 @@ def is_sentence_like(text: str) -> bool:
 def sections_of(heading: str, body: str) -> Sections:
     """Split a top-level section at its sub-headings; each line is a paragraph, cleaned of markup.
 
-    In `body` wiki lists and sub-headings are still marked by signs at the beginning of a line.
+    In `body` wiki lists and sub-headings are still marked by characters at the beginning of a line.
     """
     sections: Sections = [(heading, [])]
     for line in body.split("\n"):

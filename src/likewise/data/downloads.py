@@ -164,7 +164,7 @@ def get_data(
     Args:
         name: one of `DATASETS`.
         out: the data folder; `data_folder()` if None.
-        files: copies of files of the hub, by their names there, that are taken in place of a download.
+        files: copies of files of the hub, by their names there, that are used instead of a download.
         progress: nothing is shown if it is None or quiet.
 
     Returns:

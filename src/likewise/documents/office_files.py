@@ -23,7 +23,7 @@ _FORMULA = re.compile(rb"<f[ >/]")
 _NO_VALUE = "a formula in this row has no value: open the file in Excel or LibreOffice, and save it"
 _NO_INNER = "an embedded file is not read: open it in Word, and save it"
 _PERCENT = re.compile(r"""(?:"[^"]*"|\\.|[^"%\\])*%""")
-"""A format of Excel that shows a number times 100; a sign in quotes is shown as it is."""
+"""A format of Excel that shows a number times 100; a quoted character is shown as it is."""
 _SIGN_OF_FORM = re.compile(r"""\\.|"[^"]*"|.""")
 _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
@@ -111,7 +111,8 @@ class Sheets(PagedFormat):
 
 
 def _value(cell: Any) -> Any:
-    """Return what a cell of Excel holds: a date without a time where none is shown, a code with its zeros and signs."""
+    """Return what a cell of Excel holds: a date without a time where none is shown, a code with its zeros and
+    separators."""
     value = cell.value
     if isinstance(value, str) and "_x" in value:
         from openpyxl.utils.escape import unescape
@@ -125,7 +126,7 @@ def _value(cell: Any) -> Any:
 
 
 def _code(number: int, form: str) -> int | str:
-    """Return a number with the zeros and signs of a format that has a place for each digit, such as 00000."""
+    """Return a number with the zeros and separators of a format that has a place for each digit, such as 00000."""
     signs = _SIGN_OF_FORM.findall(form.split(";")[0])
     places = signs.count("0")
     if places < 2 or any(len(sign) == 1 and sign not in "0-/() " for sign in signs):
@@ -156,7 +157,7 @@ def _rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> io.BytesIO:
 def _readable_slide(name: str, content: bytes) -> bytes:
     """Return a part of a PowerPoint file of which MarkItDown passes over less.
 
-    What stands beside another form for older programs, such as a text with an equation, takes the place of both, and
+    An alternative form for newer programs, such as a text with an equation, replaces both, and
     an equation becomes LaTeX.
     """
     if not name.startswith("ppt/slides/slide"):
@@ -217,7 +218,7 @@ def _readable(name: str, content: bytes) -> bytes:
 
 
 def _boxed(drawing: re.Match[bytes]) -> bytes:
-    """Return the text of a box in place of a drawing, unless another form of it is read."""
+    """Return the text of a box instead of its drawing, unless another form of it is read."""
     boxes = _BOX.findall(drawing[0])
     if not boxes or b"<v:textbox" in drawing[0]:
         return drawing[0]
@@ -287,7 +288,7 @@ def _of_open_document(element: Element, depth: int = 0) -> Iterator[str]:
 
 
 def _raise(content: Element) -> None:
-    """Put a sign before each raised number of an OpenDocument text: 10^6 would be 106."""
+    """Put a caret before each superscript number of an OpenDocument text: 10^6 would be 106."""
     raised = set()
     for style in content.iter():
         if style.tag.endswith("}style"):
@@ -310,7 +311,7 @@ def _cells_of(row: Element) -> list[Element]:
 
 
 def _nearest(element: Element, name: str) -> Iterator[Element]:
-    """Yield the elements of a name within another one, without those that are within one of them."""
+    """Yield the outermost elements of a name within another element."""
     for child in element:
         if child.tag.endswith(f"}}{name}"):
             yield child

@@ -1,4 +1,4 @@
-"""Org, AsciiDoc and reStructuredText, line by line as Markdown in which each sign that is no mark there is escaped."""
+"""Org, AsciiDoc and reStructuredText, converted line by line to Markdown with ordinary characters escaped."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ReStructuredText(_OtherMarkup):
 
 
 def _text(line: str) -> str:
-    """Return a line of text with its signs escaped; the mark of an entry stays."""
+    """Return a line of text with its characters escaped; the mark of an entry stays."""
     begin = line.lstrip()
     indent = line[: min(len(line) - len(begin), 3)]
     if begin.startswith(("- ", "+ ")) or _NUMBERED.match(begin):
@@ -287,7 +287,7 @@ def _is_underline(line: str) -> bool:
 
 
 def _words(text: str) -> str:
-    """Return the words of a line without the marks of roles, links and bold ones; code in single signs."""
+    """Return the words of a line without the marks of roles, links and bold ones; code in single backquotes."""
     parts = _RST_LITERAL.split(text)
     for place in range(0, len(parts), 2):
         words = _RST_ROLE.sub(lambda role: role[1] or role[2] or "", parts[place])

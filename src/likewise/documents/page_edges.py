@@ -42,7 +42,7 @@ def _form(line: str) -> str:
 
 
 def _goes_on(places: Sequence[tuple[int, Sequence[int]]]) -> bool:
-    """Return whether the numbers of lines on several pages are the same, or those of the pages, on most of these.
+    """Return whether the numbers of lines on most of several pages are the same, or are the page numbers.
 
     >>> _goes_on([(0, [7, 3]), (1, [8, 3]), (2, [9, 3])]), _goes_on([(0, [471]), (1, [482]), (2, [499])])
     (True, False)

@@ -90,7 +90,7 @@ class PagedFormat(Format):
         return " ".join(version(name) for name in ("markitdown", "liteparse"))
 
     def _keep_text(self, path: Path, out: Path) -> None:
-        """Keep the pages with text, and those of which something is left out."""
+        """Keep the pages with text, and the pages of which something is skipped."""
         pages = [(line, json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()]
         if not any(_has_text(page) for _, page in pages):
             raise CorpusError(f"{path}: {self.no_text}")

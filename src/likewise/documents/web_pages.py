@@ -39,8 +39,8 @@ _ENDS = {
     "tr": (("tr", *_CELLS), ("table",)),
     **dict.fromkeys(_GROUPS, ((*_ROWS, *_CELLS), ("table",))),
 }
-"""Tags with those before them that they end, and those that begin a level of their own."""
-_LINES = 500  # signs of a table that a cell may show as lines
+"""Tags with the tags before them that they end, and the tags that begin their own level."""
+_LINES = 500  # characters of a table that a cell may show as lines
 _INLINE = ("b", "strong", "i", "em", "code", "kbd", "samp", "del", "s", "sub")
 _CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
 _ROMAN = tuple(
@@ -117,7 +117,7 @@ def page_of_html(content: bytes | str) -> Page:
         tag.unwrap()
     for link in soup("a"):  # of which the words alone are read
         if str(link.get("href")).startswith("#") and not _WORD.search(link.get_text()) and not link.find("img"):
-            link.extract()  # a sign that leads to its own heading, or back from a note
+            link.extract()  # a symbol that links to its own heading, or back from a note
             continue
         follower = link.next_sibling
         if follower is not None and getattr(follower, "name", "") == "a":  # as tags and menus have them

@@ -105,7 +105,7 @@ def reads_left_to_right(transformer: Transformer) -> bool:
 
 
 def set_dropout(transformer: Transformer, probability: float | None) -> None:
-    """Set the probability of every dropout of a transformer, those of attention included; None changes nothing.
+    """Set the probability of every dropout of a transformer, including attention; None changes nothing.
 
     Its configuration, which is saved with the model, keeps the base's, for whoever trains it next.
     """

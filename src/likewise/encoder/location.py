@@ -118,7 +118,7 @@ def weight_bytes(name: str) -> int | None:
 def files_of_model(folder: Path) -> dict[str, Path]:
     """Return the files that a model is read from, by name, in order.
 
-    They are those of its folder, also behind links, and those of the transformer in a folder of its own that an adapter
+    They are the files of its folder, also behind links, and of the transformer in a separate folder that an adapter
     in it names.
     """
     files: dict[str, Path] = {}
@@ -147,7 +147,7 @@ def model_fingerprint(name: str) -> str:
         for inner, file in (files_of_model(path).items() if path.is_dir() else ())
         if file.suffix in _OF_A_MODEL
         and file.name not in _NOT_OF_A_MODEL
-        # Those of an unfinished job, and of a training's checkpoints, are not the model's.
+        # Files of an unfinished job, and of a training's checkpoints, are not the model's.
         and not any(part.startswith(".") or part == "checkpoints" for part in Path(inner).parts)
     ]
     return blake2b("\n".join(sums).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() if sums else name

@@ -91,7 +91,7 @@ def with_modules(model: SentenceTransformer, modules: list[nn.Module]) -> Senten
 
 
 def saved_modules(encoder: nn.Module) -> list[nn.Module]:
-    """Return the modules of an encoder less those of training."""
+    """Return the modules of an encoder without the training modules."""
     return [module for module in encoder.children() if not isinstance(module, TrainingOnly)]
 
 
@@ -164,8 +164,9 @@ def dropout_off(model: nn.Module) -> Iterator[None]:
 def with_linear_in(model: _Whole, dtype: torch.dtype) -> _Whole:
     """Return a model for inference that shares all with `model` but the weights of linear layers, kept in `dtype`.
 
-    Under autocast its vectors are those of `model` to the last bit: that casts these weights in every call, for one
-    sentence as long as it takes to encode it. A model whose parts have a `forward` of their own is returned as it is.
+    Under autocast its vectors equal the vectors of `model` to the last bit: that casts these weights in every call, for
+    one sentence as long as it takes to encode it. A model whose parts have a `forward` of their own is returned as it
+    is.
     """
     if any("forward" in vars(part) for part in model.modules()):  # it may lead back to the part that it was made for
         return model

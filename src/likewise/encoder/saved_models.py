@@ -1,6 +1,6 @@
 """Opening a saved model: a folder, a name on the model hub, or a bundled model.
 
-No code that comes with a model runs: its modules are those of sentence-transformers, of likewise, and of recipes and
+No code that comes with a model runs: its modules come from sentence-transformers, likewise, and recipes and
 modules that installed packages register; weights are read as tensors only. This is the only file that uses private
 names of SentenceTransformer, for which the minor version of sentence-transformers is pinned.
 """

@@ -2,7 +2,7 @@
 
 `ModelSettings.of(model)` reads it; `carried_by` gives it to other modules; `prompt` and `task` say how a text in a role
 is encoded; `key` is what decides a vector besides the weights; `check` refuses what a verb cannot obey. Low-rank
-adapters (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models") are among it: those that a base has
+adapters (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models") are included: adapters that a base has
 learn on, or a new one is added. sentence-transformers saves such a model as its adapter alone, with the name of the
 transformer that it belongs to, and loads it where peft is installed.
 """

@@ -49,7 +49,7 @@ class TrainingHead(TrainingOnly):
 
 
 class Truncation(TrainingOnly):
-    """The first numbers of the sentence vector, in training: those that a model with `truncate_dim` gives."""
+    """The first numbers of the sentence vector in training, as a model with `truncate_dim` returns them."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class Predictor(TrainingOnly):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch norm whose mean and variance are those of the batch of all processes; alone, torch's own.
+    """Batch norm with the mean and variance of the batch of all processes; in one process, torch's own.
 
     torch's `SyncBatchNorm` does the same on GPUs only. The processes have equally many rows.
     """
@@ -208,7 +208,7 @@ class EncoderCopy(TrainingOnly):
         return {name: value for name, value in super().get_config_dict().items() if name != "encoder"}
 
     def save(self, output_path: str, *args: object, safe_serialization: bool = True, **kwargs: object) -> None:
-        """Write the copy into a subfolder of the module's folder, and the settings and buffers beside it."""
+        """Write the copy into a subfolder of the module's folder, and the settings and buffers next to it."""
         self.encoder.save_pretrained(str(Path(output_path) / _ENCODER), create_model_card=False)
         self.save_config(output_path)
         save_file(dict(self.named_buffers(recurse=False)), str(Path(output_path) / _BUFFERS))

@@ -152,7 +152,7 @@ def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
 
 
 def _from_lines(path: Path, source: str) -> WordTable:
-    """Read lines of a word and its numbers, of which some words have blanks, as those of GloVe's largest file."""
+    """Read lines of a word and its numbers; words may have blanks, as in GloVe's largest file."""
     opened: Any = _PACKED.get(path.suffix, open)
     with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
         sizes = [sum(1 for _ in takewhile(_NUMBER.fullmatch, reversed(line.split()))) for line in islice(file, 100)]

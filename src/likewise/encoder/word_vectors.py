@@ -1,8 +1,8 @@
 """Word vectors: the first module of an encoder, and how they are made from a file or from a sentence encoder.
 
-What a light encoder learns is bounded by its word vectors. Those of a sentence encoder, which encodes each word as a
-separate text, carry its meaning of a word, and are made once for a vocabulary (the idea of model2vec). Frequent words
-are made short by smooth inverse frequency (Arora et al. 2017, "A simple but tough-to-beat baseline"), because an
+What a light encoder learns is bounded by its word vectors. The vectors of a sentence encoder, which encodes each word
+as a separate text, carry its meaning of a word, and are made once for a vocabulary (the idea of model2vec). Frequent
+words are made short by smooth inverse frequency (Arora et al. 2017, "A simple but tough-to-beat baseline"), because an
 encoder gives 'the' as long a vector as 'volcano'.
 
 Letters of the shapes: V words and sub-words, D numbers, E numbers of the encoder's vectors.
@@ -45,7 +45,7 @@ PAD, UNKNOWN = "[PAD]", "[UNK]"
 UNKNOWN_ID = 1
 MAX_WORDS = 256
 """The default number of words read of a text."""
-# Cut as the texts of the common vectors were (the Penn treebank's way): do n't, cat 's, u.s., 3.5, words, signs.
+# Cut as the texts of the common vectors were (the Penn treebank's way): do n't, cat 's, u.s., 3.5, words, punctuation.
 _WORD = r"(?:\p{L}\.){2,}|\w+(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\d+(?:[.,:]\d+)*|\w+|[^\w\s]"
 
 
@@ -105,13 +105,13 @@ def build_static_words(
     """Return the mean of word vectors, before any training, and the number of the encoder's dimensions.
 
     The encoder's sub-words are joined by the frequent words of a corpus, so that a frequent word has a vector of its
-    own and any other word those of its pieces (the vocabulary of model2vec's distillation). A vector is the encoder's
-    normalised vector of the word or sub-word as a text, less the mean over the corpus's tokens, times a / (a + p) (see
-    `frequency_weighted`). With `vectors_from` it is that file's instead, and a word that the file does not hold starts
-    at random.
+    own and any other word the vectors of its pieces (the vocabulary of model2vec's distillation). A vector is the
+    encoder's normalised vector of the word or sub-word as a text, less the mean over the corpus's tokens, times a / (a
+    + p) (see `frequency_weighted`). With `vectors_from` it is that file's instead, and a word that the file does not
+    hold starts at random.
 
     Args:
-        words: the corpus's most frequent words to add; those that a WordPiece tokenizer has already do not count.
+        words: number of the corpus's most frequent words to add, without words that a WordPiece tokenizer already has.
             The vocabulary of any other tokenizer stays as it is.
         vectors_from: word vectors to start from: what `read_word_vectors` takes.
     """
@@ -298,7 +298,7 @@ def build_word_vectors(
     Args:
         source: see `read_word_vectors`; or an encoder (`distilled:bundled:minilm`), see `distilled_vectors`.
         sentences: the corpus; None keeps the most frequent words alone.
-        most_frequent: number of the file's first words to keep in addition to those of the corpus.
+        most_frequent: number of the file's first words to keep in addition to the corpus's words.
         weighted: shorten frequent words and take off the mean word, see `frequency_weighted`. An encoder's always are.
     """
     if is_distilled(source):
@@ -348,7 +348,7 @@ def choose_words(table: WordTable, counts: Counter[str], most_frequent: int) -> 
 
 
 def _looked_up(source: str, texts: Sequence[str], spread: float) -> np.ndarray:
-    """Return the vectors of a file for texts, (V, D); random ones of the same size for those that it does not hold.
+    """Return the vectors of a file for texts, (V, D); random vectors of the same size for unknown texts.
 
     Their numbers get the spread that an encoder's have, as a step of Adam moves each number by the same.
     """

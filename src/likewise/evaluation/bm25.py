@@ -18,7 +18,7 @@ K1, B = 1.5, 0.75
 """Of BM25, the defaults of bm25s."""
 
 MARKS = "".join(sign for sign in map(chr, range(0x300, 0xABF0)) if unicodedata.category(sign)[0] == "M")
-"""The signs that are part of a letter, such as vowels of Hindi and Thai; Python's \\w has no place for them."""
+"""The combining characters that are part of a letter, such as vowels of Hindi and Thai; Python's \\w excludes them."""
 _WORD = re.compile(rf"[\w{MARKS}]{{2,}}|{UNSPACED}")
 _DIGIT = re.compile(r"[^\D0-9]")
 _MARKED = re.compile(r"([a-z\u0370-\u03ff])[\u0300-\u036f]+")
@@ -58,7 +58,8 @@ def bm25(queries: Sequence[str], passages: Sequence[str], language: str = "engli
 
 
 def folded(text: str) -> str:
-    """Return a text as its words are looked for: in small letters, without accents and signs that are not seen.
+    """Return the form of a text in which its words are compared: in lower case, without accents and invisible
+    characters.
 
     Accents go before stems are taken, so that a word that is typed without them has the same stem. They stay where a
     mark makes another letter, as in Cyrillic, Indic scripts and kana.

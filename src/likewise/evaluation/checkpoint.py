@@ -49,7 +49,7 @@ class CheckpointEvaluator(SentenceEvaluator):
         score: from a model to its metrics, or to these and the items whose statistic the primary metric is.
 
     Attributes:
-        items: those of the last model scored; None before the first, or where they are not known.
+        items: items of the last evaluated model; None before the first, or if they are not known.
     """
 
     description: str = ""  # of the class above it is a property

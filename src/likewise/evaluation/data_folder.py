@@ -109,7 +109,7 @@ class OwnTask(Task):
 def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[str]]]:
     """Yield the place ("file, line 3") and the stripped cells of each line that is not blank.
 
-    With a comma as the separator they may be quoted; between tabs a quote is only a sign.
+    With a comma as the separator they may be quoted; between tabs a quote is an ordinary character.
     """
     lines = read_lines(path, AUTO)
     rows: Iterator[tuple[int, list[str]]] = enumerate((line.split("\t") for line in lines), start=1)

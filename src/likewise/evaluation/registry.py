@@ -1,4 +1,4 @@
-"""The evaluation tasks by name: built-in ones, and those that other packages register."""
+"""The evaluation tasks by name: built-in tasks, and tasks that other packages register."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from likewise.runs.plugins import COMPARED_TASKS, load_registered, not_installed
 
 _FAMILIES = (sts, transfer, negation, wiki_sections)
 TASKS: dict[str, Task] = {task.name: task for family in _FAMILIES for task in family.TASKS}
-"""The tasks of likewise itself; `known_tasks` has those of other packages too."""
+"""The tasks of likewise itself; `known_tasks` includes other packages' tasks."""
 ENTRY_POINTS = "likewise.tasks"
 """The group of entry points by which another package registers a task: each loads a `Task`."""
 GROUPS: dict[str, tuple[str, ...]] = {"sts": sts.SEVEN, "transfer": transfer.SEVEN}

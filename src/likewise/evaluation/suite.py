@@ -164,7 +164,7 @@ def evaluate(
 def read_tasks(
     tasks: Iterable[Task], data: str | os.PathLike[str] | None
 ) -> tuple[list[tuple[Task, Prepared]], list[MissingTask]]:
-    """Read the data of tasks; return those that are ready, and those whose data is missing."""
+    """Read the data of tasks; return the ready tasks, and the tasks whose data is missing."""
     folder = None
     prepared: list[tuple[Task, Prepared]] = []
     missing: list[MissingTask] = []

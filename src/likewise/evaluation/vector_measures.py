@@ -1,6 +1,6 @@
 """Measures of vectors without ratings: alignment, uniformity and separation.
 
-Alignment and uniformity are those of Wang and Isola 2020, 'Understanding Contrastive Representation Learning through
+Alignment and uniformity follow Wang and Isola 2020, 'Understanding Contrastive Representation Learning through
 Alignment and Uniformity on the Hypersphere', as ArcCSE uses them (Zhang et al. 2022, equations 6 and 7). Lower is
 better for both. Letters of the shapes: N rows, D embedding.
 """
@@ -85,7 +85,8 @@ def ranks_by_scores(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 
 def separation_of_each(queries: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the distance of each cosine of corresponding rows from those of other rows, in standard deviations, (N,).
+    """Return the distance of each cosine of corresponding rows from the cosines of other rows, in standard deviations,
+    (N,).
 
     It is (cos(q_i, t_i) - m) / s for each i, where m and s are the mean and the standard deviation of all cos(q_i, t_j)
     with j other than i. Unlike alignment, its mean does not reward a model whose vectors all lie in one narrow cone,

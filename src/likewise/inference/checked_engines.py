@@ -32,7 +32,7 @@ class CheckedEngines:
         store: Exports of the model in the cache, and what is known of their vectors.
         opened: Engines that are open in this process.
         checked: Fidelity of the engines whose vectors are near enough, as far as this process knows.
-        failed: Reasons of those that failed.
+        failed: Reasons of failures.
         hooked: Whether the model has hooks.
     """
 

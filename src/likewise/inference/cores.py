@@ -14,7 +14,7 @@ _POOLS: dict[tuple[int, int, bool], ThreadPoolExecutor] = {}
 
 
 def cores() -> int:
-    """Return how many threads encode: those of torch in the calling thread, if it is imported.
+    """Return the number of encoding threads: torch's in the calling thread, if it is imported.
 
     Without torch they are as many as this process has cores, or OMP_NUM_THREADS if that is less. A thread that asks
     torch for the first time gets the setting of the process, so it must not ask while that is changed.

@@ -35,7 +35,7 @@ EXPORTS: tuple[EngineName, ...] = ("onnx", "openvino")
 """The engines that run a model without loading it, first the one that opens faster."""
 _FACTS = "facts.json"
 _FORMAT = 3
-"""The format of the facts: those of another one are determined anew."""
+"""The format of the facts; facts in another format are determined again."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def export_encoder(
         tokenizer: a hash of the model's tokenizer (`Tokens.hash`).
         truncate_dim: the length that vectors are cut to; None keeps them whole.
         prompt: the text before each text.
-        engines: those that may run it; the first that there is an export for does.
+        engines: engines that may run it; the first one with an export does.
 
     Raises:
         LookupError: there is no export with this tokenizer, its vectors are not known to be torch's, or its engine is
@@ -313,7 +313,7 @@ def recalled(name: str | os.PathLike[str]) -> Facts:
 
 
 def _state(name: str | os.PathLike[str]) -> list[str]:
-    """Return the sizes and times of a model's files, with this release: facts are those of one state."""
+    """Return the sizes and times of a model's files, with this release: facts belong to one state."""
     folder = Path(resolve_model(os.fspath(name))).expanduser().resolve()
     if not (folder / "modules.json").is_file():
         raise LookupError(name)

@@ -59,7 +59,7 @@ def export(
     Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out, and
     'token_embeddings', (B, T, E), unless the model pools a single token.
     `likewise_export.json` holds what a caller must know: how many tokens are read, with what and on which side
-    batches are padded, how short one may be, the prompt that belongs before each text and those that belong to a name,
+    batches are padded, how short one may be, the default prompt of each text and the named prompts,
     the dimensions that a vector is cut to, and the model's similarity. An export of a model whose settings have changed
     since is made again by `overwrite`, and refused without it.
 

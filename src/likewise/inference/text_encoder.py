@@ -274,7 +274,7 @@ def matrix_of(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _empty(count: int, like: Vectors) -> Vectors:
-    """Return room for (S, D) vectors of the type, and on the device, of those of a batch."""
+    """Return an array for (S, D) vectors with the type and the device of a batch."""
     if isinstance(like, np.ndarray):
         return np.empty((count, like.shape[1]), dtype=like.dtype)
     return like.new_empty((count, like.shape[1]))

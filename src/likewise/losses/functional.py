@@ -27,7 +27,7 @@ def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
 
 
 def profile_divergence(sentences: Tensor, contexts: Tensor, logits: Tensor, temperature: float = 0.05) -> Tensor:
-    """Return the divergence of the sentences' distributions over contexts from those of a teacher, the mean over rows.
+    """Return the mean divergence of the sentences' distributions over contexts from a teacher's distributions.
 
     L_i = KL(softmax over j of logits_ij || softmax over j of cos(s_i, c_j) / tau).
 

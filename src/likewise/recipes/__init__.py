@@ -1,6 +1,6 @@
 """The recipes, and all that a recipe is made of but its encoder (`likewise.encoder`) and its loss (`likewise.losses`).
 
-A recipe of another package takes from here what those of this library do. Names are loaded on first use. Where the
+A recipe of another package imports from here what this library's recipes use. Names are loaded on first use. Where the
 values of a recipe come from, and what differs from its paper: docs/systems.
 """
 

@@ -1,4 +1,4 @@
-"""The table of this library's recipes, and those that other packages register."""
+"""The table of this library's recipes, and recipes that other packages register."""
 
 from likewise.recipes.arccse import ARCCSE, SIMCSE
 from likewise.recipes.exclusion import EXCLUSION
@@ -10,7 +10,7 @@ from likewise.runs.options import OptionError
 from likewise.runs.plugins import RECIPES_GROUP, Registry
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, EXCLUSION, LIGHT)}
-"""The recipes of this library. Those of other papers to compare with are registered as any package's are."""
+"""The recipes of this library. Recipes of other papers for comparison are registered like any package's."""
 
 _ALL = Registry(RECIPES_GROUP, Recipe, "recipe", RECIPES)
 recipe_names = _ALL.names

@@ -234,7 +234,7 @@ def _count(triplets: Features | None) -> int:
 
 
 def _out_of_order(loss: EncoderLoss[ArcCSEOptions], triplets: Features) -> Features:
-    """Return those of the K triplets, tokens (3K, T), that are not in the right order by the margin."""
+    """Return the triplets of K, tokens (3K, T), that are not in the right order by the margin."""
     import torch
     from torch.nn import functional as F
 

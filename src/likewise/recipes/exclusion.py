@@ -60,7 +60,7 @@ def some_words(sentence: str, rng: random.Random) -> str | None:
     start = rng.choice(starts)
     end = rng.choice([i for i in range(start, min(start + _LONGEST, len(words))) if says[i]])
     phrase = " ".join(words[start : end + 1]).strip(_SIGNS)
-    # A sign inside would end the phrase.
+    # Punctuation inside would end the phrase.
     return bare[start] if any(sign in phrase for sign in ",;:()") else phrase
 
 
@@ -83,7 +83,7 @@ def with_exclusions(rows: list[Record], share: float, seed: int) -> Record:
 
     Args:
         rows: B sentences.
-        share: of those that get an exclusion: some words of the next one.
+        share: fraction of the sentences that get an exclusion: some words of the next one.
 
     Returns:
         {'sentence': N texts, the B sentences first, 'meaning': N texts, 'excluded': E texts, 'excluded_rows': (E,),

@@ -53,7 +53,7 @@ class GCLSROptions(TrainingOptions):
         ge=0,
     )
     most_frequent: int = option(
-        100_000, "Number of most frequent words to keep in addition to those of the corpus.", ge=0
+        100_000, "Number of most frequent words to keep in addition to the words of the corpus.", ge=0
     )
     weighted: bool = option(
         False, "Whether to subtract the mean from the word vectors, and to scale frequent words down."

@@ -124,7 +124,7 @@ def with_candidates(dataset: Dataset, rows: np.ndarray, share: float, seed: int,
     them. Fewer are replaced where the corpus does not hold enough.
 
     Args:
-        rows: (R,) those that the run would take.
+        rows: (R,) rows of the run.
         max_words: longer sentences are not looked at: they say more than the one thing that is negated.
     """
     import numpy as np

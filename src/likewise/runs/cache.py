@@ -276,7 +276,7 @@ def _place(kind: str, key: object) -> Path:
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """Return the size and the time of a file: while they are those of its making, its content is not looked at."""
+    """Return the size and the time of a file: while they are unchanged since its creation, its content is not read."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns
 

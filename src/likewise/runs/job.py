@@ -370,7 +370,7 @@ def _locked(work: Path, target: Path) -> BaseFileLock:
 def check_target(target: str | os.PathLike[str], kind: TargetKind = "folder", overwrite: bool = False) -> None:
     """Check a target before the input is read, so that a wrong --out fails at once. Writes nothing.
 
-    A file is checked as by `check_results`; in a folder, no file is replaced but those that its own record names.
+    A file is checked as by `check_results`; in a folder, only files that its own record names are replaced.
     """
     path = Path(target)
     if not str(target).isprintable() and any(sign < " " for sign in path.name):

@@ -1,4 +1,4 @@
-"""Parts that other packages register by entry points, beside those of this library."""
+"""Parts that other packages register by entry points, in addition to this library's."""
 
 import difflib
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def not_installed(name: str) -> str:
 
 @dataclass(frozen=True)
 class Registry(Generic[_Part]):
-    """The parts of one kind by their names: those of this library, which come first, and those of other packages.
+    """The parts of one kind by their names: first this library's, then other packages'.
 
     Attributes:
         group: the group of entry points by which other packages register theirs.

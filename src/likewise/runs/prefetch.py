@@ -1,4 +1,4 @@
-"""Parts of a long job beside each other: what is read next, and pieces of work that a pool has begun, in their order.
+"""Concurrent parts of a long job: the next input, and pieces of work of a pool, in their order.
 
 In threads, as reading, products and writing hold Python's lock only a small part of the time.
 """

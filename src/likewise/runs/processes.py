@@ -147,7 +147,7 @@ def same_weights(model: nn.Module) -> None:
 def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Replace each gradient by its mean over the processes.
 
-    In place of torch's DistributedDataParallel, which allows one forward pass for each backward pass, through the
+    Instead of torch's DistributedDataParallel, which allows one forward pass for each backward pass, through the
     wrapped model alone: a loss here calls the encoder several times, and parts of it (a copy, a decoder) directly. A
     parameter without a gradient in every process keeps none.
     """

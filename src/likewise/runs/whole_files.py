@@ -211,7 +211,7 @@ def chance() -> "list[Tensor]":
 
 
 def set_chance(states: "list[Tensor]") -> None:
-    """Restore the random states that `chance` returned; those of GPUs only where there are some."""
+    """Restore the random states that `chance` returned; GPU states only where there are GPUs."""
     import torch
 
     torch.set_rng_state(states[0])

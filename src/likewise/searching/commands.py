@@ -194,7 +194,8 @@ def serve(arguments: Record) -> None:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON, with escapes for signs that a terminal obeys or the output's encoding does not have."""
+    """Print a value as JSON, with escapes for control characters and characters that the output's encoding does not
+    have."""
     encoding = sys.stdout.encoding or "utf-8"
 
     def shown(sign: str) -> str:

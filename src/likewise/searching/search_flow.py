@@ -257,7 +257,7 @@ class Search:
 
 
 def _put_below(more: Sequence[_Found], found: Sequence[_Found]) -> list[_Found]:
-    """Return further passages with scores below those of the passages that were found first."""
+    """Return further passages with scores below the scores of the first passages."""
     if not found or not more:
         return list(more)
     below = max(0.0, more[0].score - min(one.score for one in found) + _BELOW)
@@ -265,7 +265,7 @@ def _put_below(more: Sequence[_Found], found: Sequence[_Found]) -> list[_Found]:
 
 
 def _grouped(found: Sequence[_Found], by: By) -> list[list[_Found]]:
-    """Return passages, the best first, the copies of one passage, or those of one document, together."""
+    """Return passages, the best first, the copies of one passage, or the passages of one document, together."""
     groups: dict[object, list[_Found]] = {}
     for one in found:
         key = document_of(one.row) if by == "document" else (one.row["title"], one.row["text"])
@@ -274,7 +274,7 @@ def _grouped(found: Sequence[_Found], by: By) -> list[list[_Found]]:
 
 
 def _missing(table: Table, words: str, texts: Sequence[str], query: str) -> list[str]:
-    """Return the words of a query that no passage has, as typed; those of the texts of hits are not looked up."""
+    """Return the words of a query that no passage has, as typed; words in the texts of hits are not looked up."""
     shown = " ".join(map(folded, texts))
     typed = dict.fromkeys(_EDGES.sub("", word) for word in words.replace("--", " ").split())  # 'state-of-the-art'
     unseen = [word for word in typed if word and word not in shown]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Index:
     """An index, opened to search it, and to add to it; an update by another process is seen at the next search.
 
-    `len(index)` is the number of its passages, and it yields its ids: those of rows and texts.
+    `len(index)` is the number of its passages, and it yields the ids of its rows and texts.
 
         index = likewise.Index("my.index")
         index.add([{"id": "b2", "text": "The pump leaks.", "year": 2025}])
@@ -50,11 +50,11 @@ class Index:
         path: of the index.
         model: the encoder of the queries, or what `load` takes; None for the one that made the index. It is loaded
             at the first search that needs it.
-        vectors: gives the vectors (S, D) of S queries, in place of a model.
-        tokens: gives what `TextEncoder.read_query` does, in place of a model; if `vectors` is given and this is not,
-            tokens are not compared.
-        parts: further parts of its hybrid search, classes of `likewise.searching.Part`, after those that packages
-            register as entry points of `likewise.search_parts`.
+        vectors: function that returns the vectors (S, D) of S queries, instead of a model.
+        tokens: function that returns what `TextEncoder.read_query` does, instead of a model; if `vectors` is given and
+            this is not, tokens are not compared.
+        parts: further parts of its hybrid search, classes of `likewise.searching.Part`, after the entry points of
+            `likewise.search_parts`.
 
     Raises:
         SearchError: there is no such index, or it is damaged; or a part is none, or has the name of another.
@@ -104,7 +104,7 @@ class Index:
 
     @property
     def fields(self) -> dict[str, str]:
-        """The fields that a condition may name beside id, file, line, title and text; each with what its values are."""
+        """The fields that a condition may name in addition to id, file, line, title and text, each with its type."""
         return {name: CALLED[kind] for name, kind in self.table.metadata.items()}
 
     @checked

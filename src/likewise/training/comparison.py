@@ -70,7 +70,7 @@ def compare(
         data: Path to the folder of SentEval's data.
         precision: Precision of the evaluation, as in `likewise.evaluate`.
         corpus_options: Options of reading the corpus.
-        on_result: Function that is called with the result of each run, including those of an earlier call.
+        on_result: Function that is called with the result of each run, including runs of an earlier call.
         quiet: Whether to print nothing.
         shared: Training options of every recipe, over the presets' (batch_size, max_length, eval_steps ...).
 

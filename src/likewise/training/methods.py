@@ -37,7 +37,7 @@ class Method:
     Attributes:
         label: Name of the row.
         recipe: Name of a recipe; "" for a model that is evaluated as it is.
-        options: Options of the recipe, over those of the preset.
+        options: Options of the recipe that override the preset's.
         preset: Preset of the recipe; the comparison's, or the recipe's first, by default.
         base: Base of the recipe, or the model that is evaluated; the comparison's base by default.
         make: Function from a folder and a seed to a model that `evaluate` takes, or to a mapping of facts for the

@@ -130,7 +130,7 @@ def collect(
 
 
 class FinetuneOptions(SharpOptions):
-    """The options of every objective; the defaults are those of SBERT (Reimers and Gurevych 2019, section 3.1)."""
+    """The options of every objective; the defaults follow SBERT (Reimers and Gurevych 2019, section 3.1)."""
 
     batch_size: int = option(16, "Number of rows in a forward pass.")
     accumulation: int = option(1, "Number of forward passes that are accumulated for one update.")

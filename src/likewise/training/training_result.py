@@ -50,7 +50,7 @@ class TrainingResult(SavedModel):
     def before(self) -> dict[str, float]:
         """The scores of the unchanged base by metric, {} if nothing selects the checkpoint.
 
-        Where the base is not a sentence encoder, those of the untrained encoder.
+        If the base is not a sentence encoder, the scores of the untrained encoder.
         """
         return self.record["before"]
 

@@ -21,7 +21,7 @@ _TEXTS = 500  # texts that are looked at
 
 
 def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> float | None:
-    """Return the letters that a token of texts holds on average; those of an unknown token count as none.
+    """Return the average number of letters per token of texts; an unknown token counts as none.
 
     Returns:
         None for a tokenizer that does not say where its tokens are, or texts without a letter.

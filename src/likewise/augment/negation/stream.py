@@ -48,7 +48,7 @@ class NegationCounts:
 
     Attributes:
         path: the file that was written.
-        total, negated: sentences, and those that have a negation.
+        total, negated: number of sentences, and of sentences with a negation.
         rules, reasons: negations by rule, and the others by reason.
         parsed, cached, resumed: sentences by where their negation came from: the parser, the cache, a stopped run.
     """
@@ -154,7 +154,7 @@ def kept_negations(
     processes: int = 1,
     quiet: bool = False,
 ) -> list[str | None]:
-    """Return the negation of each sentence, or None if it has none; those that are kept are not made again.
+    """Return the negation of each sentence, or None if it has none; cached negations are reused.
 
     Args:
         sentences: gives them, in their order.

@@ -94,7 +94,7 @@ class ClassesTask(OwnTask):
 
         def score(vectors: np.ndarray) -> TaskResult:
             if not np.isfinite(vectors).all():
-                return result(None)  # a broken model has no score here, and keeps those of the other tasks
+                return result(None)  # a broken model has no score here, and keeps its other scores
             vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
             correct = right_neighbours(cosines(vectors[count:], vectors[:count]), known, right)
             return result(correct, 100 * cluster_agreement(vectors[count:], right))

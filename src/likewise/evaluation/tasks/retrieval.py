@@ -145,7 +145,7 @@ class RetrievalTask(OwnTask):
             block = slice(start, min(start + step, len(queries)))
             for query, scores in zip(queries[block], scores_of(block), strict=True):
                 if not np.isfinite(scores).all():
-                    # A broken model has no score here, and keeps those of the other tasks.
+                    # A broken model has no score here, and keeps its other scores.
                     return self._with({}, None, collection)
                 if collection.documents.get(query) == collection.queries[query]:
                     scores[place[query]] = -np.inf  # a query that is a document of the collection must not find itself
@@ -196,7 +196,7 @@ def measures_of_each(
     import pytrec_eval
 
     # -inf stands for a document that is left out, which trec_eval would rank last instead.
-    # A query without any document gets one that nobody judged, since trec_eval passes over those that have none.
+    # A query without any document gets one that nobody judged, since trec_eval skips queries without documents.
     kept = {q: {d: s for d, s in scores.items() if s > -math.inf} or {"": 0.0} for q, scores in ranking.items()}
     judged = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10", f"recall.{DEPTH}"}).evaluate(kept)
     return {q: (100 * measures["ndcg_cut_10"], 100 * measures[f"recall_{DEPTH}"]) for q, measures in judged.items()}

@@ -1,6 +1,6 @@
 """Semantic textual similarity: STS 2012-2016, STS Benchmark and SICK relatedness, in SentEval's layout.
 
-The seven test sets are those of the papers' tables. STS13 lacks its part SMT, whose sentences were never free to pass
+The seven test sets are the papers' tables. STS13 lacks its part SMT, whose sentences were never free to pass
 on; the papers leave it out as well.
 """
 
@@ -65,7 +65,7 @@ class StsTask(Task):
         return RatedPairs.of(subsets)
 
     def read(self, data: Path) -> Prepared:
-        """Read the pairs for the suite, less those of the tasks in `without`."""
+        """Read the pairs for the suite, without the pairs of the tasks in `without`."""
         pairs = self.load(data)
         others = [other.load(data) for other in self.without]
         known = {pair_key(*pair) for other in others for pair in zip(other.first, other.second, strict=True)}

@@ -24,7 +24,7 @@ from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
 FOLDS = 10
 SEED = 1111  # SentEval's
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
-"""Values of C: SentEval's for scikit-learn, and those of its cross-validation on a training set (2^-1 to 2^5)."""
+"""Values of C: SentEval's for scikit-learn, and the values of its cross-validation on a training set (2^-1 to 2^5)."""
 _SENTIMENT = r"(?P<first>.*)\t\s*(?P<label>[01])\s*", "a sentence, a tab and 0 or 1"
 _QUESTION = (
     r"(?P<label>ABBR|DESC|ENTY|HUM|LOC|NUM)(:[^ ]*)? (?P<first>.*\S.*)",
@@ -206,7 +206,7 @@ class TransferTask(Task):
                 # All first sentences, then all second ones: (2N, D).
                 vectors = pair_features(*np.split(vectors, 2))
             if not np.isfinite(vectors).all():
-                # A broken model has no score here, and keeps those of the other tasks.
+                # A broken model has no score here, and keeps its other scores.
                 return TransferResult(self.name, self.title, "accuracy", math.nan, 0, None, math.nan, (), self.seed)
             probed = probe(vectors, labels, self.trials(labels, parts), self.strengths)
             sides = labels[probed.tested], probed.predictions[probed.tested]

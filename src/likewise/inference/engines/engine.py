@@ -34,7 +34,7 @@ TOKENS = "token_embeddings"
 Vectors: TypeAlias = "np.ndarray | Tensor"
 """Vectors as an engine gives them: on an accelerator, or of a lower precision, they are a tensor."""
 Call: TypeAlias = "Callable[[np.ndarray, np.ndarray], tuple[Vectors, Vectors | None]]"
-"""Ids and mask, (B, T) int64 each, to the vectors (B, D), and those of the tokens (B, T, E) if they are asked for."""
+"""Ids and mask, (B, T) int64 each, to the vectors (B, D), and on request the token vectors (B, T, E)."""
 
 ENDLESS = 1 << 30
 """The number of texts of a service, which come for as long as it runs."""

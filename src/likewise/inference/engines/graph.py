@@ -37,7 +37,7 @@ class PooledGraph(nn.Module):
         return [OUTPUT, TOKENS] if self.tokens else [OUTPUT]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Return the vectors (B, D) of ids and mask, (B, T) int64 each, and those of the tokens."""
+        """Return the vectors (B, D) of ids and mask, (B, T) int64 each, and the token vectors."""
         features = self.model({"input_ids": input_ids, "attention_mask": attention_mask})
         return tuple(features[name] for name in self.outputs) if self.tokens else features[OUTPUT]
 
@@ -83,7 +83,7 @@ def fingerprint(model: SentenceTransformer) -> str:
 def mark(model: SentenceTransformer) -> tuple[object, ...]:
     """Return a value, in 0.1 ms, that tells whether a model was changed: while it is equal, so is the fingerprint.
 
-    These are the parts, the settings of those that do not read texts, and the addresses and versions of the weights.
+    These are the parts, the settings of parts that do not read texts, and the addresses and versions of the weights.
     A write that torch does not count (through `.data` or a numpy view) is not seen.
     """
     parts = parts_of(model)

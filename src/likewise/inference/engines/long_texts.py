@@ -26,7 +26,7 @@ def vector_of_long(model: SentenceTransformer, text: str) -> Tensor:
     """Return the vector (D,) of a text: the mean of its tokens' vectors, given to the modules behind.
 
     The mean over all tokens is the mean of the pieces' means, weighted with their tokens. A piece begins with a blank,
-    so that its tokens are those of the whole text.
+    so that its tokens equal the tokens of the whole text.
     """
     import torch
 

@@ -30,7 +30,7 @@ _OPSET = 17  # the first with LayerNormalization
 def export(model: SentenceTransformer, folder: Path) -> None:
     """Write the pooled graph in float32 as model.onnx.
 
-    If that leaves tokens out, because the model pools a single one, a whole graph is written beside it.
+    If that leaves tokens out, because the model pools a single token, a full graph is written next to it.
 
     Raises:
         CannotExport: torch's exporter does not take the model.

@@ -61,7 +61,7 @@ def _core() -> openvino.Core:
 def export(model: SentenceTransformer, folder: Path) -> None:
     """Write the pooled graph in float32 as model.xml and model.bin.
 
-    If that leaves tokens out, because the model pools a single one, a whole graph is written beside it.
+    If that leaves tokens out, because the model pools a single token, a full graph is written next to it.
 
     Raises:
         CannotExport: OpenVINO does not take the model.

@@ -137,7 +137,7 @@ class Choice:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of its table: those of written queries and of judgements only if there are some."""
+        """The columns of its table; columns of written queries and of judgements only if there are any."""
         return [*COLUMNS, *(WRITTEN_COLUMNS if self.written else ()), *(JUDGED_COLUMNS if self.judged else ())]
 
     @property

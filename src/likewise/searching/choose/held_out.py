@@ -2,7 +2,7 @@
 
 A passage that has lost a sentence has to be found again by that sentence (the inverse cloze task, Lee et al. 2019), one
 that has lost its title by the title. A sentence repeats the words of its passage more than a question of a user does:
-of a query's words that its passage has too, those that no other passage has are left out.
+query words that occur in its own passage and in no other passage are removed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHANGED = {"rest": 0.25, "question": 0.25, "title": 0.34}
 _SHORTEST = 3  # words of a query
 _ABOVE = " > "
 RUN = 20
-"""Passages beside each other, of one title or of one file, that are kept or left together."""
+"""Adjacent passages, of one title or of one file, that are kept or dropped together."""
 KINDS = ("title", "question", "rest")
 CALLED = {"title": "title", "question": "question", "rest": "sentence", "written": "written query"}
 """What a query of each kind is, for people."""
@@ -91,7 +91,7 @@ class HeldOut:
         language: str = "english",
         written: Iterable[tuple[str, str]] = (),
     ) -> HeldOut:
-        """Take queries out of passages, and add those that somebody wrote, each with the id of its passage."""
+        """Remove queries from passages, and add written queries, each with the id of its passage."""
         passages, drawn = _taken_out(excerpts, random.Random(seed))
         stems = analyzer(language)
         words = {passage.id: set(stems(passage.searched)) for passage in passages}
@@ -203,7 +203,7 @@ def sampled(
 
 
 def _runs(paths: Sequence[Path], splitting: Splitting, report: CorpusReport | None) -> Iterator[list[Excerpt]]:
-    """Yield runs of passages that stand below one title, or beside each other in one file, `RUN` at most.
+    """Yield runs of at most `RUN` passages below one title, or adjacent in one file.
 
     A passage is called by the id of its row, otherwise by its file and line.
     """

@@ -45,7 +45,7 @@ class Writer(Protocol):
 
     @property
     def identity(self) -> str:
-        """All that its queries depend on, beside the passage and the prompt."""
+        """Everything that its queries depend on, except the passage and the prompt."""
 
     def write(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
         """Return the kinds and texts of the queries for each passage."""
@@ -188,7 +188,7 @@ def round_trip(
     """Return the queries that find their passage again, and do not copy it.
 
     A query is kept if its passage is among the first 10 of all by the free hybrid, and is not a copy. It is a copy if
-    BM25 alone finds its passage first, and the passage has all of its words but those that a tenth of the passages
+    BM25 alone finds its passage first, and the passage has all of its words except words that a tenth of the passages
     have. `vectors` gives the vectors of texts, of length 1.
     """
     if not written:

@@ -201,7 +201,7 @@ def duplicates(
 
 
 def left_out_path(keep_one: str | os.PathLike[str]) -> Path:
-    """Return the file of what is left out beside the file of what is kept.
+    """Return the path of the file of duplicates, next to the file of representatives.
 
     >>> left_out_path("kept.csv").name
     'kept.left-out.jsonl'
@@ -269,7 +269,7 @@ def _groups(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[
 def _write_kept(
     path: Path, overwrite: bool, source: TextSource, kept: KeptTexts, repeated: Repeats, result: Duplicates
 ) -> None:
-    """Write what is left if the first of each group is kept, and beside it what is left out; both are read again."""
+    """Write the first text of each group, and in a second file the other texts; both are read again."""
     reason: dict[int, Record] = {}
     for first, others in _groups(kept, repeated, result):
         row = kept.row(first)

@@ -117,14 +117,14 @@ class KeptTexts:
         return vectors
 
     def row(self, place: int) -> Record:
-        """Return a text and where it stands, by its place among those that are not empty."""
+        """Return a text and its place, by its position among the texts that are not empty."""
         name = self.files[int(self.file[place])]
         row = {"text": self.text(int(self.number[place])), **({"file": name} if name else {})}
         return {**row, "line": int(self.line[place])}
 
 
 def read_units(texts: TextSource, progress: Progress, report: CorpusReport | None = None) -> Iterator[Unit]:
-    """Yield texts in their order: those that were given, the lines of a list, the rows of tables, paragraphs of prose.
+    """Yield texts in their order: given texts, the lines of a list, the rows of tables, paragraphs of prose.
 
     Args:
         progress: is told what is left out: files of a folder, and rows that cannot be read.
@@ -162,7 +162,7 @@ def keep_texts(
     progress: Progress,
     at_least: int = 2,
 ) -> KeptTexts:
-    """Read texts and encode those that differ, unless an earlier call has done so.
+    """Read texts and encode each distinct text, unless an earlier call has done so.
 
     A text of which the cache holds all vectors is not encoded again, whatever file it comes from. A run that was
     stopped while it encoded is resumed.
@@ -194,7 +194,7 @@ def keep_texts(
             progress.tell("the vectors are taken from the cache")
 
         def make(made: Path) -> None:
-            for name in (_TEXTS, _ENDS):  # those of a stopped call are the same ones
+            for name in (_TEXTS, _ENDS):  # the same as in a stopped call
                 (folder / name).replace(made / name)
             how: Record = {"engine": engine, "precision": precision, "quiet": progress.quiet}
             encode_file(encoder.model, made / _TEXTS, made / _VECTORS, normalize=True, **how)

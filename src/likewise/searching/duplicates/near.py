@@ -1,4 +1,4 @@
-"""The earlier text that each text repeats, in one pass over the texts: those that are kept are the only ones compared.
+"""The earlier text that each text repeats, in one pass over the texts, which compares representatives only.
 
 Letters of the shapes: S texts, B texts of a block, K kept texts, C cells, D embedding.
 """
@@ -15,7 +15,7 @@ from likewise.searching.parts import cells
 BLOCK = 4096
 """Texts that are compared at a time: 64 MB of cosines."""
 EXACT = 100_000
-"""Texts up to which each is compared with all that are kept; from there on with those of the cells around it."""
+"""Number of texts up to which each is compared with all representatives; from there on with the cells around it."""
 LOOKS = 20
 """The nearest kept texts above the threshold whose words are looked at: of form letters there may be thousands."""
 

@@ -50,7 +50,7 @@ class SecondLook:
         """Return one of `words.REASONS`, or "" if the texts are duplicates."""
         own, other = wording(first), wording(second)
         if not (own.order and other.order):
-            return "other words"  # of signs alone, such as an emoji: only the same signs say the same
+            return "other words"  # of symbols alone, such as an emoji: only the same symbols are duplicates
         if not self._words:
             return ""
         known = self.language == "English" and _is_ascii(first) and _is_ascii(second)

@@ -26,7 +26,7 @@ REASONS = ("negation", "numbers", "opposites", "names", "order", "the rest", "ot
 _WORD = re.compile(rf"(?<![\w.,:/−-])[−-]?\d+(?:[.,:/]\d+)*(?!\w)|[\w{MARKS}]+(?:[.,:]\d+)*|[%‰€$£¥₽]|°\w?")
 _HALF_DAY = re.compile(r"(?<=\d)[ \u00a0]?([ap])\.[ \u00a0]?m\b\.?", re.IGNORECASE)
 _MARKS_ALONE = frozenset("< > + - − ≤ ≥ <= >= = == !=".split())
-"""Signs that say something only where they stand alone."""
+"""Symbols that have a meaning only if they stand alone."""
 _SIGNS = frozenset("👍 👎 ✅ ✔ ✓ ☑ ❌ ✖ ✗ ✘ ☐ 🟢 🔴 ≠ → ← ↑ ↓ ♀ ♂ × ÷ 📈 📉 🙂 😀 😊 🙁 ☹ 😞 😡".split())
 _SIGNED = re.compile(r"\w[+#]+$")
 _BETWEEN_NAMES = re.compile(r"[\s,;()<>\"]+")
@@ -80,11 +80,11 @@ class Wording(NamedTuple):
     Attributes:
         order: the words as they follow each other.
         words: their counts.
-        numbers: those with a digit, and signs of percent, as they follow each other.
+        numbers: words with a digit, and percent signs, in their order.
         negations: the number of negations.
         names: words with a capital inside a sentence.
-        addresses: those of mails, files, paths and names of programs, such as max_size.
-        signs: those that may be the opposite of another one, such as thumbs and comparisons.
+        addresses: addresses of mails, files, paths and names of programs, such as max_size.
+        signs: symbols that may be the opposite of another symbol, such as thumbs and comparisons.
     """
 
     order: tuple[str, ...]
@@ -136,7 +136,8 @@ def _is_address(token: str) -> bool:
 
 
 def same_words(text: str) -> bytes:
-    """Return what texts of the same words share, whatever their case, signs and white space; b"" for signs alone.
+    """Return what texts of the same words share, whatever their case, punctuation and white space; b"" for punctuation
+    alone.
 
     >>> same_words("I lost my card!!") == same_words("i lost  my card"), same_words("C++") == same_words("C#")
     (True, False)
@@ -149,7 +150,7 @@ def same_words(text: str) -> bytes:
 
 
 def _spelt_out(sign: str) -> str:
-    """Return a sign; a fraction in one sign, such as ½, as a number of its own."""
+    """Return a character; a fraction in one character, such as ½, as its own number."""
     return f" {unicodedata.numeric(sign):g} " if unicodedata.category(sign) == "No" else sign
 
 
@@ -174,7 +175,7 @@ def exclusive_words() -> dict[str, list[tuple[int, int]]]:
 def exclude(first: str, second: str) -> bool:
     """Return whether two words exclude each other: opposites, or different members of a class such as the weekdays.
 
-    The words are those of `opposites.txt`, and of the list of antonyms.
+    The words come from `opposites.txt` and from the list of antonyms.
 
     >>> exclude("left", "right"), exclude("left", "arrives"), exclude("monday", "tuesday"), exclude("open", "opened")
     (True, True, True, False)
@@ -260,7 +261,7 @@ def _other_name(wording: Wording, own: Counter[str], others: Counter[str]) -> bo
 
     Args:
         own: the words that only this text has.
-        others: those that only the other one has.
+        others: words of the other text alone.
     """
     lacking = (name for name in wording.names if name in own)
     return bool(others) and any(not any(_alike(name, word) for word in others) for name in lacking)

@@ -40,12 +40,12 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _SIGNS = {"=": "=", "!=": "<>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The signs of comparison, each with its own if the two sides change places."""
+"""The comparison operators, each with the operator for exchanged sides."""
 _ORDER = ("<", "<=", ">", ">=")
 _WORDS = frozenset("AND OR NOT IN LIKE ILIKE BETWEEN IS NULL TRUE FALSE".split())
 _GRAMMAR = "=, !=, <, <=, >, >=, LIKE, IN, BETWEEN, IS NULL, AND, OR, NOT"
 _PATTERN_SIGN = re.compile(r"\\[%_\\]|.", re.DOTALL)
-_BACKSLASH = re.compile(r"\\(?![%_\\])")  # in a pattern it stands for itself, unless a sign of patterns follows
+_BACKSLASH = re.compile(r"\\(?![%_\\])")  # in a pattern it stands for itself, unless a wildcard follows
 _MOMENT = timedelta(microseconds=1)
 _PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?")
 
@@ -65,7 +65,7 @@ def condition_of(given: str, fields: Mapping[str, FieldColumn]) -> str:
 
     Args:
         given: the condition.
-        fields: those that it may name, with their columns.
+        fields: fields that it may name, with their columns.
 
     Raises:
         SearchError: it holds anything else than fields, texts, numbers and the words above, or compares what cannot

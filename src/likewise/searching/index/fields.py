@@ -33,7 +33,7 @@ CALLED = {
 LONGEST = 200
 """Characters of a field's texts on average; a field of longer ones is left out, as it is text to read, no property."""
 BETWEEN = "\x1f"
-"""The sign before, between and after the members of a list: the unit separator of ASCII, which no text has."""
+"""The character before, between and after the members of a list: ASCII's unit separator, which no text has."""
 _INT = re.compile(r"[+-]?(?:0|[1-9]\d*)")
 _MOST_DIGITS = 19  # of a whole number of 64 bits
 _FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)?\.\d+(?:[eE][+-]?\d+)?|[+-]?(?:0|[1-9]\d*)\.?(?:[eE][+-]?\d+)?")
@@ -140,7 +140,7 @@ def _value(value: object, decimal: str | None) -> Any:
     """Return a value of a row as it is kept; a cell of a CSV file as the number that it shows, if it is one.
 
     Args:
-        decimal: the decimal sign of cells; None for values that have kinds of their own.
+        decimal: decimal separator of cells; None for typed values.
     """
     value = plain_value(value)
     if isinstance(value, list | tuple):
@@ -206,7 +206,7 @@ def has_no_seconds(value: object) -> bool:
 def kept_values(
     row: Values, kinds: Mapping[str, Kind], decimal: str | None = None
 ) -> tuple[tuple[object, ...], list[str]]:
-    """Return the values of a row's fields, in the order of `kinds`, and sentences on those that are of another kind.
+    """Return the values of a row's fields, in the order of `kinds`, and sentences on values of another kind.
 
     A value is None if it is not there, or is of another kind than the index holds, which an earlier update has fixed.
     """

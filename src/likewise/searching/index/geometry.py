@@ -108,7 +108,7 @@ class Geometry:
         Args:
             vector: (D,) of length 1.
             numbers: (S,) of documents.
-            own: (S,) the cosines of a passage of each: those of documents of one passage.
+            own: (S,) the cosines of a passage of each, for documents of one passage.
         """
         rows = np.asarray(self.document_rows[numbers])
         products, some = own.copy(), rows >= 0
@@ -129,7 +129,7 @@ def _moments_along(vector: np.ndarray, mean: np.ndarray, covariance: np.ndarray)
 def build(table: Table, count: int, stop: StopRequest, before: Geometry | None = None) -> Geometry:
     """Compute the geometry of a table.
 
-    Nearest passages are exact, but for those of many passages in a table that has an approximate index: these are
+    Nearest passages are exact, except for many passages in a table with an approximate index: these are
     looked for in the cells around each passage.
 
     Args:
@@ -162,7 +162,7 @@ class _Nearest:
     Attributes:
         places: (N, K) their positions, the nearest first; -1 if there are fewer.
         similarity: (N, K) their cosines, -inf if there are fewer.
-        new: (N,) whether a passage is new: those that are not stale are compared with these alone.
+        new: (N,) whether a passage is new: passages that are not stale are compared with new passages alone.
         stale: (N,) whether the nearest of a passage are not known.
     """
 
@@ -215,7 +215,7 @@ class _Nearest:
 
 
 def _numbered(keys: np.ndarray) -> np.ndarray:
-    """Return keys (N,) with numbers, (N,) pairs, so that those of texts that occur again differ."""
+    """Return keys (N,) with numbers, (N,) pairs, so that keys of repeated texts differ."""
     order = np.argsort(keys, kind="stable")
     ordered, places = keys[order], np.arange(len(keys))
     begins = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(keys)]
@@ -241,7 +241,7 @@ def _exact(table: Table, rows: np.ndarray, blocks: Blocks, near: _Nearest, stop:
 def _in_cells(table: Table, blocks: Blocks, near: _Nearest, stop: StopRequest) -> None:
     """Find the nearest of stale passages in the cells that these visit, a cell at a time.
 
-    The vectors lie in a file meanwhile, so that memory holds those of a cell and of its visitors.
+    The vectors are in a file meanwhile, so that memory holds only a cell's and its visitors' vectors.
     """
     size = len(near.stale)
     count = -(-size // cells.SIZE)

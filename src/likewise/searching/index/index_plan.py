@@ -80,7 +80,7 @@ class FilePlan:
 
     Attributes:
         wanted: each source, which is a path with its content, to the file.
-        fresh: those of them that are not in the index, or not whole.
+        fresh: files of them that are not in the index, or not completely.
         states: the state of each file before it is read.
         unread: what cannot be read now, each with a sentence: its passages stay.
         left_out: sentences on what is not read, as it is of another format or a rule excludes it.
@@ -128,7 +128,7 @@ class FilePlan:
         """Return the sources that the index holds and that have changed, are gone or no longer named.
 
         Args:
-            keep: those that are no longer named stay.
+            keep: Whether passages that are no longer named stay.
         """
         files = {str(path.resolve()) for path in self.wanted.values()}
         unread = [_resolved(path) for path in self.unread]
@@ -156,7 +156,7 @@ def state_of(path: Path) -> State:
 
 
 def settings_of(asked: Values, before: Values, facts: Facts) -> Record:
-    """Return the settings of the plan: those that are asked for, of the index, or the default ones."""
+    """Return the settings of the plan: requested settings, settings of the index, or defaults."""
     most = int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
     usual = {"words": most, "metadata": None, "language": "English", "split": "auto", "field": None}
     found = {name: asked.get(name, before.get(name, value)) for name, value in usual.items()}

@@ -54,7 +54,7 @@ class Indexed(Index):
 
     Attributes:
         encoded: passages that were encoded by this call; the others were there.
-        added, removed: files, or texts, that were new or changed, and those that changed or are gone.
+        added, removed: number of files, or texts, that were new or changed, and that changed or are gone.
         skipped: sentences on all that was left out, or read in another way than it stands: files in other formats and
             excluded ones, counted; files in another encoding than UTF-8; files that changed while they were read; rows
             without text; and `unread`.
@@ -106,9 +106,9 @@ def index(
 ) -> Indexed:
     """Index the passages of files, or texts, for search by meaning and by words.
 
-    Run it again after files have changed: only new passages are encoded, and those of files that are gone or no longer
-    named are removed. A stopped run is resumed. Other processes can search the index meanwhile: they see it as it was
-    before, until everything is in.
+    Run it again after files have changed: only new passages are encoded, and passages of files that are gone or no
+    longer named are removed. A stopped run is resumed. Other processes can search the index meanwhile, and see its
+    former state until the update is complete.
 
         rows = [{"id": "a7", "text": "The valve does not close.", "year": 2024}, ...]
         found = likewise.index(rows, model="bundled:minilm", out="my.index")
@@ -170,7 +170,7 @@ def index(
 def add(
     opened: Index, encoder: ModelHandle, texts: GivenTexts, options: CorpusOptions | None, progress: Progress
 ) -> Changed:
-    """Add texts, rows or files to an index; those of an id, or a file, that is there take the place of the old ones."""
+    """Add texts, rows or files to an index; an existing id or file is replaced."""
     with ExitStack() as stack:
         first = max(opened.table.next_id(), finished_record(opened.path).next_id)  # no id comes twice
         given = given_texts(texts, options, first=first, stack=stack)
@@ -193,7 +193,7 @@ def _updated(
     """Change an index, and return what was done.
 
     Args:
-        asked: settings of the plan; those that are missing are those of the index.
+        asked: settings of the plan; missing settings are taken from the index.
     """
     if manner.on:
         loadable(encoder.name)

@@ -2,7 +2,7 @@
 
 An encoder makes a vector of each token on its way to that of the text. The sum over a query's tokens of the best match
 among a passage's (Khattab and Zaharia 2020, equation 3) sees single words that the one vector of a passage blurs. Here
-the vectors are those of the encoder as it is, trained for nothing of the kind.
+the vectors come from the encoder as it is, which was not trained for this.
 
 Letters of the shapes: Q tokens of a query, T tokens of a passage, S passages, E a token's vector, P its projection,
 V the vocabulary.
@@ -52,7 +52,7 @@ class TokenCodec:
 
     @classmethod
     def fit(cls, texts: Sequence[np.ndarray], width: int = WIDTH) -> TokenCodec:
-        """Return the codec for tokens like those of some texts, (T, E) each.
+        """Return the codec for tokens similar to the tokens of some texts, (T, E) each.
 
         >>> texts = [np.random.default_rng(seed).normal(size=(9, 6)) for seed in range(5)]
         >>> codec = TokenCodec.fit(texts)
@@ -134,7 +134,7 @@ class TokenCodec:
         return np.where(seen, self.weights[np.where(seen, ids, 0)], self.weights.max())
 
     def fits(self, query: np.ndarray, weights: np.ndarray, packed: Sequence[bytes]) -> np.ndarray:
-        """Return how well the tokens of texts fit those of a query: the weighted mean over q of max over t of q . t.
+        """Return the fit of texts' tokens to a query's tokens: the weighted mean over q of max over t of q . t.
 
         Args:
             query: (Q, P) as `projected` gives them.
@@ -179,7 +179,7 @@ def token_weights(texts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def max_sim(query: np.ndarray, passage: np.ndarray) -> float:
-    """Return how well the tokens (T, E) of a passage fit those of a query (Q, E), in full precision.
+    """Return the fit of a passage's tokens (T, E) to a query's tokens (Q, E), in full precision.
 
     It is the mean over q of the maximum over t of cos(q, t).
 

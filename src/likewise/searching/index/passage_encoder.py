@@ -20,7 +20,7 @@ from likewise.searching.index.passages import EncodedPassage, IndexedPassage
 from likewise.searching.index.table import Encoded, SearchError, Table, number_of
 
 _FITTED = 256
-"""Passages whose tokens say in which form those of all are stored."""
+"""Number of passages whose tokens determine the form in which all tokens are stored."""
 _UNWEIGHED = 0.01
 """Share of passages, texts and files that may change before the weights of tokens are found anew."""
 _COUNTED = 10_000
@@ -43,7 +43,7 @@ class Shared(NamedTuple):
         """Open an index that is finished.
 
         Raises:
-            SearchError: there is no such index, or its vectors are not those that the plan would make.
+            SearchError: there is no such index, or its vectors differ from the plan's.
         """
         record = finished_record(path)
         deciding = [(record.options.get(name), plan.options[name]) for name in ("prompt", "truncate_dim")]
@@ -98,7 +98,7 @@ class PassageEncoder:
         self._shared = shared
         if shared is not None and table.has_tokens:
             if codec is None and shared.codec is not None:
-                self.codec = replace(shared.codec, weights=np.ones(1, dtype=np.float32))  # those of its own text
+                self.codec = replace(shared.codec, weights=np.ones(1, dtype=np.float32))  # of its own text
                 self.codec.save(job.work)
             if not shared.stores_as(self.codec):
                 self._shared = None

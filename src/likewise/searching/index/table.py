@@ -1,6 +1,6 @@
 """The table of passages in LanceDB: its columns, what is written to it, and its two kinds of search.
 
-A reader sees the version that the record names, and so never half of an update. Row ids are those of one version. The
+A reader sees the version that the record names, and so never half of an update. Row ids belong to one version. The
 column `searched` holds the text of a passage as its words are looked for; that of a field has a name of its own: its
 kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q queries.
 """
@@ -48,7 +48,7 @@ _HELD_AT_MOST = 20_000
 _PROBES = 20
 """Cells of the approximate index that are searched."""
 _REFINED, _TIMES = 500, 5
-"""Vectors that are compared after it: so many, or so many times those that are wanted if these are more."""
+"""Number of vectors that are compared after it, or the multiple of the requested number if this is larger."""
 Encoded = tuple[np.ndarray, bytes]
 """The vector (D,) of a text, and its tokens as they are stored; b"" if they are not."""
 
@@ -146,7 +146,7 @@ class Table:
         return condition_of(given, ids | own | self._columns)
 
     def holding(self, phrase: str) -> str:
-        """Return the condition on passages in which the words of a phrase stand beside each other."""
+        """Return the condition on passages in which the words of a phrase are adjacent."""
         condition = f"regexp_like(searched, '{standing(phrase)}')"
         if not has_blanks(phrase):
             return condition
@@ -208,7 +208,7 @@ class Table:
         return len(removed)
 
     def complete(self, sources: Sequence[str]) -> set[str]:
-        """Return those of some sources that are in the table."""
+        """Return the sources that are in the table."""
         return set(self._select(["source"], _among("source", sources))["source"].to_pylist())
 
     def others(self, ids: Sequence[str], sources: Sequence[str]) -> list[str]:
@@ -217,7 +217,7 @@ class Table:
         return list(dict.fromkeys(rows["source"].to_pylist()))
 
     def all_but(self, wanted: Collection[str], where: str | None = None) -> list[str]:
-        """Return the sources that are not wanted, of those that meet a condition."""
+        """Return the sources that meet a condition and are not wanted."""
         sources = dict.fromkeys(self._select(["source"], where)["source"].to_pylist())
         return [source for source in sources if source not in wanted]
 
@@ -232,7 +232,7 @@ class Table:
     def index_words(self, language: str) -> None:
         """Index the words of passages with their titles, if there is no such index.
 
-        All words are indexed, also those that say nothing by themselves and long ones: a query of such words finds what
+        All words are indexed, including function words and long words: a query of such words finds what
         holds them. ICU divides text without blanks.
         """
         from lancedb.index import FTS
@@ -376,7 +376,7 @@ class Table:
         return rows.take(order[np.searchsorted(own, ids, sorter=order)])
 
     def allowed(self, ids: np.ndarray, where: str) -> np.ndarray:
-        """Return those of some row ids (S,) whose passages meet a condition."""
+        """Return the row ids, of some (S,), whose passages meet a condition."""
         if not len(ids):
             return ids
         query = self._table.query().select([]).with_row_id()
@@ -410,7 +410,7 @@ def column_of(field: str, kind: Kind) -> str:
 
 
 def _row(passage: IndexedPassage) -> tuple[object, ...]:
-    """Return the values of a passage in the columns `_OWN` and those of the metadata fields."""
+    """Return the values of a passage in the columns `_OWN` and in the metadata fields."""
     id = None if passage.id is None else str(passage.id)
     own = (passage.source, passage.key, passage.is_last, id, folded(passage.encoded))
     return (*own, passage.file, passage.line, passage.title, passage.text, *passage.metadata)

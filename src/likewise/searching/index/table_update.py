@@ -1,4 +1,4 @@
-"""The update of the table of an index: passages of new files and texts are written, those of former ones removed."""
+"""The update of the table of an index: passages of new files and texts are written, former passages removed."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def around(vectors: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def visitors(visited: np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each cell that is visited, with the rows of those that visit it, ascending.
+    """Yield each visited cell, with the rows of its visitors, ascending.
 
     Args:
         visited: (B, V) cells.

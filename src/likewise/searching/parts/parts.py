@@ -197,7 +197,7 @@ class Words(Part):
 
 
 class TokenFit(Part):
-    """The fit of the tokens of the first passages to those of the query (MaxSim).
+    """The fit of the first passages' tokens to the query's tokens (MaxSim).
 
     A query as long as the passages is no question but a text like them, which one vector describes as well: its tokens
     find something alike everywhere, and comparing them takes long.
@@ -208,11 +208,11 @@ class TokenFit(Part):
 
     @property
     def is_used(self) -> bool:
-        """True if the tokens of passages are stored, and those of the query are there."""
+        """True if the tokens of passages are stored, and the query's tokens are available."""
         return self.lookup.codec is not None and self.lookup.asked.tokens is not None and bool(self.weight)
 
     def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Compare the tokens of the first passages with those of the query."""
+        """Compare the tokens of the first passages with the query's tokens."""
         query, weights, codec = self.lookup.asked.tokens, self.lookup.asked.weights, self.lookup.codec
         assert query is not None
         assert weights is not None
@@ -226,7 +226,7 @@ class TokenFit(Part):
             self.weight = 0.0
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
-        """Return the gains of those that were compared, and that of all others."""
+        """Return the gains of compared passages, and the gain of all others."""
         if self._compared is None:
             return np.zeros(len(candidates.positions))
         place = np.searchsorted(self._compared, candidates.positions).clip(max=len(self._compared) - 1)
@@ -377,7 +377,7 @@ def ranked(
     excluded: Asked | None = None,
     more: Sequence[type[Part]] = (),
 ) -> Ranking:
-    """Rank the best passages of an index by vectors and the best by words, and those that their neighbours bring in.
+    """Rank the best passages of an index by vectors, the best by words, and their neighbours.
 
     Args:
         asked: what is searched for.
@@ -385,7 +385,7 @@ def ranked(
         where: as in `likewise.search`.
         excluded: what is not wanted: `pipeline.excluded` times a passage's score for it is taken off, after the
             neighbours have contributed, so that they cannot bring the passage back.
-        more: parts of others, which add to the scores after those of `PARTS`.
+        more: parts of other packages, which add to the scores after `PARTS`.
     """
     lookup = Lookup(stored, asked, bool(pipeline.words))
     parts = [part for part in (one(lookup, pipeline) for one in (*PARTS, *more)) if part.is_used]

@@ -15,7 +15,7 @@ class Pipeline(Options):
 
     A passage's score is `vectors` times its cosine plus `words` times its BM25 score, each brought to mean 0 and
     deviation 1 over all passages of the index. To the scores of the `first` passages, `tokens` times the fit of their
-    tokens to those of the query is added, brought to mean 0 and the deviation of these scores. Then each score takes a
+    tokens to the query's tokens is added, scaled to mean 0 and the deviation of these scores. Then each score takes a
     share of the mean score of the passage's nearest, and `documents` times the score of the whole document is added, if
     documents have several passages: that of its mean vector and of the sum of its passages' BM25 scores. Then
     `phrases` times the share of the query's phrases in quotes that stand in the passage is added. If the query says

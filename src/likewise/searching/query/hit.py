@@ -35,7 +35,7 @@ class Hit:
             of the index; their sum is `score`.
         id: that of its row or text, as it was given; of texts without one their place in the list, from 0. None for a
             passage of a file without ids.
-        also: the places of copies of the passage, and in a search by document those of its further passages that fit
+        also: the places of copies of the passage, and in a search by document its further passages that fit
             best: they are not shown themselves.
     """
 

@@ -31,7 +31,7 @@ _COMPOUND = re.compile(rf"\w[-\u2010\u2011](?:\s+{JOINING}|\s*[/&])\s+$")
 """The first half of a compound, behind which a hyphen begins the second: Ein- und -ausgang."""
 _WORD = re.compile(rf"[\w{MARKS}]+")
 _NAME = re.compile(rf"(?:(?<!\S)\.(?=[^\W\d_]))?[\w{MARKS}]+(?:[+#]+(?![\w{MARKS}]))?")
-"""A word, with the signs that make another name of it: C++, C#, .NET."""
+"""A word, with the symbols that make it another name: C++, C#, .NET."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
 """Letters of scripts without blanks between words, such as Thai, Lao, Burmese, Khmer, kana and Chinese, and of Korean,
 which joins particles to a word."""
@@ -119,7 +119,7 @@ def _excluded(query: str, parts: Sequence[re.Match[str]]) -> set[int]:
 
 
 def searched_words(text: str, language: str) -> str:
-    """Return a query as its words are searched for: without those that say nothing, unless there are no others.
+    """Return the words of a query that are searched for: without function words, unless there are no others.
 
     >>> searched_words("How does the pump fail?", "English"), searched_words("To be or not to be", "English")
     ('pump fail?', 'to be or not to be')
@@ -130,9 +130,9 @@ def searched_words(text: str, language: str) -> str:
 
 
 def standing(phrase: str) -> str:
-    """Return the pattern of a phrase in a folded text: its words beside each other, with any signs between them.
+    """Return the pattern of a phrase in a folded text: adjacent words, with any punctuation between them.
 
-    It is one of LanceDB, whose sets of signs may be less another one.
+    It is a LanceDB pattern, whose character sets may exclude another set.
     """
     words = _NAME.findall(folded(phrase))
     edge = rf"\W{_UNSPACED.pattern[1:-1]}"  # a word may stand in Chinese
@@ -162,7 +162,7 @@ def known_language(name: str) -> str:
     """Return a language by the name that LanceDB has for it.
 
     Raises:
-        LikewiseError: there are no stems for it; the message names those that there are.
+        LikewiseError: there is no stemmer for it; the message names the supported languages.
 
     >>> known_language("german")
     'German'

@@ -52,7 +52,7 @@ _ALSO_CALLED = {
     **dict.fromkeys(("q", "text"), "query"),
     "texts": "input",
 }
-"""Names of fields in other services to those of this one."""
+"""Names of fields in other services to names in this service."""
 _SLICE = 1 << 16
 """Values of an answer that are written at once: some milliseconds."""
 _Found = TypeVar("_Found")
@@ -123,7 +123,7 @@ def _in_a_list(fault: dict[str, Any]) -> bool:
 
 
 def _unknown(request: Request, name: str) -> RequestError:
-    """Return the error of a field that a request does not have, which names those that it has."""
+    """Return the error of a field that a request does not have, which names the existing fields."""
     body = request.scope["route"].body_field.field_info.annotation
     there = f"there is no field {name[:100]!r} in {request.scope['path']}"
     meant = _ALSO_CALLED.get(name)

@@ -57,7 +57,7 @@ class Guard:
     Args:
         app: the other one.
         options: the limits.
-        keys: those that are accepted; any request is if there are none.
+        keys: accepted keys; without keys, every request is accepted.
         metrics: counts the requests.
         paths: that are counted by name; all others count as one.
         hosts: names that a request may call the service by, besides localhost and any address; "*" for every name.
@@ -197,7 +197,7 @@ class _Values:
         self._backslash = b""  # the first half of an escape whose second half is in the next piece
 
     def count(self, piece: bytes) -> None:
-        """Count those of the next piece.
+        """Count the values of the next piece.
 
         Raises:
             RequestError: there are too many, or this is no JSON in UTF-8, which is read in the same way by all.

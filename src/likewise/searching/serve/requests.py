@@ -84,7 +84,9 @@ class SearchBody(Body):
     mode: Literal["hybrid", "vectors", "words"] = "hybrid"
     where: Text | None = Field(None, max_length=2000, description="A condition as in SQL.")
     index: str | None = Field(None, description="The first index if it is left out.")
-    pipeline: dict[str, float] | None = Field(None, description="Weights in place of those of the index.")
+    pipeline: dict[str, float] | None = Field(
+        None, description="Weights of the pipeline's parts, which override the index's weights."
+    )
 
 
 class TextObject(BaseModel):
@@ -98,7 +100,7 @@ class TextObject(BaseModel):
 class RerankBody(Body):
     """A request for the order of texts by how well they answer a query.
 
-    `documents` are those of Cohere, Jina and infinity, and `texts` those of text-embeddings-inference, whose answer is
+    `documents` are as in Cohere, Jina and infinity, and `texts` as in text-embeddings-inference, whose response is
     a list.
     """
 

@@ -154,7 +154,7 @@ function parts({ score, scores, similarity, words }, longest) {
   return [strip, sum];
 }
 
-// The place of a hit among those of the other model.
+// The place of a hit among the hits of the other model.
 function elsewhere(hit, other) {
   const place = other.hits.findIndex((one) => samePassage(one, hit));
   const text = place < 0 ? `not among the first ${SHOWN_HITS} by ${other.model}` : `number ${place + 1} by ${other.model}`;
@@ -209,7 +209,7 @@ const search = panel(["query", "mode"], async (signal) => {
   get("hits").replaceChildren(...shown);
 });
 
-// What to start to see an adapted model beside its base.
+// The command that compares an adapted model with its base.
 function besideBase(models) {
   const alone = models.find((model) => model.base && !model.base_served && indexes.some((one) => one.model === model.name));
   get("base").hidden = !alone;
@@ -232,7 +232,7 @@ async function begin() {
     const names = models.map((model) => model.name);
     get("first").replaceChildren(...names.map((name) => make("option", { text: name, value: name })));
     get("second").replaceChildren(make("option", { text: "none", value: "" }), ...names.map((name) => make("option", { text: name, value: name })));
-    // An adapted model beside its base, where both are served.
+    // An adapted model and its base, if both are served.
     const adapted = models.find((model) => model.base_served);
     get("first").value = adapted ? adapted.name : names[0];
     get("second").value = adapted ? adapted.base_served : names[1] || "";
