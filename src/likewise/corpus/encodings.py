@@ -113,8 +113,7 @@ def _is_western(raw: bytes) -> bool:
 
 
 def _stands_alone(raw: bytes) -> bool:
-    """Return whether most characters beyond ASCII stand alone among ASCII characters, as no letter of another script
-    does.
+    """Return whether most characters beyond ASCII stand alone among ASCII, as no letter of another script does.
 
     >>> _stands_alone("fermé à cause de l'été".encode("cp1252")), _stands_alone("насос".encode("cp1251"))
     (True, False)

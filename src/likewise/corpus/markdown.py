@@ -149,8 +149,7 @@ def _parser() -> Any:
 def _parsed(
     held: list[Placed], opened: list[Placed], escaped: bool, *, whole: bool
 ) -> tuple[list[Block | _Heading], list[Placed], list[Placed]]:
-    """Return the blocks of lines, the lines of the last block if it may continue, and its opening lines if it is
-    long."""
+    """Return the blocks of lines, an unfinished last block's lines, and its opening lines if it is long."""
     first, lines = len(opened), opened + held
     # A line that is longer than any mark's is taken for prose, since a parser may read each of its characters often.
     source = "\n".join("x" if len(line) > _LONGEST_LINE else line for _, line in lines)

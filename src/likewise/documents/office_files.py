@@ -111,8 +111,7 @@ class Sheets(PagedFormat):
 
 
 def _value(cell: Any) -> Any:
-    """Return what a cell of Excel holds: a date without a time where none is shown, a code with its zeros and
-    separators."""
+    """Return the content of an Excel cell: a date without a hidden time, a code with its zeros and separators."""
     value = cell.value
     if isinstance(value, str) and "_x" in value:
         from openpyxl.utils.escape import unescape

@@ -58,8 +58,7 @@ def bm25(queries: Sequence[str], passages: Sequence[str], language: str = "engli
 
 
 def folded(text: str) -> str:
-    """Return the form of a text in which its words are compared: in lower case, without accents and invisible
-    characters.
+    """Return a text in the form that is searched: in lower case, without accents and invisible characters.
 
     Accents go before stems are taken, so that a word that is typed without them has the same stem. They stay where a
     mark makes another letter, as in Cyrillic, Indic scripts and kana.

@@ -85,8 +85,7 @@ def ranks_by_scores(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 
 def separation_of_each(queries: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the distance of each cosine of corresponding rows from the cosines of other rows, in standard deviations,
-    (N,).
+    """Return the z-scores (N,) of the cosines of corresponding rows among the cosines of other rows.
 
     It is (cos(q_i, t_i) - m) / s for each i, where m and s are the mean and the standard deviation of all cos(q_i, t_j)
     with j other than i. Unlike alignment, its mean does not reward a model whose vectors all lie in one narrow cone,

@@ -194,8 +194,7 @@ def serve(arguments: Record) -> None:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON, with escapes for control characters and characters that the output's encoding does not
-    have."""
+    """Print a value as JSON, with escapes for control characters and characters outside the output's encoding."""
     encoding = sys.stdout.encoding or "utf-8"
 
     def shown(sign: str) -> str:

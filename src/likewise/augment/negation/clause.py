@@ -241,8 +241,7 @@ def _subject(head: Token) -> Token | None:
 
 
 def _hidden(sentence: Span) -> Iterator[tuple[Token, str | None, Token | None]]:
-    """Return verbs that may be the main verb if the parser takes the sentence for a noun phrase, by unambiguous
-    evidence.
+    """Return verbs that may be the main verb where the parser sees a noun phrase, by unambiguous evidence.
 
     With tense and subject if the form shows them. Only for a text with a full stop at its end: without one, a noun with
     a participle is a heading.

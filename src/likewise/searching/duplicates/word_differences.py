@@ -136,8 +136,7 @@ def _is_address(token: str) -> bool:
 
 
 def same_words(text: str) -> bytes:
-    """Return what texts of the same words share, whatever their case, punctuation and white space; b"" for punctuation
-    alone.
+    """Return a key of a text's words, regardless of case, punctuation and white space; b"" without words.
 
     >>> same_words("I lost my card!!") == same_words("i lost  my card"), same_words("C++") == same_words("C#")
     (True, False)

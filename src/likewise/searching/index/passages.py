@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 _SIGN = re.compile(r"\w")
 _SYMBOL = re.compile("[\u00a2-\u00b6\u2100-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]")
 _SLICE = 1 << 14
-"""Characters of a sentence that are looked at together; a tokenizer may take long for a word of a million
-characters."""
+"""Number of characters of a sentence that are read together; a word of a million characters takes long."""
 _LONG_WORD = 30
 _SPARE = 2  # tokens: a part of a word may be another token where it is cut
 
