@@ -55,6 +55,15 @@ def pytest_make_collect_report():
     return report
 
 
+@pytest.fixture(autouse=True)
+def _folder_of_examples(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run the examples of docstrings in an empty folder, where they may write."""
+    if isinstance(request.node, pytest.DoctestItem):
+        monkeypatch.chdir(tmp_path_factory.mktemp("examples"))
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _frozen_imports():
     """Keep what imports made out of the garbage collection that each training ends with: half of a second less."""

@@ -94,6 +94,14 @@ def test_the_page_of_a_system_names_options_and_presets_that_its_recipe_has(name
     assert set(re.findall(r"--preset ([a-z-]+)", text)) <= set(presets)
 
 
+EXAMPLES = [name for name in likewise.__all__ if callable(getattr(likewise, name)) and name != "LikewiseError"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_public_name_has_an_example(name):
+    assert ">>> " in (getattr(likewise, name).__doc__ or "")
+
+
 def test_few_blocks_are_not_run():
     assert sum(len(NOT_RUN.findall(page.read_text(encoding="utf-8"))) for page in RUN) <= 4
 

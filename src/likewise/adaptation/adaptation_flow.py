@@ -79,8 +79,7 @@ def adapt(
     result also reports the gain when BM25 is added to the vectors, as in `likewise.search`.
 
     Args:
-                corpus: Path to a file or folder, a glob pattern, `bundled:wiki-sample`, or a list of these; in Python
-                    also
+        corpus: Path to a file or folder, a glob pattern, `bundled:wiki-sample`, or a list of these; in Python also
             texts: a list, a column, any iterable. Rows are mappings or a DataFrame.
         base: Hugging Face name, path, `bundled:NAME`, or a loaded encoder.
         out: Path to save the model to.
@@ -93,8 +92,17 @@ def adapt(
         The path of the model and its record, with all candidates and the reason for the choice.
 
     Raises:
-        LikewiseError: the input is wrong; the message names the cure.
-        Stopped: it was interrupted; the same call resumes it.
+        LikewiseError: If the input is invalid; the message names the cure.
+        Stopped: If the adaptation is interrupted; the same call resumes it.
+
+    Example:
+        On single sentences no gain can be measured, so that the base is saved:
+
+        >>> import likewise
+        >>> texts = ["The valve is stuck.", "The pump is leaking.", "The gauge is broken."]
+        >>> result = likewise.adapt(texts, base="bundled:minilm", out="runs/adapted", quiet=True)
+        >>> result.chosen
+        'base'
     """
     chosen = AdaptOptions(**options)
     progress = Progress(quiet)

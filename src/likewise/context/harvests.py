@@ -62,18 +62,26 @@ def harvest(
     """Score pairs of the sentences of a workspace's index.
 
     Args:
-        work: holds the stages that the score needs.
-        options: which pairs.
+        work: Path to the workspace with the stages that the score needs.
+        options: Options of the pairs.
         score, selection: as in `likewise.context.open_origin`.
-        out: the folder of the harvest; `harvest` in the workspace by default.
-        shard: the share of this machine, "number/machines".
+        out: Path to the folder of the shards; by default `harvest` in the workspace.
+        shard: Share of this machine, as "NUMBER/MACHINES".
         resume, overwrite: as in `likewise.runs.job.open_job`.
-        quiet: show nothing.
+        quiet: Whether to print nothing.
+
+    Returns:
+        The path of the harvest, its record, and a summary of the pairs.
 
     Raises:
-        ContextError: a stage is missing or stale, or there is no such share.
-        JobError: the folder holds a harvest of other pairs or scores.
-        Stopped: a stop was asked for.
+        ContextError: If a stage is missing or stale, or there is no such share.
+        JobError: If the folder contains a harvest of other pairs or scores.
+        Stopped: If the harvest is interrupted; the same call resumes it.
+
+    Example:
+        >>> import likewise
+        >>> result = likewise.harvest("runs/contexts")  # after its stages  # doctest: +SKIP
+        >>> result.summary["pairs"]  # doctest: +SKIP
     """
 
     machine, progress = parse_shard(shard), Progress(quiet)

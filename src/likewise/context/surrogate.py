@@ -152,7 +152,7 @@ def distill(
     """Train a surrogate on a harvest, or on the contexts of a workspace.
 
     Args:
-                harvest: Path to the folder of shards; see `likewise.context.harvested.read_harvest`.
+        harvest: Path to the folder of shards; see `likewise.context.harvested.read_harvest`.
         work: Path to the workspace whose profiles are learnt instead of a harvest (`preset` "profiles").
         base: Name or path of the base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling` "own", any
             saved encoder.
@@ -164,11 +164,15 @@ def distill(
         options: Options of `SurrogateOptions` that override the preset's.
 
     Returns:
-        How it ended; the record has the mean squared error on the harvest's test pairs under 'test'.
+        The path of the model and its record, which has the mean squared error on the harvest's test pairs under 'test'.
 
     Raises:
-        LikewiseError: the input is wrong or training diverged; the message names the cure.
-        Stopped: it was interrupted; the same call resumes it.
+        LikewiseError: If the input is invalid, or training diverges; the message names the cure.
+        Stopped: If the training is interrupted; the same call resumes it.
+
+    Example:
+        >>> import likewise
+        >>> result = likewise.distill("runs/contexts/harvest", out="runs/student")  # doctest: +SKIP
     """
     chosen = SURROGATE.options(preset, **options)
     of_scores = chosen.learns == "scores"

@@ -30,7 +30,7 @@ class CorpusOptions(Options):
     >>> CorpusOptions(min_words=9, max_words=3)
     Traceback (most recent call last):
     ...
-    likewise.runs.options.OptionError: min_words 9 is more than max_words 3: no sentence could be kept
+    likewise.runs.options.OptionError: min_words 9 is more than max_words 3: every sentence would be dropped
     """
 
     field: str | None = option(

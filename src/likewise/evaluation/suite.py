@@ -84,11 +84,10 @@ def evaluate(
     without_overlap: bool = False,
     quiet: bool = True,
 ) -> EvaluationReport | EvaluationReports:
-    """Score a model, or several side by side, on evaluation tasks.
+    """Evaluate a model, or compare several models, on tasks.
 
     Args:
-                model: Encoder, or its path or name as in `likewise.load`; a `PairScorer`; "origin:WORKSPACE" for the
-                    similarity
+        model: Encoder, or its path or name as in `likewise.load`; a `PairScorer`; "origin:WORKSPACE" for the similarity
             by contexts; NAME:PLACE for a scorer of another package (entry points `likewise.scorers`); or, for
             retrieval, a `likewise.Index` or its path. A list gives one table with the differences from the first.
         tasks: Names of tasks, separated by commas (sts12, sts-b-dev, mr, trec, wiki-sections and others): "sts" for the
@@ -101,13 +100,23 @@ def evaluate(
         quiet: Whether to show no progress on standard error.
 
     Returns:
-        The report; of several models the reports, in the order given. A report names each task whose files are
-        missing; an average that needs such a task is None.
+        The report, or the reports of several models in their order. A report names each task whose files are missing;
+        an average that needs such a task is None.
 
     Raises:
-        EvaluationError: a task is unknown.
-        DataError: there is no data folder, or a file in it is malformed.
-        LoadError: the model cannot be loaded.
+        EvaluationError: If a task is unknown.
+        DataError: If there is no data folder, or a file in it is malformed.
+        LoadError: If the model cannot be loaded.
+
+    Example:
+        Rated pairs of your own are a file of scores and sentences:
+
+        >>> import likewise
+        >>> from pathlib import Path
+        >>> _ = Path("pairs.tsv").write_text("5\\tIt rains.\\tRain falls.\\n0\\tIt rains.\\tHe sold his car.\\n")
+        >>> report = likewise.evaluate("bundled:minilm", "pairs:pairs.tsv")
+        >>> report["pairs:pairs.tsv"].n
+        2
     """
     if isinstance(model, list | tuple):
         how: Record = {"data": data, "precision": precision, "quiet": quiet}

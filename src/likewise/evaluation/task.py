@@ -140,12 +140,23 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """One evaluation task.
+    """An evaluation task, which a subclass defines by `read`.
 
     Attributes:
-        name: lower case, as `likewise.evaluate` takes it; a path in it as it is.
-        title: its name in a table.
-        needs_data: whether it reads from the folder of SentEval's data.
+        name: Name in lower case for `likewise.evaluate`; a path in it keeps its case.
+        title: Name in tables.
+        needs_data: Whether it reads from the folder of SentEval's data.
+
+    >>> class Spread(Task):
+    ...     def read(self, data):
+    ...         def score(vectors):
+    ...             return TaskResult(self.name, self.title, "std", float(vectors.std()), len(vectors))
+    ...
+    ...         return ["It rains.", "He sold his car."], score
+    >>> task = Spread("spread", "Spread", needs_data=False)
+    >>> sentences, score = task.read(Path())
+    >>> score(np.eye(2)).cells()
+    ('Spread', 'std', '0.50', '2')
     """
 
     name: str

@@ -73,12 +73,12 @@ def encode_file(
 ) -> EncodedFile:
     """Encode a text file with one sentence per line; row i of the output belongs to line i.
 
-    The file is read as a stream and written in parts, so that memory does not grow with it. A run that was stopped is
-    resumed where it was, if model and options are the same; windows of 8,192 lines whose text has changed since are
-    encoded again. The output appears under its name when it is whole, and replaces an older file.
+    The file is read as a stream and written in parts, so that memory does not grow with its size. A stopped run resumes
+    if the model and the options are the same; blocks of 8,192 lines whose text has changed are encoded again. The
+    output appears under its name once it is complete, and replaces an older file.
 
     Args:
-                model: Encoder, or its path or name as in `load`.
+        model: Encoder, or its path or name as in `load`.
         source: Path to a text or JSONL file, plain or as .gz, .bz2, .zst or .xz, or '-' for standard input. Empty lines
             are encoded, too.
         out: Path to the vectors: X.npy (float32, one row per line) or X.parquet (columns sentence and embedding). A
@@ -96,11 +96,20 @@ def encode_file(
         overwrite: Whether to start again if a stopped run had other options or another model.
 
     Returns:
-        The shape (S, D) of what was written.
+        The number of rows and the dimension of the vectors.
 
     Raises:
-        LikewiseError: the input is missing, not UTF-8 or broken; the output has another ending, is being written by
-            another process, or a stopped run had other options; the engine is missing or does not keep the vectors.
+        LikewiseError: If the input is missing, invalid or not in its encoding; if the output has another suffix, is
+            being written by another process, or belongs to a stopped run with other options; or if the engine is not
+            installed or does not preserve the vectors.
+
+    Example:
+        >>> import likewise
+        >>> from pathlib import Path
+        >>> _ = Path("texts.txt").write_text("A cat sleeps.\\nIt rains.\\n")
+        >>> vectors = likewise.encode_file("bundled:minilm", "texts.txt", out="vectors.npy", quiet=True)
+        >>> vectors.rows, vectors.dimension
+        (2, 384)
     """
     check_workers(on, workers)
     source, out = os.fspath(source), os.fspath(out)

@@ -43,25 +43,31 @@ logger = logging.getLogger(__name__)
 
 
 class Encoder(OwnInference):
-    """A SentenceTransformer with a faster implementation of `encode`.
+    """A SentenceTransformer with a faster implementation of `encode`, as `likewise.load` returns it.
 
-    The vectors of texts come from batches by a budget of tokens, repeats are encoded once, and `choice` says which
-    engine runs. Whatever else `encode` is asked for (token embeddings, images, several processes) is left to
-    SentenceTransformer.
+    Batches are limited by their number of tokens, repeated texts are encoded once, and `choice` selects the engine.
+    Other outputs of `encode` (token embeddings, images, several processes) are left to SentenceTransformer.
+
+    >>> import likewise
+    >>> model = likewise.load("bundled:minilm", engine="torch")
+    >>> model.encode(["It rains.", "Rain falls.", "It rains."]).shape
+    (3, 384)
+    >>> model.choice.engine, model.last_engine
+    ('torch', 'torch fp32')
     """
 
     choice: EngineChoice = EngineChoice()
-    """Which engine runs, and in which precision, as `load` was asked."""
+    """Engine and precision, as passed to `load`."""
 
     loaded_from: str | None = None
     """The folder, as an absolute path, or the name of the hub."""
 
     last_engine: str | None = None
-    """The engine of the last `encode`; None if that was SentenceTransformer's own way."""
+    """Engine of the last `encode`; None if SentenceTransformer's own method ran."""
 
     @property
     def engine(self) -> str:
-        """The engine that `encode` runs on, and why if that was left open: 'openvino bf16: ...'."""
+        """The engine of `encode`, with the reason if it was chosen automatically: 'openvino bf16: ...'."""
         if self.choice == DEFAULT and not is_static(self):
             return policy_of(self).default
         return self.last_engine or f"{self.choice.engine} {self.choice.precision}"
@@ -130,27 +136,37 @@ def load(
     """Load a sentence encoder: a SentenceTransformer whose `encode` is faster.
 
     Args:
-        name: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or
-            `bundled:NAME` for a model that comes with a package (`bundled:minilm`, `bundled:mpnet`).
-        device: where to put it ("cpu", "cuda:0"); by default the best device there is.
-        engine: what `encode` runs on: "torch", "openvino", "onnx", or "auto", which takes what is fast on this
-            processor.
-        precision: "close", the default of the engine "auto": bfloat16 where the processor has it, if each vector has a
-            cosine of 0.999 or more with the one in float32 on a sample of your texts, otherwise float32. It takes an
-            export that is there, and makes none: `likewise export` does. "fp32", the vectors of
-            sentence-transformers, up to rounding; with the engine "torch" and up to 32 texts in a call, to the last
-            bit; the default of an engine that is named. "bf16" or "int8", if those are near enough (see
-            `likewise.inference.policy`); "auto", the fastest that is. With any but "close", an export is made when
-            there is so much to encode that it pays.
+        name: Path or name of the model: a folder (a SentenceTransformer or a transformers checkpoint), a name of the
+            model hub, or `bundled:NAME` for a model from the package registry (`bundled:minilm`, `bundled:mpnet`).
+        device: Device of the model ("cpu", "cuda:0"); by default the best available device.
+        engine: Engine of `encode`: "torch", "openvino", "onnx", or "auto" for the fastest engine on this processor.
+        precision: Precision of `encode`. "close" is the default of the engine "auto": bfloat16 if the processor
+            supports it and the cosine of each vector with its float32 version is 0.999 or more on a sample of your
+            texts, otherwise float32. An existing export is used; create one with `likewise export`. "fp32" is the
+            default of the other engines and gives the vectors of sentence-transformers up to rounding (exactly with
+            "torch" and at most 32 texts per call). "bf16" and "int8" are refused if they change the vectors too much
+            (see `likewise.inference.policy`), and "auto" is the fastest precision that does not. With every precision
+            except "close", the model is exported once the number of texts justifies it.
 
-    What runs, and why, is the encoder's `engine`, and one line of the logger 'likewise' at INFO.
+    The encoder's `engine` states which engine runs and why, as does the logger 'likewise' at INFO.
 
-    Modules that likewise itself defines load without `trust_remote_code`: they are code that is installed, not code
-    from the folder. A model that brings its own code is refused.
+    Modules of likewise load without `trust_remote_code`, because their code is installed and not read from the folder.
+    A model with its own code is refused.
+
+    Returns:
+        The encoder, a SentenceTransformer with a faster `encode`.
 
     Raises:
-        LoadError: there is no such folder or name, the folder holds no sentence encoder, or its files are broken.
-        EngineError: an unknown engine or precision, or a pair that does not exist.
+        LoadError: If there is no such folder or name, or the folder contains no valid sentence encoder.
+        EngineError: If the engine, the precision or their combination does not exist.
+
+    Example:
+        >>> import likewise
+        >>> model = likewise.load("bundled:minilm", engine="torch")
+        >>> model.encode(["A cat sleeps.", "A cat is asleep."]).shape
+        (2, 384)
+        >>> model.engine
+        'torch fp32'
     """
     choice = EngineChoice(engine, precision or (DEFAULT.precision if engine == "auto" else "fp32"))
     location = check_loadable(os.fspath(name))

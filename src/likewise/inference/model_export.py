@@ -52,35 +52,37 @@ def export(
 ) -> list[Path]:
     """Export a model: its graph with the pooling and its tokenizer, or its word vectors.
 
-    Without `out`, the graph is put into the cache, where `likewise.load` finds it: `export("bundled:minilm")` makes the
-    one that is fastest on this processor, and compares its vectors with torch's. With `out`, a folder is written for a
-    program of your own.
+    Without `out`, the graph is stored in the cache, where `likewise.load` finds it: `export("bundled:minilm")` creates
+    the fastest graph for this processor, and compares its vectors with torch's. With `out`, a folder is written for
+    your own program.
 
-    Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out, and
-    'token_embeddings', (B, T, E), unless the model pools a single token.
-    `likewise_export.json` holds what a caller must know: how many tokens are read, with what and on which side
-    batches are padded, how short one may be, the default prompt of each text and the named prompts,
-    the dimensions that a vector is cut to, and the model's similarity. An export of a model whose settings have changed
-    since is made again by `overwrite`, and refused without it.
+    The inputs of the graph are the ids and the mask, (B, T) int64 each, under their usual names. Its outputs are
+    'sentence_embedding', (B, D) float32, and 'token_embeddings', (B, T, E), unless the model pools a single token.
+    `likewise_export.json` describes what a caller needs: the maximum number of tokens, the padding token and side, the
+    minimum length of a batch, the default and the named prompts, the dimensions to which a vector is truncated, and the
+    model's similarity. If the settings of the model have changed, `overwrite` is required to export it again.
 
     Args:
-        model: the encoder, on the CPU and in float32; or what `likewise.load` takes.
-                format: Name of the format: "onnx", "openvino", or "model2vec" for a model that averages word vectors.
-                    Without
+        model: Encoder on the CPU and in float32, or its path or name as in `likewise.load`.
+        format: Name of the format: "onnx", "openvino", or "model2vec" for a model that averages word vectors. Without
             `out`, the default is the fastest format on this processor.
         out: Path to the folder to write; None for the cache.
         overwrite: Whether to replace another export there.
         quiet: Whether to print nothing to standard error.
 
     Returns:
-        The files written.
+        The paths of the files.
 
     Raises:
-        CannotExport: the format does not take the model or one of its settings (which the message names), or its
-            vectors differ from torch's.
-        MissingExtraError: the format's package is not installed.
-        EngineError: there is no such format.
-        JobError: the folder holds another export, or other files.
+        CannotExport: If the format does not support the model or one of its settings, which the message names, or if
+            the exported vectors differ from torch's.
+        MissingExtraError: If the format's package is not installed.
+        EngineError: If there is no such format.
+        JobError: If the folder contains another export, or other files.
+
+    Example:
+        >>> import likewise
+        >>> files = likewise.export("bundled:minilm", format="onnx", out="exports/minilm")  # doctest: +SKIP
     """
     if format is not None and format not in FORMATS:
         raise EngineError(f"Unknown format {format!r}; choose one of {', '.join(FORMATS)}.")

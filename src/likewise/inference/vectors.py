@@ -99,24 +99,30 @@ def similarity(
 def similarity(
     *arguments: Any, model: SentenceTransformer | str | os.PathLike[str] | None = None
 ) -> np.ndarray | float:
-    """Return the cosines of texts with others, whichever similarity the model card names.
+    """Return the cosines of texts with other texts, whichever similarity the model card names.
 
-    The model comes first, as on the command line, or by its name: `similarity(model, "It is open.", "It is shut.")` and
-    `similarity("It is open.", "It is shut.", model=model)` are the same.
+    The model is the first argument, as on the command line, or a keyword: `similarity(model, "It is open.", "It is
+    shut.")` and `similarity("It is open.", "It is shut.", model=model)` are equivalent.
 
     Args:
-        texts: S texts (a list, an array, a column), or one.
-        others: O texts, or one; where `model` is named they may be left out, and the texts are compared with each
-            other.
-        model: the encoder, or what `likewise.load` takes.
+        texts: One text, or S texts (a list, an array, a column).
+        others: One text, or O texts; if they are omitted, the texts are compared with each other (`model` is then a
+            keyword).
+        model: Encoder, or its path or name as in `likewise.load`.
 
     Returns:
-        (S, O) float64, each between -1 and 1; of one text and one other, a float. Cosines of different models are not
-        comparable: compare the order in which each ranks the same texts.
+        Cosines (S, O) in float64, from -1 to 1, or a float for two texts. Cosines of different models are not
+        comparable; compare their rankings of the same texts instead.
 
     Raises:
-        LoadError: the model cannot be loaded.
-        TypeError: there is no model, or there are too many texts.
+        LoadError: If the model cannot be loaded.
+        TypeError: If the model is missing, or there are more than two texts or lists.
+
+    Example:
+        >>> import likewise
+        >>> cosines = likewise.similarity("bundled:minilm", "A cat sleeps.", ["Prices rose again.", "A cat is asleep."])
+        >>> cosines.shape, int(cosines.argmax())
+        ((1, 2), 1)
     """
     if model is None and len(arguments) == 3:
         model, *arguments = arguments  # type: ignore[assignment]

@@ -163,7 +163,18 @@ class Run:
 class Recipe(WithPresets):
     """A method for plain text: how its encoder is built, how a batch is made of sentences, and its loss.
 
-    A package of your own registers one by an entry point of the group `likewise.recipes`.
+    Another package registers a recipe by an entry point of the group `likewise.recipes`.
+
+    >>> from likewise.losses import functional
+    >>> from likewise.recipes.recipe_options import AdamWOptions
+    >>> def twice(rows):
+    ...     sentences = [row["sentence"] for row in rows]
+    ...     return {"first": sentences, "second": sentences}
+    >>> def nt_xent(loss, first, second):
+    ...     return functional.arccon(loss.vectors(first), loss.vectors(second), 0.0, 0.05)
+    >>> recipe = Recipe("twins", "Dropout twins.", "an example", {"default": AdamWOptions()}, views=twice, loss=nt_xent)
+    >>> recipe.options(batch_size=8).batch_size
+    8
 
     Args:
         views: Function from corpus rows ({'sentence', 'words'}) to texts by column, as in `TextCollator`; it is called

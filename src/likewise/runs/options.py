@@ -141,7 +141,7 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
     """Return the message for an unknown option, with the most similar known one.
 
     >>> unknown_option("margn", ["margin", "temperature"])
-    'there is no option margn: did you mean margin? There are margin, temperature'
+    'there is no option margn: did you mean margin? Choose one of margin, temperature'
     """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)

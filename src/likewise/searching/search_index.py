@@ -37,28 +37,34 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """An index, opened to search it, and to add to it; an update by another process is seen at the next search.
+    """An open index, for searches and updates; an update by another process is visible from the next search.
 
-    `len(index)` is the number of its passages, and it yields the ids of its rows and texts.
-
-        index = likewise.Index("my.index")
-        index.add([{"id": "b2", "text": "The pump leaks.", "year": 2025}])
-        index.search("leak", k=3, where="year >= 2020")
-        index.delete(["b2"])
+    `len(index)` is the number of its passages, and iteration yields the ids of its rows and texts.
 
     Args:
-        path: of the index.
-        model: the encoder of the queries, or what `load` takes; None for the one that made the index. It is loaded
-            at the first search that needs it.
-        vectors: function that returns the vectors (S, D) of S queries, instead of a model.
-        tokens: function that returns what `TextEncoder.read_query` does, instead of a model; if `vectors` is given and
-            this is not, tokens are not compared.
-        parts: further parts of its hybrid search, classes of `likewise.searching.Part`, after the entry points of
+        path: Path to the index.
+        model: Encoder of the queries, or its path or name as in `load`; by default the model of the index. It is loaded
+            by the first search that needs it.
+        vectors: Function that returns the vectors (S, D) of S queries, instead of a model.
+        tokens: Function that returns the output of `TextEncoder.read_query`, instead of a model; if only `vectors` is
+            given, tokens are not compared.
+        parts: Further parts of the hybrid search, subclasses of `likewise.searching.Part`, after the entry points of
             `likewise.search_parts`.
 
     Raises:
-        SearchError: there is no such index, or it is damaged; or a part is none, or has the name of another.
-        MissingExtraError: LanceDB is not installed.
+        SearchError: If there is no such index, it is damaged, or a part is invalid or has the name of another part.
+        MissingExtraError: If LanceDB is not installed.
+
+    Example:
+        >>> import likewise
+        >>> _ = likewise.index(["The valve is stuck."], model="bundled:minilm", out="parts.index", quiet=True)
+        >>> index = likewise.Index("parts.index")
+        >>> index.add(["The pump is leaking.", "The gauge is broken."])
+        2
+        >>> index.search("a leak", k=1)[0].text
+        'The pump is leaking.'
+        >>> index.delete([1]), len(index)
+        (1, 2)
     """
 
     def __init__(
@@ -115,22 +121,22 @@ class Index:
         corpus_options: CorpusOptions | None = None,
         quiet: bool = True,
     ) -> int:
-        """Add texts, rows or files; what has an id, or a path, that is there takes the place of the old.
+        """Add texts, rows or files; an existing id or path is replaced.
 
         Only new text is encoded. A new field of rows becomes a field of the index. Texts without ids get the next whole
         numbers.
 
         Args:
-            texts: as in `likewise.index`.
-            corpus_options: how they are read.
-            quiet: show nothing on standard error.
+            texts: Texts, rows or paths, as in `likewise.index`.
+            corpus_options: Options of reading.
+            quiet: Whether to print nothing to standard error.
 
         Returns:
-            How many texts or files were new or changed.
+            The number of texts or files that were new or changed.
 
         Raises:
-            CorpusError: a text is none, a file cannot be read, or a field's value is of another kind than before.
-            JobError: another process is writing the index.
+            CorpusError: If a text is missing, a file cannot be read, or a field's value has another type than before.
+            JobError: If another process is writing the index.
         """
         from likewise.searching.index.index_update import add  # which opens an index itself
 
@@ -138,9 +144,9 @@ class Index:
 
     @checked
     def delete(self, ids: str | int | Iterable[str | int], *, quiet: bool = True) -> int:
-        """Delete rows and texts by their ids, and return how many there were; other ids are passed over.
+        """Delete rows and texts by their ids, and return their number; unknown ids are ignored.
 
-        A row of a file is there again once the file is indexed again: take it out of the file, too.
+        A row of a file returns when the file is indexed again, unless it is removed from the file, too.
         """
         from likewise.searching.index.index_update import delete
 
@@ -289,13 +295,13 @@ def search(
 ) -> Hits:
     """Find the passages of an index that best match a query.
 
-    In a query of a few words, passages with a phrase in quotes come first, and others follow where these are fewer than
-    k; in prose such a phrase ranks passages higher. A word behind a hyphen (`-word`) must not stand in a passage, and
-    what a query excludes in words, as in 'excluding', is put behind other passages. Copies of a passage are shown once.
+    In a query of a few words, passages with a quoted phrase come first, and other passages follow if these are fewer
+    than k; in prose, such a phrase ranks passages higher. Passages with a word behind a hyphen (`-word`) are excluded,
+    and passages that a query excludes in words, as in 'excluding', are ranked lower. Copies of a passage are listed
+    once.
 
     Args:
-                index: Path to an index built by `index`, or an open `Index`, which keeps the model loaded for many
-                    queries.
+        index: Path to an index built by `index`, or an open `Index`, which keeps the model loaded for many queries.
         query: Text of the query: a question, a sentence, or words.
         k: Number of passages, or of documents.
         offset: Number of results to skip (pagination).
@@ -309,11 +315,19 @@ def search(
         reranker: Path or hub name of a cross-encoder that reorders the first passages.
 
     Returns:
-        Up to k hits, the best first: a list that also tells what was made of the query (`told`).
+        At most k hits, the best first, in a list that also states how the query was interpreted (`told`).
 
     Raises:
-        SearchError: there is no such index, it is damaged, it was built with another model, or `where` is not valid.
-        MissingExtraError: LanceDB is not installed.
+        SearchError: If there is no such index, it is damaged, it was built with another model, or `where` is invalid.
+        MissingExtraError: If LanceDB is not installed.
+
+    Example:
+        >>> import likewise
+        >>> texts = ["The valve does not close.", "The pump is leaking.", "Diesel pumps are loud."]
+        >>> _ = likewise.index(texts, model="bundled:minilm", out="machines.index", quiet=True)
+        >>> hits = likewise.search("machines.index", "pumps, excluding diesel", k=2)
+        >>> hits[0].text
+        'The pump is leaking.'
     """
     if vectors_only and words_only:
         raise SearchError("a search cannot use both vectors_only and words_only: give one of them")

@@ -75,12 +75,17 @@ def compare(
         shared: Training options of every recipe, over the presets' (batch_size, max_length, eval_steps ...).
 
     Returns:
-        The table of the means over the seeds and of the differences from the first row, with 95% intervals.
-        comparison.json, .md, .csv and .tex are in `out`.
+        The table of the means over the seeds and of the differences from the first row, with 95% confidence intervals.
+        It is saved to `out` as comparison.json, .md, .csv and .tex.
 
     Raises:
-        LikewiseError: the input is wrong, before the first run. The error of a run is in the table instead.
-        Stopped: it was interrupted.
+        LikewiseError: If the input is invalid, before the first run. The error of a run is in the table instead.
+        Stopped: If the comparison is interrupted; the same call resumes it.
+
+    Example:
+        >>> import likewise
+        >>> methods = ["simcse", "arccse margin=10"]
+        >>> table = likewise.compare(methods, "text.txt", steps=200, out="runs/both")  # doctest: +SKIP
     """
     known = set(TrainingOptions.model_fields) - {"max_steps", "epochs"}
     if unknown := sorted(set(shared) - known):

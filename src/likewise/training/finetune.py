@@ -49,7 +49,7 @@ def finetune(
     """Fine-tune an encoder on labelled rows.
 
     Args:
-                objective: Name of the objective: 'nli', 'sts' or 'triplets'.
+        objective: Name of the objective: 'nli', 'sts' or 'triplets'.
         rows: Path to a file or a folder, or several paths; the readers in `likewise.training.objectives` describe the
             formats. The default, for 'sts' only, is STS-B train of the data folder.
         base: Path or name of the model to train further: a folder (of likewise, sentence-transformers or transformers),
@@ -63,9 +63,22 @@ def finetune(
         resume, overwrite, quiet: as in `likewise.train`.
         options: Options of the objective that override the preset's.
 
+    Returns:
+        The path of the model and its record.
+
     Raises:
-        LikewiseError: the input is wrong or training diverged; the message names the cure.
-        Stopped: it was interrupted; the same call resumes it.
+        LikewiseError: If the input is invalid, or training diverges; the message names the cure.
+        Stopped: If the training is interrupted; the same call resumes it.
+
+    Example:
+        >>> import likewise
+        >>> from pathlib import Path
+        >>> rows = ["sentence1,sentence2,score", "It rains.,Rain falls.,5", "It rains.,He sold his car.,0"]
+        >>> _ = Path("rated.csv").write_text("\\n".join(rows))
+        >>> settings = {"batch_size": 2, "max_steps": 1, "select_by": "last", "quiet": True}
+        >>> result = likewise.finetune("sts", "rated.csv", base="bundled:minilm", out="runs/rated", **settings)
+        >>> result.steps
+        1
     """
     task = find_objective(objective)
     chosen = task.options(preset, **options)

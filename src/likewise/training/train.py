@@ -48,23 +48,23 @@ def train(
 ) -> TrainingResult:
     """Train a sentence encoder on plain text.
 
-    torchrun and `accelerate launch` start it in several processes, which train one model: a batch is then `batch_size`
-    sentences of each, and all of them are each other's negatives.
+    torchrun and `accelerate launch` train one model in several processes: a batch then has `batch_size` sentences per
+    process, and all of them are negatives of each other.
 
-    All input is checked before `out` is touched. A training that was stopped or killed resumes, by the same call, to
-    the same weights as one that was never stopped; where it is finished already, its result is returned.
+    All input is checked before `out` is touched. The same call resumes a training that was stopped or killed, and
+    reaches the same weights as an uninterrupted training. The result of a finished training is returned.
 
     Args:
         recipe: Name of a recipe of `likewise.RECIPES` or of an installed package, or a `Recipe`.
-                corpus: Path to a file or a folder, a glob pattern, `bundled:wiki-sample`, or a list of these (see
+        corpus: Path to a file or a folder, a glob pattern, `bundled:wiki-sample`, or a list of these (see
             `likewise.corpus.prepare`); in Python also texts: a list, a column, any iterable. Rows are mappings or a
             DataFrame.
         base: Hugging Face name, path, `bundled:NAME`, or a loaded encoder; by default the recipe's own base.
         out: Path to save the model to.
-                preset: Name of a set of the recipe's options, by default the first one; or your own options, such as
+        preset: Name of a set of the recipe's options, by default the first one; or your own options, such as
             `likewise.recipes.ArcCSEOptions(margin=5)`, whose names an editor completes.
         seed: Random seed of batches, masks, dropout and the training head.
-                data: Path to SentEval's data, whose STS-B dev selects the checkpoint.
+        data: Path to SentEval's data, whose STS-B dev selects the checkpoint.
         corpus_options: Options of reading the corpus.
         resume: Whether a stopped training must exist (True), is resumed if it exists ("auto"), or is ignored.
         overwrite: Whether to discard a stopped training, and to replace the model in `out` once the new one is
@@ -73,11 +73,26 @@ def train(
         options: Options of the recipe that override the preset's; an unknown name is an error.
 
     Returns:
-        The evaluated model of the best checkpoint, without training head, and its record.
+        The path of the best checkpoint's model, without training head, and its record.
 
     Raises:
-        LikewiseError: the input is wrong or training diverged; the message names the cure.
-        Stopped: it was interrupted; the same call resumes it.
+        LikewiseError: If the input is invalid, or training diverges; the message names the cure.
+        Stopped: If the training is interrupted; the same call resumes it.
+
+    See also:
+        `likewise.adapt`: adapts an encoder to your own text with pairs from its passages.
+        `likewise.finetune`: trains an encoder on labelled rows.
+        `likewise.compare`: trains several methods under one budget.
+
+    Example:
+        >>> import likewise
+        >>> texts = ["The cat sleeps on the sofa.", "Prices rose again in May.", "Nobody shut the window."]
+        >>> settings = {"batch_size": 3, "max_steps": 1, "select_by": "last", "quiet": True}
+        >>> result = likewise.train("simcse", texts, base="bundled:minilm", out="runs/simcse", **settings)
+        >>> result.steps
+        1
+        >>> likewise.load(result.path).encode("It is shut.").shape
+        (384,)
     """
     method = find_recipe(recipe)
     chosen = method.options(preset, **options)

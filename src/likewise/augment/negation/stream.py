@@ -88,8 +88,7 @@ def negate_corpus(
     A stopped run resumes after its last complete line whose sentence still matches the input.
 
     Args:
-                sources: Paths to text files (plain, .gz, .bz2, .zst or .xz) with one sentence per line, of which blank
-                    lines
+        sources: Paths to text files (plain, .gz, .bz2, .zst or .xz) with one sentence per line, of which blank lines
             are skipped; or an iterable of sentences (str) and files (Path).
         out: Path to the JSONL file of rows {"sentence", "negation", "rule"} or {"sentence", "negation": null,
             "reason"}.

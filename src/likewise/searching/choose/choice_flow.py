@@ -99,8 +99,7 @@ def choose(
         adapt: Whether to also adapt each base to the text, as `likewise adapt` does, without the removed queries.
         reranker: Path or hub name of a cross-encoder of sentence-transformers, which reorders the first passages of
             each pipeline in further rows.
-                queries: Path to further queries: JSONL with the fields query and passage, which is the id of the
-                    passage (the
+        queries: Path to further queries: JSONL with the fields query and passage, which is the id of the passage (the
             field _id of its row, or its file and line, notes.md:12). Or the address of a server with an
             OpenAI-compatible API that writes the queries, such as http://localhost:11434/v1, to which the passages are
             then sent. A written query is used if one of the bases, with BM25 added, ranks its passage among the first
@@ -123,9 +122,14 @@ def choose(
         All systems with their scores, the recommended system, and the reason.
 
     Raises:
-        CorpusError: a file cannot be read, or there is no text in any.
-        ChoiceError: the text offers too few queries, or judgements and their queries are not both given.
-        Stopped: it was interrupted; the same call resumes it.
+        CorpusError: If a file cannot be read, or no file contains text.
+        ChoiceError: If the text provides too few queries, or only one of judgements and their queries is given.
+        Stopped: If the comparison is interrupted; the same call resumes it.
+
+    Example:
+        >>> import likewise
+        >>> choice = likewise.choose("manuals/", bases=["bundled:minilm"], out="choice")  # doctest: +SKIP
+        >>> choice.chosen.name, choice.reason  # doctest: +SKIP
     """
     progress = Progress(quiet)
     names = _checked_names(bases, minutes, passages)

@@ -128,7 +128,7 @@ def duplicates(
     threshold takes seconds.
 
     Args:
-                texts: Paths to files, folders, or patterns, as in `index`; in Python also texts: a list, a column, any
+        texts: Paths to files, folders, or patterns, as in `index`; in Python also texts: a list, a column, any
             iterable. Rows are mappings or a DataFrame.
         model: Encoder, or its path or name as in `load`.
         out: Path to the JSONL file of groups, each with its representative and its duplicates with places and cosines.

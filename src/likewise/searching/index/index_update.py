@@ -104,19 +104,14 @@ def index(
     resume: Resume = "auto",
     overwrite: bool = False,
 ) -> Indexed:
-    """Index the passages of files, or texts, for search by meaning and by words.
+    """Index texts, or the passages of files, for search by meaning and by words.
 
     Run it again after files have changed: only new passages are encoded, and passages of files that are gone or no
     longer named are removed. A stopped run is resumed. Other processes can search the index meanwhile, and see its
     former state until the update is complete.
 
-        rows = [{"id": "a7", "text": "The valve does not close.", "year": 2024}, ...]
-        found = likewise.index(rows, model="bundled:minilm", out="my.index")
-        found.search("leaking valve", where="year >= 2020")
-
     Args:
-                texts: Paths to files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki
-                    dumps, and
+        texts: Paths to files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki dumps, and
             with the extra `files` documents such as .html, .docx and .pdf. Hidden files of a folder, other formats and
             files in its .gitignore are skipped. In Python also texts (a list, a column or any other iterable) or rows
             (mappings or a DataFrame); a row is identified by its field `id`, a text by its position from 0.
@@ -143,13 +138,23 @@ def index(
         overwrite: Whether to rebuild an index that was built with another model or other options.
 
     Returns:
-        The index, which can be searched, and what was done.
+        The index, open for searches, with counts of what was added and removed.
 
     Raises:
-        CorpusError: a file cannot be read, or there is no text in any.
-        JobError: the folder holds other files, or an index with another model or other options.
-        SearchError: no model is named, or the index is damaged.
-        MissingExtraError: LanceDB is not installed.
+        CorpusError: If a file cannot be read, or no file contains text.
+        JobError: If the folder contains other files, or an index with another model or other options.
+        SearchError: If no model is given, or the index is damaged.
+        MissingExtraError: If LanceDB is not installed.
+
+    Example:
+        >>> import likewise
+        >>> rows = [
+        ...     {"id": "a1", "text": "The valve does not close.", "year": 2019},
+        ...     {"id": "a2", "text": "The pump is leaking.", "year": 2024},
+        ... ]
+        >>> index = likewise.index(rows, model="bundled:minilm", out="my.index", quiet=True)
+        >>> [hit.id for hit in index.search("a leak", where="year >= 2020")]
+        ['a2']
     """
     target, progress = Path(out), Progress(quiet)
     check_target(target)

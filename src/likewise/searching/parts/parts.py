@@ -139,14 +139,23 @@ class Lookup:
 
 
 class Part:
-    """A part of the search of one query.
+    """A part of a hybrid search, which a subclass defines by `score`.
 
     Attributes:
-        name: of the part, in the pipeline and in the scores of a hit.
-        weight: the factor of its scores: the option of the pipeline that has its name, or else that of the class.
-        lookup: of the query.
-        geometry: of the index.
-        pipeline: the options of the search.
+        name: Name of the part in the pipeline and in the scores of a hit.
+        weight: Factor of its scores: the pipeline's option of this name, or else the class's weight.
+        lookup: Lookup of the query.
+        geometry: Geometry of the index.
+        pipeline: Options of the search.
+
+    >>> class Short(Part):
+    ...     name = "short"
+    ...     weight = 0.1
+    ...
+    ...     def score(self, query, candidates):
+    ...         return [-len(passage["text"]) / 100 for passage in self.passages(candidates)]
+    >>> Short.name, Short.weight  # likewise.Index("my.index", parts=[Short])
+    ('short', 0.1)
     """
 
     name: ClassVar[str] = ""

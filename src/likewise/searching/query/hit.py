@@ -18,25 +18,28 @@ _REPEATED = 60
 
 @dataclass(frozen=True, repr=False)
 class Hit:
-    """A passage that was found.
+    """A passage that matches a query.
 
     Attributes:
-        score: what the hits are sorted by: the sum of `scores` in a hybrid search, otherwise `similarity` or `words`,
-            less what keeps a passage without a demanded phrase behind those with it.
-        file, line: where the passage begins; in a PDF the line is the page, in a .pptx file the slide, in a notebook
-            the cell, and 0 in a web page or a Word file.
-        title: the headings above it, the outermost first, "" if there is none.
-        text: the passage.
-        sentence: the one of its sentences that fits the query best.
-        similarity: the cosine of query and passage; None in a search by words only.
-        words: the BM25 score; None in a search by vectors only.
-        metadata: the fields that were kept with the passage: texts, numbers, true or false; dates in their ISO form.
-        scores: what each part of the pipeline gave in a hybrid search, in standard deviations above the average passage
-            of the index; their sum is `score`.
-        id: that of its row or text, as it was given; of texts without one their place in the list, from 0. None for a
-            passage of a file without ids.
-        also: the places of copies of the passage, and in a search by document its further passages that fit
-            best: they are not shown themselves.
+        score: Score by which hits are sorted: the sum of `scores` in a hybrid search, otherwise `similarity` or
+            `words`, lowered for passages without a required phrase.
+        file, line: Place where the passage begins. The line is the page in a PDF, the slide in a .pptx file, the cell
+            in a notebook, and 0 in a web page or a Word file.
+        title: Headings above the passage, the outermost first; "" if there are none.
+        text: Text of the passage.
+        sentence: Sentence of the passage that matches the query best.
+        similarity: Cosine of query and passage; None in a search by words only.
+        words: BM25 score; None in a search by vectors only.
+        metadata: Fields that are stored with the passage: texts, numbers, true or false; dates in their ISO form.
+        scores: Z-scores of the passage by each part of a hybrid search, whose sum is `score`.
+        id: Id of its row or text; for texts without ids their position in the list, from 0. None for a passage of a
+            file without ids.
+        also: Places of copies of the passage, and in a search by document of its other matching passages, which are not
+            listed separately.
+
+    >>> hit = Hit(1.5, "notes.md", 3, "Pumps", "It leaks. Call us.", "It leaks.", similarity=0.4)
+    >>> hit.place, hit.parts
+    ('notes.md:3', ('', 'It leaks.', ' Call us.'))
     """
 
     score: float
@@ -166,7 +169,7 @@ class Hits(list[Hit]):
         """Lines on what was made of the query, to show above the hits.
 
         >>> Hits(without="burnout", demanded=("heat pump",), missing=("flibbert",)).told
-        ['without: burnout', 'only with: "heat pump"', 'no passage has "flibbert"']
+        ['without: burnout', 'only with: "heat pump"', 'no passage contains "flibbert"']
         """
         others = f", then {self.others} without" if self.others < len(self) else "; all of these are without"
         lines = [f"without: {self.without}"] * bool(self.without)

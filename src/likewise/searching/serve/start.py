@@ -51,8 +51,7 @@ def serve(
     After Ctrl-C, SIGTERM or SIGHUP, the service finishes the requests that it has accepted.
 
     Args:
-                models: Paths or names of the models: folders, hub names or bundled:minilm. `NAME=MODEL` sets the name
-                    in the
+        models: Paths or names of the models: folders, hub names or bundled:minilm. `NAME=MODEL` sets the name in the
             API, which is the folder's name by default.
         index: Paths to the indexes to search, each built with one of the models. `NAME=FOLDER` sets the name in the
             API, which is the folder's name by default.
@@ -69,9 +68,13 @@ def serve(
         options: Limits of `ServeOptions`.
 
     Raises:
-        ServingError: the port is in use, the key file holds no key, or an index was made by another model.
-        LoadError: a model or the cross-encoder cannot be loaded.
-        MissingExtraError: FastAPI or uvicorn is not installed.
+        ServingError: If the port is in use, the key file contains no key, or an index was built with another model.
+        LoadError: If a model or the cross-encoder cannot be loaded.
+        MissingExtraError: If FastAPI or uvicorn is not installed.
+
+    Example:
+        >>> import likewise
+        >>> likewise.serve(["bundled:minilm"], index=["my.index"], port=8080)  # doctest: +SKIP
     """
     require_extra("serve", "A service", "fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "orjson")
     limits, progress = ServeOptions(**options), Progress(quiet)
