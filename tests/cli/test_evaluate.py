@@ -37,7 +37,7 @@ def test_missing_tasks_are_named(cli, folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--tasks", "sts99"], "Unknown task 'sts99'. Known are"),
+        (["--tasks", "sts99"], "Unknown task 'sts99'. Choose from"),
         (["--data", "/nowhere"], "No evaluation data in '/nowhere'"),
         (["--json", "/nowhere/x.json"], "create it first"),
     ],

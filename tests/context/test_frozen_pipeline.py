@@ -44,7 +44,7 @@ def test_cosine_and_words_need_index_and_states_alone_and_say_that_they_read_no_
     assert "no context is read" in done.stderr
     done = run("context", "score", A, B, "--work", work)
     assert done.exit_code == 2
-    assert "holds no discriminator" in done.output
+    assert "contains no discriminator" in done.output
 
 
 def test_the_default_scores_by_contexts_explains_and_shows_the_cosine_beside(frozen):
@@ -73,7 +73,7 @@ def test_coherence_needs_no_generators(frozen, tmp_path):
     assert done.exit_code == 0, done.output
     done = run("context", "score", A, B, "--work", work, "--set", "score.weights=1,0,0,1,0,0,1")
     assert done.exit_code == 2
-    assert "holds no generators" in done.output
+    assert "contains no generators" in done.output
 
 
 def test_terms_of_equation_3_with_weights(frozen):

@@ -104,7 +104,7 @@ def test_what_is_wrong_is_told_before_anything_is_done(frozen, trained, indexed,
         with pytest.raises(OptionError, match=message):
             distill(base=tiny_base, out=out, quiet=True, **arguments)
     for work, learns, message in (
-        (indexed, "profiles", "holds no states"),
+        (indexed, "profiles", "contains no states"),
         (trained, "cosine-profiles", "contains only word pieces"),
     ):
         with pytest.raises(ContextError, match=message):

@@ -169,7 +169,7 @@ def test_files_of_a_folder_that_cannot_be_read_are_left_out_with_the_reason(tmp_
     assert f"{tmp_path}/b.ndjson:1: not a JSON object" in told[0]
     assert "this XML is not a MediaWiki dump" in told[1]
     assert "the field with the text" in told[2]
-    assert told[9].startswith("left out: 1 more")
+    assert told[9].startswith("skipped: 1 more")
     with pytest.raises(CorpusError, match=r"b\.ndjson:1: not a JSON object"):
         find_sources([tmp_path / "a.txt", tmp_path / "b.ndjson"], DEFAULT, progress)
     (tmp_path / "a.txt").unlink()

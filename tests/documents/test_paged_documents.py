@@ -296,7 +296,7 @@ def test_without_the_extra_the_cure_is_named(tmp_path, write, monkeypatch):
         find_sources(page, OPTIONS)
     progress, told = told_lines()
     assert [source.path.name for source in find_sources(tmp_path, OPTIONS, progress)] == ["b.txt", "c.ipynb"]
-    assert told == ["left out: 1 file (1 .html) can be read after pip install 'likewise[files]'"]
+    assert told == ["skipped: 1 file (1 .html) can be read after pip install 'likewise[files]'"]
     text.unlink()
     (tmp_path / "c.ipynb").unlink()
     with pytest.raises(CorpusError, match=r"1 file \(1 \.html\).*pip install"):

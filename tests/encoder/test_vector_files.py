@@ -78,7 +78,7 @@ def test_what_cannot_be_read_is_told_with_its_name(files):
     for name in ("ragged.txt", "prose.txt", "empty.txt", "model.bin", "cut.bin", "broken.kv", "missing.txt"):
         with pytest.raises(WordVectorError, match=name.replace(".", r"\.")):
             read_word_vectors(str(files / name), trust_pickle=True)
-    with pytest.raises(WordVectorError, match=r"3 dimensions, and 300"):
+    with pytest.raises(WordVectorError, match=r"3 dimensions, but 300"):
         read_word_vectors(str(files / "glove.txt"), dimension=300)
     with pytest.raises(WordVectorError, match="bundled:glove"):
         read_word_vectors("bundled:minilm")
@@ -105,7 +105,7 @@ def test_a_look_at_the_file_sees_what_is_wrong_without_reading_it(files):
         with pytest.raises(WordVectorError, match=name.replace(".", r"\.")):
             check_word_vectors(str(files / name))
     for name in ("glove.txt.gz", "word2vec.bin"):
-        with pytest.raises(WordVectorError, match=r"3 dimensions, and 300"):
+        with pytest.raises(WordVectorError, match=r"3 dimensions, but 300"):
             check_word_vectors(str(files / name), dimension=300)
 
 

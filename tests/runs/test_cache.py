@@ -54,7 +54,7 @@ def test_what_is_kept_is_counted_and_cleared_by_kind(cache, corpus_file):
 def test_an_unknown_kind_removes_nothing(cache):
     done = run("clear", "thesis.tex")
     assert done.exit_code == 2
-    assert "holds no thesis.tex; choose one of bases, corpus," in done.output
+    assert "does not contain thesis.tex; choose one of bases, corpus," in done.output
     assert (cache / "thesis.tex").exists()
 
 

@@ -364,7 +364,7 @@ def test_a_folder_that_grows(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path, error: Exception) -> None:
     for target, kind in ((tmp_path / "out", "folder"), (tmp_path / "out.npy", "file")):
         with (
-            pytest.raises(JobError, match=r"out.* the disk is full\. Make room"),
+            pytest.raises(JobError, match=r"out.* the disk is full\. Free some space"),
             open_job(target, PLAN, kind=kind) as job,
         ):
             (job.work / "part").write_text("done")

@@ -224,9 +224,12 @@ def test_the_command_line_has_the_same_fields_and_ids(rows, saved_model, tmp_pat
     ("call", "told"),
     [
         (lambda index: index.delete([1.5]), r"1\.5 is not an id"),
-        (lambda index: index.search("a", where="year = 'soon'"), "year holds whole numbers, and 'soon' is not one"),
+        (
+            lambda index: index.search("a", where="year = 'soon'"),
+            "year holds whole numbers, and 'soon' has another type",
+        ),
         (lambda index: index.search("a", where="year LIKE '20%'"), "LIKE compares texts"),
-        (lambda index: index.search("a", where="new = 3"), "new holds true or false, and 3 is not one"),
+        (lambda index: index.search("a", where="new = 3"), "new holds true or false, and 3 has another type"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(read, call, told):

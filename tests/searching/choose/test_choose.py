@@ -187,7 +187,7 @@ def test_judgements_say_what_they_would_have_chosen():
     found = compared([system("BM25", 40), system("b", 30)], [np.array([40.0]), np.array([30.0])], each)
     said = judgement(found, found[0], 3)
     assert "3 judged queries b is best (70.0)" in said
-    assert "10.0 points lower" in said
+    assert "scores 10.0 points less" in said
 
 
 def test_the_ways_switch_every_other_part_off():
@@ -250,7 +250,7 @@ def test_an_adapted_base_is_told_and_adapting_does_not_see_the_queries(text, wor
 
     def refuse(rows, **options):
         read.append(rows.read_text())
-        raise LikewiseError("about 21 min, longer than the 3 min given")
+        raise LikewiseError("about 21 min, longer than the given 3 min")
 
     monkeypatch.setattr(choice_flow, "adapt_encoder", refuse)
     options = likewise.CorpusOptions(field="text")

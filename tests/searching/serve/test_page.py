@@ -126,7 +126,7 @@ def test_passages_appear_while_one_types_and_the_sentence_is_marked(visit, addre
     page.wait_for_selector("text=Nothing found.")
     page.fill("#query", "river -bridge")
     page.wait_for_selector("#hits li")
-    assert page.locator("#hits .told").all_inner_texts() == ['none with: "bridge"']
+    assert page.locator("#hits .told").all_inner_texts() == ['excluded: passages with "bridge"']
 
 
 def test_search_stands_first_and_shows_what_each_part_gave(visit, address, client, sentences):

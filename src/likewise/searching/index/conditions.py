@@ -236,7 +236,7 @@ class _Parser:
             return self._number(field, sign, literal)
         if field.kind == "bool":
             if text.upper() not in ("TRUE", "FALSE"):
-                self.fail(f"{field.shown} holds {CALLED['bool']}, and {literal} is not")
+                self.fail(f"{field.shown} holds {CALLED['bool']}, and {literal} has another type")
             return f"`{field.name}` {sign} {text.upper()}"
         if field.kind == "date" and (period := _period(text)):
             return _in_period(f"TRY_CAST(`{field.name}` AS TIMESTAMP)", sign, *period)
@@ -271,7 +271,7 @@ class _Parser:
         """Return the comparison of a field of numbers with a number, or with a text that shows one."""
         text = _plain(literal)
         if literal in ("TRUE", "FALSE") or not re.fullmatch(_NUMBER, text):
-            self.fail(f"{field.shown} holds {CALLED[field.kind]}, and {literal} is not")
+            self.fail(f"{field.shown} holds {CALLED[field.kind]}, and {literal} has another type")
         if not math.isfinite(value := float(text)):
             self.fail(f"{literal} is too large a number")
         if field.kind == "float":
