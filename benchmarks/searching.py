@@ -186,8 +186,7 @@ def opened(name: str, judged: Judged, model: str, work: Path, precision: str = "
     rows = [json.dumps({"_id": one, "text": text}) for one, text in judged.documents.items()]
     write_text(docs, "\n".join(rows) + "\n")
     options = likewise.CorpusOptions(field="text")
-    older = out.exists() and not likewise.Index(out).table.has_tokens
-    settings: dict[str, Any] = {"corpus_options": options, "metadata": ["_id"], "overwrite": older}
+    settings: dict[str, Any] = {"corpus_options": options, "metadata": ["_id"]}
     # The pipeline is given, since an index of an earlier run keeps its weights.
     if precision != "fp32":
         settings |= {"engine": "torch", "precision": precision}
@@ -230,6 +229,8 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         "likewise, words": lambda: by_index(judged, reader(), mode="words"),
         "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
         "likewise, without tokens": lambda: by_index(judged, reader(), pipeline=WITHOUT_TOKENS),
+        "likewise, without whitening": lambda: by_index(judged, reader(), pipeline={"whitening": 0}),
+        "likewise, without sentences": lambda: by_index(judged, reader(), pipeline={"sentences": 0}),
         "likewise, without neighbours": lambda: by_index(judged, reader(), pipeline={"neighbours": 0}),
         "likewise, without documents": lambda: by_index(judged, reader(), pipeline={"documents": 0}),
         "likewise, without exclusion": lambda: by_index(judged, reader(), pipeline={"excluded": 0}),

@@ -33,6 +33,11 @@ def test_index_and_search(cli, tiny_model, sentences, tmp_path):
     )
     result = cli("search", out, sentences[1], "--json", "--words-only")
     assert [hit["line"] for hit in json.loads(result.stdout)["hits"]] == [3]
+    phrase = " ".join(sentences[1].split()[:2])
+    asked = {f'"{phrase}"': ([phrase], []), f'Where is "{phrase}" at home?': ([], [phrase])}
+    for query, (demanded, ranked) in asked.items():
+        found = json.loads(cli("search", out, query, "--json").stdout)
+        assert (found["demanded"], found["ranked"], found["others"]) == (demanded, ranked, 0)
     assert cli("search", out, "zebra", "--words-only").stdout.endswith("Nothing found.\n")
     result = cli("search", tmp_path / "none", "a")
     assert result.exit_code == 2

@@ -102,6 +102,17 @@ def test_search_gives_what_the_index_gives(client, indexed, sentences):
     assert client.post("/search", json={"query": "the cat", "index": "none"}).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("query", "demanded", "line"), [('"{}" -zebra', True, "with: "), ('Where is "{}" at home?', False, "ranked higher")]
+)
+def test_search_says_which_phrases_demanded_and_which_ranked(client, sentences, query, demanded, line):
+    phrase = " ".join(sentences[7].rstrip(".").split()[-2:])
+    found = client.post("/search", json={"query": query.format(phrase), "k": 2}).json()
+    assert (found["demanded"], found["ranked"]) == (([phrase], []) if demanded else ([], [phrase]))
+    assert line in found["told"][0]
+    assert phrase in found["told"][0]
+
+
 def test_what_is_served_and_that_it_is_alive(client):
     told = client.get("/info").json()
     assert [model["name"] for model in told["models"]] == ["tiny", "again"]

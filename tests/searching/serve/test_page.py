@@ -126,7 +126,16 @@ def test_passages_appear_while_one_types_and_the_sentence_is_marked(visit, addre
     page.wait_for_selector("text=Nothing found.")
     page.fill("#query", "river -bridge")
     page.wait_for_selector("#hits li")
-    assert page.locator("#hits .told").all_inner_texts() == ['excluded: passages with "bridge"']
+    told = page.locator("#hits .told").all_inner_texts
+    assert told() == ['excluded: passages with "bridge"']
+    phrase = " ".join(sentences[41].split()[:2])
+    page.select_option("#mode", "hybrid")
+    page.fill("#query", f'Where is "{phrase}" at home?')
+    eventually(page, lambda: told()[:1], [f'ranked higher with: "{phrase}"'])
+    page.fill("#query", f'"{phrase}"')
+    eventually(
+        page, lambda: [line.startswith(("only with: ", "first with: ")) and phrase in line for line in told()], [True]
+    )
 
 
 def test_search_stands_first_and_shows_what_each_part_gave(visit, address, client, sentences):

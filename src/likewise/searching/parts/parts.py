@@ -7,8 +7,8 @@ hits of vectors and of words hold the answer.
 A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`parts/pipeline.py`), or, with a weight
 of its own, registered by a package as an entry point, or given to an `Index`.
 
-Letters of the shapes: N all passages, S some of them, M documents, K nearest passages, D embedding, Q tokens of the
-query, P a token's vector.
+Letters of the shapes: N all passages, S some of them, M documents, K nearest passages, D embedding, R sentences and
+Q tokens of the query, P a token's vector.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from likewise.searching.index.maxsim import TokenCodec
 from likewise.searching.index.table import SearchError, Table
 from likewise.searching.parts.pipeline import Pipeline
 
-_READ = 100_000
+_READ = 20_000
 """BM25 scores that are read, the highest: a passage below them, in a larger index, counts as one without the words."""
 _SLOPE = 0.2
 """How much of a document's length its sum is divided by: the slope of Singhal, Buckley and Mitra (1996)."""
+_HIGHEST = 6.0
+"""The most deviations that words count above the mean where a query excludes something."""
 _AS_LONG = 1.0
 """The length of a query, in mean lengths of the passages, from which tokens are not compared."""
 
@@ -65,6 +67,7 @@ class Asked(NamedTuple):
         vector: (D,) of length 1.
         tokens, weights: (Q, P) and (Q,), to be compared.
         phrases: for each of its phrases, the condition on passages in which it stands.
+        sentences: vectors (R, D) of its sentences, if it has several.
     """
 
     text: str
@@ -72,6 +75,7 @@ class Asked(NamedTuple):
     tokens: np.ndarray | None = None
     weights: np.ndarray | None = None
     phrases: tuple[str, ...] = ()
+    sentences: np.ndarray | None = None
 
 
 class Candidates(NamedTuple):
@@ -102,23 +106,27 @@ class Lookup:
     """The cosines and BM25 scores of one query with passages, and their moments over the index.
 
     Args:
-        by_words: False takes every BM25 score as 0.
+        highest: the most deviations that a BM25 score counts above the mean.
 
     Attributes:
-        of_vectors: mean and deviation of the cosines of all passages.
+        vectors: (1 + R, D) of the query and of its sentences, whitened.
         bm25: (N,) the BM25 scores of all passages.
         words: (N,) the same scores, standardised.
     """
 
-    def __init__(self, stored: Stored, asked: Asked, by_words: bool = True) -> None:
+    def __init__(self, stored: Stored, asked: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
         self.table, self.geometry, self.codec = stored
         self.asked = asked
-        self.of_vectors = self.geometry.moments(asked.vector)
-        self._cosines = np.full(len(self.geometry.rows), np.nan)  # NaN until they are needed
-        self._best_words, scores = self.table.by_words(asked.text if by_words else "", _READ)
+        sentences = asked.vector[:0] if asked.sentences is None or not pipeline.sentences else asked.sentences
+        several = np.vstack([asked.vector, *sentences])
+        self.vectors = self.geometry.whitened(several, pipeline.whitening)
+        self._moments = np.array([self.geometry.moments(vector) for vector in self.vectors])[:, :, None]
+        self._products = np.empty((1 + len(self.vectors), len(self.geometry.rows)), dtype=np.float32)
+        self._products[0] = np.nan  # until they are needed
+        self._best_words, scores = self.table.by_words(asked.text if pipeline.words else "", _READ)
         self.bm25 = np.zeros(len(self.geometry.rows))
         self.bm25[self.geometry.positions(self._best_words)] = scores
-        self.words = standardised(self.bm25)
+        self.words = np.minimum(standardised(self.bm25), highest)
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
@@ -133,9 +141,24 @@ class Lookup:
 
     def raw(self, positions: np.ndarray) -> np.ndarray:
         """Return cosines and BM25 scores, (2, S), of passages."""
-        missing = np.unique(positions[np.isnan(self._cosines[positions])])
-        self._cosines[missing] = self.geometry.cosines(self.asked.vector, missing)
-        return np.stack([self._cosines[positions], self.bm25[positions]])
+        return np.stack([self._looked_up(positions)[0], self.bm25[positions]])
+
+    def products(self, positions: np.ndarray) -> np.ndarray:
+        """Return the products (S,) of the whitened query with passages."""
+        return self._looked_up(positions)[1]
+
+    def standardised(self, positions: np.ndarray) -> np.ndarray:
+        """Return the products (1 + R, S) of the whitened query and sentences with passages, standardised."""
+        mean, deviation = self._moments[:, 0], self._moments[:, 1]
+        fits: np.ndarray = (self._looked_up(positions)[1:] - mean) / deviation
+        return fits
+
+    def _looked_up(self, positions: np.ndarray) -> np.ndarray:
+        """Return the products (2 + R, S) of the query as it is, and whitened, and of its sentences."""
+        missing = np.unique(positions[np.isnan(self._products[0, positions])])
+        queries = np.vstack([self.asked.vector, self.vectors])
+        self._products[:, missing] = self.geometry.cosines(queries, missing)
+        return self._products[:, positions]
 
 
 class Part:
@@ -189,9 +212,10 @@ class Vectors(Part):
     is_used = True  # it is shown, if only as 0
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
-        """Return the standardised cosines."""
-        mean, deviation = self.lookup.of_vectors
-        return (self.lookup.raw(candidates.positions)[0] - mean) / deviation
+        """Return the standardised cosines, with a share of the best one of a sentence."""
+        whole, *sentences = self.lookup.standardised(candidates.positions)
+        share = self.pipeline.sentences if sentences else 0.0
+        return np.asarray((1 - share) * whole + share * np.max(sentences or [whole], axis=0))
 
 
 class Words(Part):
@@ -280,8 +304,8 @@ class Documents(Part):
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the scores of the documents."""
         numbers = np.asarray(self.geometry.document[candidates.positions])
-        own = self.lookup.raw(candidates.positions)[0]
-        by_vectors = self.geometry.document_cosines(query.vector, numbers, own)
+        own = self.lookup.products(candidates.positions)
+        by_vectors = self.geometry.document_cosines(self.lookup.vectors[0], numbers, own)
         return self.pipeline.vectors * by_vectors + self.pipeline.words * self._words[numbers]
 
     @cached_property
@@ -396,11 +420,11 @@ def ranked(
             neighbours have contributed, so that they cannot bring the passage back.
         more: parts of other packages, which add to the scores after `PARTS`.
     """
-    lookup = Lookup(stored, asked, bool(pipeline.words))
+    lookup = Lookup(stored, asked, pipeline, _HIGHEST if excluded else np.inf)
     parts = [part for part in (one(lookup, pipeline) for one in (*PARTS, *more)) if part.is_used]
     barred = None
     if excluded:
-        unwanted = Lookup(stored, excluded, bool(pipeline.words))
+        unwanted = Lookup(stored, excluded, pipeline)
         barred = _sum([Vectors(unwanted, pipeline), Words(unwanted, pipeline)])
 
     def off(positions: np.ndarray) -> np.ndarray:
@@ -426,6 +450,7 @@ def ranked(
     given = _by_part(parts, passages) | ({"excluded": -off(passages)} if barred else {})
     final = np.sum(list(given.values()), axis=0)
     order = np.lexsort((geometry.rows[passages], -final))
-    similarity, words = lookup.raw(passages)
+    passages = passages[order]
     ordered = {name: values[order] for name, values in given.items()}
-    return Ranking(geometry.rows[passages][order], final[order], similarity[order], words[order], ordered)
+    similarity, words = lookup.raw(passages)
+    return Ranking(geometry.rows[passages], final[order], similarity, words, ordered)
