@@ -115,7 +115,7 @@ def test_the_whole_demonstration_on_tiny_models_and_again(tiny, tmp_path, monkey
     out = tmp_path / "demo"
     demo.show(out, tiny)
     shown = capsys.readouterr().out
-    table = shown[shown.index("what it is for") : shown.index("Why are these two sentences similar?")]
+    table = shown[shown.index("purpose") : shown.index("Why are these two sentences similar?")]
     assert max(map(len, table.splitlines())) <= 80
     for name in ("arccse", "sncse", "gclsr", "contexts"):
         assert len([line for line in table.splitlines() if line.startswith(f"{name} ")]) == 1, name

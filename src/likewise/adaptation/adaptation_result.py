@@ -21,7 +21,8 @@ from likewise.runs.whole_files import Values
 from likewise.training.training_result import model_card
 
 COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
-_ABOUT = """`{base}`, adapted to {passages:,} passages of text without labels. Chosen: **{chosen}**, because {reason}.
+_ABOUT = """This model is `{base}`, adapted to {passages:,} passages of text without labels. The chosen candidate is
+**{chosen}**, because {reason}.
 
 {advice}
 
@@ -29,9 +30,9 @@ The folder contains {form}.
 
 {table}
 
-MRR: mean reciprocal rank, times 100, of the passage that contained a held-out sentence. Noise: two standard errors
-of the gain. Negation: 100 (1 - cosine) of sentences and their negations; higher values mean that 'not' changes the
-vector."""
+MRR is the mean reciprocal rank, times 100, of the passage that contained a held-out sentence. Noise is two standard
+errors of the gain. Negation is 100 (1 - cosine) of sentences and their negations; higher values mean that 'not'
+changes the vector."""
 _OFFERED = {
     "title": "a title or heading and the passage below it",
     "question": "a question and the text after it",
@@ -39,7 +40,7 @@ _OFFERED = {
     "deletion": "a passage of one sentence and a copy without some of its words",
 }
 """What the kinds of pairs are, for a reader."""
-_FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
+_FILES = "`report.html` shows changed neighbours; `likewise.json` contains options, versions and all scores."
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`likewise demo`: briefly trains each of the four systems and measures what it is for, and what speaks against it."""
+"""`likewise demo`: briefly trains each of the four systems and measures its purpose and its limits."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _OWN = {
 
 
 class DemoSettings(NamedTuple):
-    """What the demonstration starts from and how long each system trains: chosen to fit the time, tuned on nothing."""
+    """Starting points of the demonstration and the length of each training, chosen to fit the time and not tuned."""
 
     base: str = "bundled:minilm"
     words: str = "bundled:glove"
@@ -105,7 +105,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class DemoRow:
-    """A system, what it is for, and the figure that speaks against it.
+    """A system, figures of its purpose, and a figure that shows its limits.
 
     Attributes:
         text: lines that are shown below the table.
@@ -394,7 +394,7 @@ def _table_of(rows: Sequence[DemoRow]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 1, 0), width=_WIDTH)
-    for name in ("system", "what it is for", "what speaks against it"):
+    for name in ("system", "purpose", "limits"):
         table.add_column(name)
     table.add_column("s", justify="right")
     for row in rows:

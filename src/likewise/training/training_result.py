@@ -11,11 +11,10 @@ from likewise.inference.load_model import SavedModel
 from likewise.runs.job import JobError, complete_installation, read_record
 from likewise.runs.whole_files import Record, Values
 
-_ABOUT = """Recipe `{recipe}` (preset `{preset}`) on {rows:,} {unit}, from `{base}`,
-seed {seed}, {steps} steps.
-{score}"""
+_ABOUT = """This model was trained with the recipe `{recipe}` (preset `{preset}`) on {rows:,} {unit},
+starting from `{base}`, with seed {seed}, for {steps} steps. {score}"""
 _FILES = """\
-Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`; `run.toml`
+`likewise.json` and `log.jsonl` contain every option, the versions, the hash of the corpus and all scores; `run.toml`
 contains the arguments."""
 
 
@@ -82,10 +81,10 @@ class TrainingResult(SavedModel):
 def trained_card(record: Values, model: SentenceTransformer | CrossEncoder) -> str:
     """Return the text of README.md for a model and the record of its training."""
     best, corpus = record["best"], record["corpus"]
-    score = f"Checkpoint: {record['selection']}."
+    score = f"The saved checkpoint is the {record['selection']}."
     if best:
-        score = f"Checkpoint: step {best['step']}, {record['selection']}; "
-        score += f"{best['metric']} {best['score']:.4g}."
+        score = f"The saved checkpoint is step {best['step']}, with the {record['selection']}: "
+        score += f"{best['metric']} is {best['score']:.4g}."
     unit = corpus.get("unit", "sentences without labels")
     about = _ABOUT.format_map({**record, "rows": corpus["sentences"], "unit": unit, "score": score})
     title = "A cross-encoder trained" if record["kind"] == "cross-encoder" else "A sentence encoder trained"
