@@ -1,4 +1,5 @@
-"""The hooks of mkdocs that make pages from what lies outside docs/: README, notebooks, the command line, formulas."""
+"""The hooks of mkdocs that make pages from what is outside the folder docs/: README, notebooks, the command line,
+formulas."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def test_duplicates_prints_counts_and_pairs_of_ones_own_text(cli, saved_model, s
     groups = [json.loads(row) for row in out.read_text().splitlines()]
     near = sum(len(group["duplicates"]) for group in groups) - 1
     left = len(texts) - 1 - near
-    assert head == f"{len(texts)} texts: 1 exact duplicate, {near} near duplicates; {left} are kept"
+    assert head == f"{len(texts)} texts: 1 exact duplicate, {near} near duplicates; {left} remain"
     assert len(kept.read_text().splitlines()) == left
     assert "Just above the threshold of 0.999: duplicates" in rest
     assert "the threshold is too low" in rest  # random weights: all texts are near each other

@@ -130,7 +130,7 @@ def test_a_new_field_is_a_field_from_then_on(made, sentences):
     made.add([{"id": "x", "text": sentences[60], "author": "Ada", "year": 1850}])
     assert made.fields["author"] == "texts"
     assert [hit.id for hit in made.search("the", where="author = 'Ada'")] == ["x"]
-    with pytest.raises(CorpusError, match=r"^row 1: year is 'soon', and the index holds whole numbers"):
+    with pytest.raises(CorpusError, match=r"^row 1: year is 'soon', but the index contains whole numbers"):
         made.add([{"id": "y", "text": sentences[61], "year": "soon"}])
     assert len(made) == 41
 
@@ -226,10 +226,10 @@ def test_the_command_line_has_the_same_fields_and_ids(rows, saved_model, tmp_pat
         (lambda index: index.delete([1.5]), r"1\.5 is not an id"),
         (
             lambda index: index.search("a", where="year = 'soon'"),
-            "year holds whole numbers, and 'soon' has another type",
+            "year contains whole numbers, and 'soon' has another type",
         ),
         (lambda index: index.search("a", where="year LIKE '20%'"), "LIKE compares texts"),
-        (lambda index: index.search("a", where="new = 3"), "new holds true or false, and 3 has another type"),
+        (lambda index: index.search("a", where="new = 3"), "new contains true or false, and 3 has another type"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(read, call, told):

@@ -186,7 +186,8 @@ def _train(job: Job, states: States, options: DiscriminatorOptions, stop: StopRe
     n_documents = int(store.documents[-1]) + 1
     if n_documents < 4:
         raise ContextError(
-            f"{store.path} holds {counted(n_documents, 'document')}, but four are needed, of which two are held out: "
+            f"{store.path} contains {counted(n_documents, 'document')}, but four are needed, of which two are held "
+            f"out: "
             f"index more"
         )
     train, choose, test = split_documents(n_documents, options.held_out, options.seed)

@@ -87,7 +87,9 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
         raise ContextError(f"{folder}: {there}; give the output folder of `likewise context harvest`")
     for shard, other in itertools.pairwise(names):
         if shard.name == other.name:
-            raise ContextError(f"{folder} holds {shard} and {other}, which are the same shard: remove one of the parts")
+            raise ContextError(
+                f"{folder} contains {shard} and {other}, which are the same shard: remove one of the parts"
+            )
     files = [path / name for name in names]
     whole = pa.concat_tables([_shard(file) for file in files])
     splits = {name: ScoredPairs(whole.filter(pc.equal(whole["split"], name)).drop_columns("split")) for name in SPLITS}

@@ -357,8 +357,8 @@ class SurrogateOptions(FinetuneOptions):
         if self.learns != "scores":
             if self.structure == "cross" or self.anchor or self.pooling == "light":
                 raise OptionError(
-                    f"learns={self.learns} trains a transformer that gives each sentence one vector, without an "
-                    "anchor: use preset=profiles, or omit structure=cross, anchor and pooling=light"
+                    f"learns={self.learns} trains a transformer with one vector per sentence, without an anchor: use "
+                    f"preset=profiles, or omit structure=cross, anchor and pooling=light"
                 )
             if self.select_by == "held-out":
                 raise OptionError(

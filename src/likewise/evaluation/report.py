@@ -119,8 +119,8 @@ class EvaluationReport(_Report):
             reason = "" if average is not None else " (a task is missing or undefined)"
             lines.append(f"Average of {group}: {number(average)}{reason}")
         for kind, what in (
-            ("parts", "Pairs left out, which STS-B train or dev holds"),
-            ("documents", "Queries left out, which no document answers"),
+            ("parts", "Pairs excluded, because STS-B train or dev contains them"),
+            ("documents", "Queries excluded, because no document answers them"),
         ):
             left_out = [(r.title, getattr(r, "left_out", 0)) for r in self.results if hasattr(r, kind)]
             if counts := ", ".join(f"{title} {count:,}" for title, count in left_out if count):

@@ -94,7 +94,7 @@ def _compare(tokens: Tokens, model: SentenceTransformer, texts: list[str]) -> No
     if (extra := set(wanted) - {"input_ids", "attention_mask", "token_type_ids", "modality"}) or (
         "input_ids" not in wanted or "attention_mask" not in wanted
     ):
-        raise UnfitModel(f"its preprocess gives other features ({', '.join(sorted(extra)) or 'no ids'})")
+        raise UnfitModel(f"its preprocess returns other features ({', '.join(sorted(extra)) or 'no ids'})")
     kind = getattr(getattr(getattr(model[0], "auto_model", None), "config", None), "model_type", "")
     # GPT-2 adds the vector of a type to a token, also that of type 0.
     if "token_type_ids" in wanted and (bool(wanted["token_type_ids"].any()) or "gpt" in kind):

@@ -109,7 +109,7 @@ def _field(path: str, options: CorpusOptions) -> str | None:
     if format is not None and format.holds in ("rows", "pages") and not is_jsonl:
         raise LikewiseError(
             f"{path}: a {suffix} file cannot be read line by line: write one text per line, or JSONL; with a folder "
-            f"as --out, Parquet files are read, too, and in Python an encoder takes a list of texts"
+            f"as --out, Parquet files are read, too, and in Python an encoder accepts a list of texts"
         )
     return options.field or (TEXT if is_jsonl else None)
 

@@ -150,7 +150,7 @@ def bidirectional_margin(
 def outside_margins(
     anchors: Tensor, positives: Tensor, soft_negatives: Tensor, alpha: float = 0.1, beta: float = 0.3
 ) -> float:
-    """Return the share of the B sentences whose difference lies outside [-beta, -alpha].
+    """Return the share of the B sentences whose difference is outside the folder [-beta, -alpha].
 
     The others have no gradient from `bidirectional_margin`, which takes the same arguments, with B above 0.
     """

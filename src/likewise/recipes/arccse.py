@@ -137,10 +137,11 @@ def with_triplets_counted(run: Run) -> Run:
 def arccse_loss(
     loss: EncoderLoss[ArcCSEOptions], sentences: Features, triplets: Features | None = None
 ) -> dict[str, Tensor]:
-    """Return L_arccon and lambda L_triplet (ArcCSE, equation 5); either part may be left out.
+    """Return L_arccon and lambda L_triplet (ArcCSE, equation 5); either part is optional.
 
-    ArcCon (equation 3) compares each sentence with itself; with a margin of 0 it is NT-Xent, the loss of SimCSE. By the
-    triplets (equation 4) a sentence is nearer to its less masked version than to the more masked one.
+    ArcCon (equation 3) compares each sentence with itself; with a margin of 0 it is NT-Xent, the loss of SimCSE. The
+    triplets (equation 4) keep a sentence closer to its less masked version than to its more masked version. Use it to
+    train a raw language model; on a finished encoder its gain is SimCSE's.
 
     Args:
         loss: The encoder and the options.
@@ -151,8 +152,8 @@ def arccse_loss(
         The weighted parts of the loss by name, scalars: 'contrastive' and 'triplet'.
 
     See also:
-        `likewise.recipes.sncse.sncse_loss`: a sentence's own negation is a soft negative.
-        `likewise.recipes.gclsr.GroupedCosine`: two views without negatives.
+        `likewise.recipes.sncse.sncse_loss`: a sentence's negation is a soft negative; for text in which 'not' matters.
+        `likewise.recipes.gclsr.GroupedCosine`: two views without negatives; for encoders without a transformer.
         `likewise.losses.functional.arccon`, `entailment_triplet`: the two equations.
 
     >>> import torch

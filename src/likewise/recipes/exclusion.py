@@ -132,8 +132,8 @@ def _encoder(base: str, options: ExclusionOptions) -> SentenceTransformer:
 def composed_loss(loss: EncoderLoss[ExclusionOptions], own: Features, meant: Features, *excluded: Features) -> Tensor:
     """Return the mean of 1 - cos(vector, target), with targets composed of a teacher's vectors.
 
-    The target of a sentence is the teacher's vector of a text, less a share of its vector of what is excluded, if
-    anything; both have length 1.
+    The target of a sentence is the teacher's vector of a text, minus a fraction of the teacher's vector of the excluded
+    words, if there are any; both have length 1. Use it for an encoder that understands exclusions.
 
     Args:
         loss: The encoder, its teacher and the options.
@@ -142,7 +142,7 @@ def composed_loss(loss: EncoderLoss[ExclusionOptions], own: Features, meant: Fea
         excluded: The column 'excluded' with its rows, as tokens of the teacher, if there is one.
 
     See also:
-        `likewise.recipes.light.vectors_loss`: the same distance from vectors that were made before.
+        `likewise.recipes.light.vectors_loss`: the same distance from vectors that were encoded before training.
         `likewise.losses.functional.cosine_distance`: the equation.
 
     >>> import torch

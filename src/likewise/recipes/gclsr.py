@@ -188,8 +188,9 @@ def build_light_student(base: str, sentences: Sequence[str]) -> SentenceTransfor
 class GroupedCosine:
     """The symmetric grouped loss with stop-gradient (GCLSR, equations 6 and 7), from -1 (all views agree) to 1.
 
-    The two views go through the encoder one after the other, each with its own batch statistics, as in SimSiam. Its
-    log has the spread of embeddings and of projections; a run whose spread stays too small is stopped.
+    The encoder encodes the two views one after the other, each with its own batch statistics, as in SimSiam. The log
+    contains the spread of embeddings and projections; a run whose spread stays too small is stopped. Use it to study
+    training without negatives; `likewise.recipes.light.vectors_loss` trains a fast encoder to higher scores.
 
     See also:
         `likewise.recipes.arccse.arccse_loss`, `likewise.recipes.sncse.sncse_loss`: losses with negatives.
@@ -213,8 +214,9 @@ class GroupedCosine:
         """Return the loss of a batch.
 
         Args:
-            loss: the encoder and the options.
-            columns: one column of sentences (the noise makes two views of it) or two (a sentence and another version).
+            loss: The encoder and the options.
+            columns: One column of sentences, of which noise creates two views, or two columns (a sentence and another
+                version).
         """
         from likewise.losses import functional
 

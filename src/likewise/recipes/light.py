@@ -110,7 +110,9 @@ def words_and_vectors(rows: list[Record], preprocess: Callable[[list[str]], dict
 
 
 def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, targets: Features) -> Tensor:
-    """Return the mean of 1 - cos with vectors that were made before.
+    """Return the mean of 1 - cos with vectors that were encoded before training.
+
+    Use it to distil an encoder into word vectors and a small network.
 
     Args:
         loss: The encoder and the options.
@@ -118,7 +120,7 @@ def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, targets: Featur
         targets: {'sentence_embedding': (B, E)}, the vectors of the base.
 
     See also:
-        `likewise.recipes.exclusion.composed_loss`: the same distance from vectors that a teacher makes in training.
+        `likewise.recipes.exclusion.composed_loss`: the same distance from a teacher's vectors during training.
         `likewise.losses.functional.cosine_distance`: the equation.
 
     >>> import torch

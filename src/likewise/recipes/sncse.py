@@ -192,8 +192,9 @@ def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> 
     """Return L_InfoNCE and lambda L_BML (SNCSE, equations 3 to 7), or one of the paper's comparisons.
 
     A negation is a soft negative under the bidirectional margin loss (equation 7), a positive (equation 8), a hard
-    negative (equation 9), or nothing (InfoNCE alone). Not in the paper are `functional.agreeing_opposites`, and the
-    distance between the two views of a sentence and its vector before training; the negations are free to move.
+    negative (equation 9), or unused (InfoNCE alone). `functional.agreeing_opposites` and the distance of the two views
+    of a sentence from its vector before training are not in the paper. Use it if 'not' matters, or for the highest
+    scores on a finished encoder.
 
     Args:
         loss: The encoder and the options.
@@ -203,7 +204,7 @@ def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> 
         The weighted parts of the loss by name, scalars.
 
     See also:
-        `likewise.recipes.arccse.arccse_loss`: a margin on the angle, and no negations.
+        `likewise.recipes.arccse.arccse_loss`: a margin on the angle, without negations; for a raw language model.
         `likewise.losses.functional.bidirectional_margin`, `nt_xent`: the two equations.
 
     >>> import torch
@@ -289,9 +290,9 @@ def distilled_mask(run: Run) -> Run:
             return False
         then = f"{counted(options.max_steps, 'update')} of sncse" if options.max_steps else "sncse"
         run.progress.tell(
-            f"two stages: {counted(steps, 'update')} of {MASK_DISTILLATION.name}, {size} sentences each, which later "
-            f"runs find in the cache (--distil-steps makes it shorter, --distil-mask never leaves it out); {then}, "
-            f"{options.batch_size} sentences each; either tells how long it takes after its first updates"
+            f"two stages: {counted(steps, 'update')} of {MASK_DISTILLATION.name}, {size} sentences each, which is "
+            f"cached for later runs (--distil-steps shortens it, --distil-mask never skips it); {then}, "
+            f"{options.batch_size} sentences each; each estimates its time after its first updates"
         )
         return True
 

@@ -152,7 +152,7 @@ def _checked_record(path: Path, folder: Path, cure: str) -> Record:
             raise TypeError("the plan is not an object")
         for name in record["files"]:
             if not (folder / name).parent.resolve().is_relative_to(folder.resolve()) or Path(name).name in ("", ".."):
-                raise ValueError(f"{name!r} lies outside")
+                raise ValueError(f"{name!r} is outside the folder")
         return record
     except (FileNotFoundError, NotADirectoryError):
         return {}

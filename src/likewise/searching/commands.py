@@ -178,7 +178,7 @@ def duplicates(arguments: Record) -> None:
     if not arguments["quiet"]:
         _show_duplicates(result)
         if (keep_one := arguments.get("keep_one")) is not None:
-            left_out = f"{result.texts - result.kept:,} left out in {left_out_path(keep_one)}"
+            left_out = f"{counted(result.texts - result.kept, 'duplicate')} in {left_out_path(keep_one)}"
             typer.echo(f"Written: {result.kept:,} in {keep_one}, {left_out}")
     end_partial(result.is_partial)
 
@@ -277,7 +277,7 @@ def _show_duplicates(result: "Duplicates") -> None:
     repeated = f"{counted(result.exact, 'exact duplicate')}, {counted(result.near, 'near duplicate')}"
     if result.empty:
         repeated += f", {result.empty:,} are empty"
-    console.print(f"{counted(result.texts, 'text')}: {repeated}; {result.kept:,} are kept", soft_wrap=True)
+    console.print(f"{counted(result.texts, 'text')}: {repeated}; {result.kept:,} remain", soft_wrap=True)
     show(f"Just above the threshold of {result.threshold:g}: duplicates", result.above)
     show("Just below the threshold: no duplicates", result.below)
     show("Above the threshold, but distinguished by their words", result.apart)

@@ -95,7 +95,7 @@ class Index:
         return (named for id in opened.stored.table.ids() if (named := opened.named(id)) is not None)
 
     def __repr__(self) -> str:
-        named = f", made with {self.model}" if self.model else ""
+        named = f", built with {self.model}" if self.model else ""
         return f"<Index {self.path}: {counted(self.passages, 'passage')}{named}>"
 
     @property
@@ -268,7 +268,7 @@ class Index:
         weights = self.pipeline.to_dict() | {part.name: part.weight for part in self.parts}
         return {
             "similarity": ", ".join(f"{part} {weights[part]:g}" for part in parts if weights[part]),
-            "precision": f"an index made with {self.model}" if self.model else "an index",
+            "precision": f"an index built with {self.model}" if self.model else "an index",
         }
 
     def _reranker_of(self, steps: Pipeline) -> Reranker | None:

@@ -191,7 +191,8 @@ class _Loop:
                 result = {**read_json(parts.path(name)), "label": label}
                 if result["base_content"] != model_fingerprint(base := method.base_in(self.base)):
                     raise ComparisonError(
-                        f"{job.target} holds results of {label} from an earlier version of {base}: give another --out "
+                        f"{job.target} contains results of {label} from an earlier version of {base}: give another "
+                        f"--out "
                         f"to compare with the current version"
                     )
                 if result["status"] == FINISHED:

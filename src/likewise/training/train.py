@@ -167,7 +167,7 @@ def _train_first(run: Run, needed: Callable[[], bool]) -> str | None:
     with ExitStack() as stack:  # all processes train, and the first keeps the model
         final, work = processes.by_first(lambda: stack.enter_context(being_made("stages", facts, resumes=True)))
         if work:
-            run.progress.tell(f"first stage: {run.recipe.name} (kept in the cache)")
+            run.progress.tell(f"first stage: {run.recipe.name} (cached)")
             training = _ready(run, next(iter(run.recipe.presets)), last_checkpoint(), {})
             training.run(work, run.progress, resume="auto", overwrite=False)
         processes.by_first(stack.close)

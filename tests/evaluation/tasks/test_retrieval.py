@@ -142,7 +142,7 @@ def test_a_broken_model_has_no_score(tmp_path):
         ("qrels-test.tsv", "q1\td1\t1\nq2\td1\thigh\n", r"line 2: the grade 'high' is not an integer"),
         ("qrels-test.tsv", "q1 d1 1\n", r"line 1: 1 tab-separated columns, and there must be 3: query, document"),
         ("qrels-test.tsv", "\n", r"qrels-test.tsv: the file is empty"),
-        ("qrels-test.tsv", "q1\td1\t1700000000\n", r"grade 1700000000 is not one"),
+        ("qrels-test.tsv", "q1\td1\t1700000000\n", r"grade 1700000000 is not valid"),
         ("qrels-test.tsv", "q1\td1\t0\n", r"no query has a document with a grade above 0"),
         ("docs.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', r"line 2: there is a document 'd1'"),
         ("docs.jsonl", "", r"docs.jsonl: the file is empty. Write one document per line"),

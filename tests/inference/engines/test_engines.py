@@ -310,7 +310,7 @@ def test_operations_by_hand(loaded, sentences):
 def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, monkeypatch):
     """By auto too, and for three texts too."""
     monkeypatch.setattr(policy, "release", lambda engine: "")
-    with pytest.raises(QuantisationRefused, match="No engine here gives int8"):
+    with pytest.raises(QuantisationRefused, match="No engine here supports int8"):
         policy_of(loaded).choose(loaded, EngineChoice("auto", "int8"), sentences[:3], 3)
     found = policy_of(loaded).choose(loaded, EngineChoice("auto", "bf16"), sentences[:40], 40)
     assert str(found.engine) == "torch bf16"

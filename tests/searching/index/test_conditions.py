@@ -70,12 +70,12 @@ def test_a_literal_is_read_as_its_field_is(given, wanted):
     [
         ("count = 'soon'", "count holds whole numbers"),
         ("count LIKE '2%'", "LIKE compares texts"),
-        ("new = 3", "new holds true or false"),
+        ("new = 3", "new contains true or false"),
         ("`Created At` > 'soon'", "Created At holds dates"),
-        ("tags < 'a'", "tags holds lists"),
-        ("tags > 3", "tags holds lists of texts, and 3 is a number"),
-        ("id > 10", "id holds texts, and 10 is a number"),
-        ("count = id", "one field holds whole numbers, the other texts"),
+        ("tags < 'a'", "tags contains lists"),
+        ("tags > 3", "tags contains lists of texts, and 3 is a number"),
+        ("id > 10", "id contains texts, and 10 is a number"),
+        ("count = id", "one field contains whole numbers, the other texts"),
         ("count = 1e999", "too large"),
     ],
 )
@@ -147,7 +147,7 @@ def test_numbers_of_a_table_are_numbers_as_people_write_them(saved_model, tmp_pa
     found = index(tmp_path / "a.csv", model=saved_model, out=tmp_path / "i", corpus_options=options, quiet=True)
     for where, wanted in (("comma > 1000", "a"), ("small < 0.1", "a"), ("plain IS NULL", "b"), ("year > 2020", "b")):
         assert [hit.id for hit in found.search("the cat", where=where)] == [wanted]
-    with pytest.raises(SearchError, match="mixed holds texts, and 5 is a number"):
+    with pytest.raises(SearchError, match="mixed contains texts, and 5 is a number"):
         found.search("the cat", where="mixed > 5")
 
 
@@ -232,7 +232,7 @@ def test_dates_to_the_minute_and_what_is_no_date(word_model, tmp_path):
     for where, wanted in (("seen = '2024-05'", [1, 2]), ("seen <= '2024-05'", [0, 1, 2]), ("seen > '2024-05-31'", [])):
         assert sorted(hit.id for hit in opened.search("pump", where=where)) == wanted
     index([*rows, {"text": "pump", "seen": "tbd"}], model=word_model, out=tmp_path / "b.index", quiet=True)
-    with pytest.raises(SearchError, match=r"seen holds texts.*LIKE '2024-05%'"):
+    with pytest.raises(SearchError, match=r"seen contains texts.*LIKE '2024-05%'"):
         Index(tmp_path / "b.index").search("pump", where="seen <= '2024-05'")
 
 

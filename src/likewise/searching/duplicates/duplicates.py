@@ -186,7 +186,7 @@ def duplicates(
 
         def advance(done: int) -> None:
             bar.advance(done)
-            stop.check("while texts were compared; their vectors are kept")
+            stop.check("while texts were compared; their vectors are cached")
 
         repeated = repeats(kept.vectors, threshold, reason, same=same, seed=seed, advance=advance)
     result = _summed(kept, repeated, threshold, look.language)

@@ -224,7 +224,7 @@ class _Parser:
     def _fields(self, left: FieldColumn, sign: str, right: FieldColumn) -> str:
         numbers = ("int", "float")
         if left.kind != right.kind and not (left.kind in numbers and right.kind in numbers):
-            self.fail(f"one field holds {CALLED[left.kind]}, the other {CALLED[right.kind]}")
+            self.fail(f"one field contains {CALLED[left.kind]}, the other {CALLED[right.kind]}")
         if left.kind in numbers and left.kind != right.kind:
             return f"CAST(`{left.name}` AS DOUBLE) {sign} CAST(`{right.name}` AS DOUBLE)"
         return f"{_compared(left)} {sign} {_compared(right)}"
@@ -236,28 +236,28 @@ class _Parser:
             return self._number(field, sign, literal)
         if field.kind == "bool":
             if text.upper() not in ("TRUE", "FALSE"):
-                self.fail(f"{field.shown} holds {CALLED['bool']}, and {literal} has another type")
+                self.fail(f"{field.shown} contains {CALLED['bool']}, and {literal} has another type")
             return f"`{field.name}` {sign} {text.upper()}"
         if field.kind == "date" and (period := _period(text)):
             return _in_period(f"TRY_CAST(`{field.name}` AS TIMESTAMP)", sign, *period)
         if field.kind == "date":
-            self.fail(f"{field.shown} holds {CALLED['date']}, and {literal} is not one: write it as '2024-05-01'")
+            self.fail(f"{field.shown} contains {CALLED['date']}, and {literal} is not a date: write it as '2024-05-01'")
         if sign in _ORDER and is_number and field.whole:
             return f"TRY_CAST(`{field.name}` AS DOUBLE) {sign} {literal}"
         if sign in _ORDER and is_number:
             self.fail(
-                f"{field.shown} holds {CALLED[field.kind]}, and {literal} is a number: {field.shown} has a value that "
-                f"is not a number; write '{text}' to compare texts character by character"
+                f"{field.shown} contains {CALLED[field.kind]}, and {literal} is a number: {field.shown} has a value "
+                f"that is not a number; write '{text}' to compare texts character by character"
             )
         if sign in _ORDER and field.kind == "text" and "-" in text and _period(text):
             self.fail(
-                f"{field.shown} holds texts, because a value of it is not a date such as 2024-05-01, and {literal} is "
-                f"a date: write all its dates in that form, or compare with LIKE '{text[:7]}%'"
+                f"{field.shown} contains texts, because a value of it is not a date such as 2024-05-01, and {literal} "
+                f"is a date: write all its dates in that form, or compare with LIKE '{text[:7]}%'"
             )
         if field.kind == "list":
             if sign in _ORDER:
                 self.fail(
-                    f"{field.shown} holds {CALLED['list']}, and {sign} compares single values: write =, IN or LIKE"
+                    f"{field.shown} contains {CALLED['list']}, and {sign} compares single values: write =, IN or LIKE"
                 )
             member = quoted(f"{BETWEEN}{text.lower()}{BETWEEN}")
             # A list without members, or none at all, has no such member.
@@ -271,7 +271,7 @@ class _Parser:
         """Return the comparison of a field of numbers with a number, or with a text that shows one."""
         text = _plain(literal)
         if literal in ("TRUE", "FALSE") or not re.fullmatch(_NUMBER, text):
-            self.fail(f"{field.shown} holds {CALLED[field.kind]}, and {literal} has another type")
+            self.fail(f"{field.shown} contains {CALLED[field.kind]}, and {literal} has another type")
         if not math.isfinite(value := float(text)):
             self.fail(f"{literal} is too large a number")
         if field.kind == "float":
@@ -290,7 +290,7 @@ class _Parser:
             # In a group: without one, it would be turned into a pattern of LIKE, with another meaning of backslashes.
             return f"coalesce(regexp_like(lower(`{field.name}`), {quoted(f'{BETWEEN}({member}){BETWEEN}')}), FALSE)"
         if field.kind not in ("text", "date"):
-            self.fail(f"{field.shown} holds {CALLED[field.kind]}, and LIKE compares texts")
+            self.fail(f"{field.shown} contains {CALLED[field.kind]}, and LIKE compares texts")
         pattern = _BACKSLASH.sub(r"\\\\", pattern)
         if field.kind == "date":  # as it is written
             return f"`{field.name}` LIKE {quoted(pattern)}"

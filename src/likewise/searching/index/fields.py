@@ -216,7 +216,7 @@ def kept_values(
         values.append(value)
         if not fits:
             misfits.append(
-                f"{name} is {row[name]!r}, and the index holds {CALLED[kind]} in this field: change the value, or "
+                f"{name} is {row[name]!r}, but the index contains {CALLED[kind]} in this field: change the value, or "
                 f"rebuild the index with overwrite"
             )
     return tuple(values), misfits

@@ -161,6 +161,7 @@ def _check_version(index: Path, made: object) -> None:
     if made < FORMAT:
         raise SearchError(f"{index} was built by an older version: rebuild it with `likewise index ... --overwrite`")
     raise SearchError(
-        f"{index} was built by a later version (format {made}, and this one reads {FORMAT}): install that version, or "
+        f"{index} was built by a later version (format {made}, but this version reads {FORMAT}): install the later "
+        f"version, or "
         "rebuild it with `likewise index ... --overwrite`"
     )

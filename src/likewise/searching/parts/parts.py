@@ -387,11 +387,11 @@ def _by_part(parts: Sequence[Part], positions: np.ndarray) -> dict[str, np.ndarr
         if scores.shape != positions.shape:
             made = "None" if given is None else counted(len(scores), "score") if scores.shape else "one number"
             raise SearchError(
-                f"the part {part.name!r} of the search gives {made} for {counted(len(positions), 'passage')}: "
+                f"the part {part.name!r} of the search returns {made} for {counted(len(positions), 'passage')}: "
                 "return one score for each candidate, in their order"
             )
         if not np.isfinite(scores).all():
-            raise SearchError(f"the part {part.name!r} of the search gives a score that is not a number (NaN or inf)")
+            raise SearchError(f"the part {part.name!r} of the search returns a score that is not a number (NaN or inf)")
         gained[part.name] = part.weight * scores
     return gained
 

@@ -93,7 +93,7 @@ class QueryEncoder:
         now = of_queries(encoder.facts)
         if self.model is None and (changed := [name for name in record.query if record.query[name] != now[name]]):
             raise SearchError(
-                f"{self.path} was made while {encoder.name} had another {' and '.join(changed)} for queries: give the "
+                f"{self.path} was built while {encoder.name} had another {' and '.join(changed)} for queries: give the "
                 f"original encoder (model=...), or index again with --overwrite"
             )
         return encoder.opened("query", tokens=tokens)

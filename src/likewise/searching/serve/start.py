@@ -141,7 +141,7 @@ def _named(models: Any) -> Record:
     named = _by_name("models", listed, lambda text: Path(os.path.abspath(text)).name.rpartition(":")[2])  # noqa: PTH100
     for model in named.values():
         if job_of(model) == "index":
-            raise ServingError(f"{model} is an index, not a model: give it as --index {model}")
+            raise ServingError(f"{model} is an index, not a model: pass it by --index {model}")
     if not named:
         raise ServingError("no model was given: give one, as in `likewise serve bundled:minilm`")
     return named
