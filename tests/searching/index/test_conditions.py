@@ -68,10 +68,10 @@ def test_a_literal_is_read_as_its_field_is(given, wanted):
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ("count = 'soon'", "count holds whole numbers"),
+        ("count = 'soon'", "count contains whole numbers"),
         ("count LIKE '2%'", "LIKE compares texts"),
         ("new = 3", "new contains true or false"),
-        ("`Created At` > 'soon'", "Created At holds dates"),
+        ("`Created At` > 'soon'", "Created At contains dates"),
         ("tags < 'a'", "tags contains lists"),
         ("tags > 3", "tags contains lists of texts, and 3 is a number"),
         ("id > 10", "id contains texts, and 10 is a number"),
