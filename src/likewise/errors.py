@@ -40,9 +40,9 @@ def require_extra(extra: str, purpose: str, *modules: str) -> None:
     """Check that the packages of an optional extra are installed, without importing them.
 
     Args:
-        extra: its name, as in `pip install "likewise[extra]"`.
-        purpose: what needs it, as the subject of the message.
-        modules: top-level modules that the extra brings.
+        extra: Name of the extra, as in `pip install "likewise[extra]"`.
+        purpose: Feature that needs it, as the subject of the message.
+        modules: Top-level modules that the extra brings.
     """
     if missing := [name for name in modules if find_spec(name) is None]:
         raise MissingExtraError(f'{purpose} needs {" and ".join(missing)}: pip install "likewise[{extra}]"')

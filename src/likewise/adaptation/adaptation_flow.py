@@ -80,7 +80,7 @@ def adapt(
 
     Args:
         corpus: Path to a file or folder, a glob pattern, `bundled:wiki-sample`, or a list of these; in Python also
-            texts: a list, a column, any iterable. Rows are mappings or a DataFrame.
+            texts: List, a column, any iterable. Rows are mappings or a DataFrame.
         base: Hugging Face name, path, `bundled:NAME`, or a loaded encoder.
         out: Path to save the model to.
         data: Path to the folder of SentEval's data, for STS-B dev.
@@ -147,9 +147,9 @@ class Contest:
     """The candidates for a text, scored as they come in; the base is the first.
 
     Args:
-        space: all texts under the base.
-        negated: sentences and their negations, to measure on.
-        sts: rated pairs for the guard; None without data.
+        space: Vectors of all texts by the base.
+        negated: Sentences and their negations for the evaluation.
+        sts: Rated pairs for the guard; None without data.
     """
 
     def __init__(

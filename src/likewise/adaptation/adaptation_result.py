@@ -50,11 +50,11 @@ class Candidate:
     Ranks are of the passage that a held-out sentence was taken from, their mean reciprocal (MRR) times 100.
 
     Attributes:
-        name: what was done, in a few words.
-        mrr: by the vectors; None if nothing can be measured.
-        gain: `mrr` minus that of the base.
-        noise: two standard errors of `gain`.
-        sts_dev: Spearman on STS-B dev, times 100; None without its data.
+        name: Short description of the candidate.
+        mrr: Mean reciprocal rank by the vectors; None if nothing can be measured.
+        gain: Difference of `mrr` and the base's.
+        noise: Two standard errors of `gain`.
+        sts_dev: Spearman correlation on STS-B dev, times 100; None without its data.
         negation: 100 (1 - cosine) of held-out sentences and their negations; None without them.
     """
 
@@ -120,8 +120,8 @@ def advice(measured: bool, beside_bm25: Sequence[float] | None) -> str:
     """Return whether to use the chosen encoder, and its gain with BM25 added, in a sentence or two.
 
     Args:
-        measured: whether any gain could be measured.
-        beside_bm25: the gain over the base with BM25 added to both, and its noise; None if the base was chosen.
+        measured: Whether any gain could be measured.
+        beside_bm25: Gain over the base with BM25 added to both, and its noise; None if the base was chosen.
     """
     if beside_bm25 is None:
         why = "no candidate is significantly better" if measured else "no gain can be measured"
@@ -151,10 +151,10 @@ def adapted_page(
     """Return the page.
 
     Args:
-        facts: facts of the record.
+        facts: Facts of the record.
         queries, passages: Q texts, and the N that were searched.
-        own: the row of each query's own passage.
-        scores: of the queries with the passages, (Q, N), by the base and by the chosen encoder.
+        own: Row of each query's own passage.
+        scores: Scores of queries and passages, (Q, N), by the base and by the chosen encoder.
     """
     ranks = [ranks_by_scores(side, np.array(own, dtype=np.int64)) for side in scores]
     changes = [
@@ -187,9 +187,10 @@ def changed_neighbours(
 
     Args:
         before, after: (Q, N) scores of Q queries with N passages.
-        own: the row of each query's own passage.
-        most: queries returned; queries that gain or lose their own passage as the first match come first, alternately.
-        shown: passages of a query.
+        own: Row of each query's own passage.
+        most: Number of returned queries; queries that gain or lose their own passage as the first match come first,
+            alternately.
+        shown: Number of passages per query.
     """
     tops = [np.argsort(-side, axis=1, kind="stable")[:, :shown].tolist() for side in (before, after)]
     won: list[int] = []

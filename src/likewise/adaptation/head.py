@@ -81,8 +81,8 @@ class FrozenTexts:
 
     Attributes:
         vectors: (U, D) float32, each of length 1.
-        ids: the tokens of each text.
-        row: the row of each text.
+        ids: Tokens of each text.
+        row: Row of each text.
     """
 
     vectors: Tensor

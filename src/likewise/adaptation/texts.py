@@ -45,11 +45,11 @@ class OwnText:
     """A text as an adaptation uses it; no passage is both measured on and learnt from.
 
     Attributes:
-        passages: used passages, in order.
-        pairs: all that they offer.
-        held: the pairs to measure on; none if nothing can be measured.
-        training: the pairs to learn from.
-        pool: the different texts that are searched, N.
+        passages: Used passages, in order.
+        pairs: All pairs that they provide.
+        held: Held-out pairs for the evaluation; empty if nothing can be measured.
+        training: Training pairs.
+        pool: N distinct texts that are searched.
     """
 
     passages: Sequence[Passage]
@@ -140,7 +140,7 @@ def memory(base: BaseTexts, texts: Sequence[str], text: OwnText) -> int:
     """Return the bytes that an adaptation takes at its peak: those taken until the longest texts are encoded, and more.
 
     Args:
-        texts: the different ones that are encoded.
+        texts: Distinct texts to encode.
     """
     dimension = base.vectors(sorted(texts, key=len)[-_ENCODED:]).shape[1]
     vectors = 2 * 4 * len(texts) * dimension  # in blocks, and joined

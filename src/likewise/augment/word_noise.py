@@ -105,10 +105,10 @@ def add_word_noise(
     Args:
         vectors: (B, T, D) word vectors.
         mask: (B, T) 1 for a word; padding is left alone.
-        share: probability p that noise is added to a word at all (equation 2); 1 is 'full' augmentation.
-        kinds: four probabilities, see `KINDS`.
-        authors: add the four kinds as the authors' code does.
-        generator: source of chance; torch's global one by default.
+        share: Probability p that noise is added to a word at all (equation 2); 1 is 'full' augmentation.
+        kinds: Four probabilities, see `KINDS`.
+        authors: Whether to add the four kinds as in the authors' code.
+        generator: Random generator; by default torch's global one.
 
     Returns:
         (B, T, D), a new tensor.

@@ -84,7 +84,7 @@ class Figure:
 
     Attributes:
         unit: '%' for a share of items, 'cosine', or '/s'.
-        chance: share that guessing reaches, in %.
+        chance: Score of guessing, in %.
     """
 
     name: str
@@ -108,7 +108,7 @@ class DemoRow:
     """A system, figures of its purpose, and a figure that shows its limits.
 
     Attributes:
-        text: lines that are shown below the table.
+        text: Lines that are shown below the table.
     """
 
     system: str
@@ -124,8 +124,8 @@ class DemoItems:
     """Sentences with a paraphrase each, and questions with 'not', all written by hand for this demonstration.
 
     Attributes:
-        questions: a negated sentence with three candidates, of which the last means the same. None of their antonyms
-            is in the training of the preset `negation`.
+        questions: Negated sentence with three candidates, of which the last means the same. None of their antonyms is
+            in the training of the preset `negation`.
     """
 
     sentences: Sequence[str]

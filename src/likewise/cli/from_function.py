@@ -39,15 +39,15 @@ def with_function(
     The parameter `corpus_options` becomes the options of how text is read.
 
     Args:
-        place: the function, as `described` takes it.
-        options: what the function takes as **keywords, with the defaults that the help shows.
-        config: add the option `--config`, a TOML file with any of the other options.
-        arguments: parameters that are given without an option's name.
-        names: parameter to the name of its option, such as "-k".
-        kinds: parameter to its type on the command line, or to an annotation as typer has it.
-        defaults: parameter to a default of the command's own.
-        texts: parameter to a help text that replaces the docstring's.
-        without: parameters and options that the command does not have.
+        place: Function, as `described` takes it.
+        options: Keyword options of the function, with the defaults in the help.
+        config: Whether to add the option `--config`, a TOML file with any of the other options.
+        arguments: Names of positional arguments.
+        names: Names of options by parameter, such as "-k".
+        kinds: Types on the command line by parameter, or annotations of typer.
+        defaults: Defaults of the command by parameter.
+        texts: Help texts by parameter, which replace the docstring's.
+        without: Parameters and options that the command does not have.
     """
 
     def parameter_of(name: str, facts: Described) -> Parameter:

@@ -99,8 +99,8 @@ class CausalModel:
         Args:
             ids: (N, T), which follow what is in the cache.
             mask: (N, cached + T), 0 at padding.
-            cache: the tokens are added to it.
-            logits: of how many tokens, from the end.
+            cache: Cache to which the tokens are added.
+            logits: Number of tokens, from the end, whose logits are returned.
         """
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         kept = {"position_ids": positions, self.cache_name: cache}

@@ -45,7 +45,7 @@ class LstmReader(nn.Module):
     """A bidirectional LSTM over word pieces: the ids of sentences to (B, 2H).
 
     Args:
-        pieces: number of ids; id 0, padding, stands for a sentence of no word piece too.
+        pieces: Number of ids; id 0, padding, also represents a sentence without word pieces.
     """
 
     def __init__(self, pieces: int, embedding: int, hidden: int) -> None:
@@ -74,9 +74,9 @@ class Discriminator(nn.Module):
     """The coherence discriminator: a head on representations.
 
     Args:
-        reader: what makes representations; None where they are vectors of a frozen encoder.
+        reader: Module that computes representations; None if they are vectors of a frozen encoder.
         width: W, numbers of a representation.
-        left, right: places of a context.
+        left, right: Places of a context.
         rank: R, dimensions in which sentence and context meet; 0: equation 1 as it stands.
     """
 
@@ -142,7 +142,7 @@ def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor)
     Args:
         logits: (C, S) of every sentence in every context.
         centres: (C,) the sentence that stands in each.
-        same, other: bool (C, S), the negatives of the same document and of other documents.
+        same, other: Negatives of the same document and of other documents, bool (C, S).
     """
     positive = softplus(-logits.gather(1, centres[:, None])).mean()
     wrong = softplus(logits)  # -log (1 - p)

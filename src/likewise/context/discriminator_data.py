@@ -65,10 +65,10 @@ class ContextBatch:
     """Contexts with their sentences, among the S sentences of the batch.
 
     Attributes:
-        sentences: int64 [S], numbers in the store.
-        documents: int64 [S], the document of each.
-        centres: int64 [C], the row of the sentence that belongs to each context.
-        places: int64 [C, J], the rows around it; -1 where there is none.
+        sentences: Numbers in the store, int64 (S,).
+        documents: Document of each sentence, int64 (S,).
+        centres: Row of the sentence that belongs to each context, int64 (C,).
+        places: Rows around it, int64 (C, J); -1 for none.
     """
 
     sentences: np.ndarray

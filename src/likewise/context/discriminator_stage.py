@@ -56,8 +56,8 @@ def train_discriminator(
     A stopped run that is resumed gives the weights of a run that was never stopped.
 
     Args:
-        work: the workspace's folder, with its stages `index` and `states`.
-        options: the model and its training.
+        work: Path to the workspace with its stages `index` and `states`.
+        options: Options of the model and its training.
         resume, overwrite, quiet: as in `likewise.context.build_index`.
 
     Returns:

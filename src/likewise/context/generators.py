@@ -69,8 +69,8 @@ class Generators(nn.Module):
     """Three conditional models: p(centre | left, right), p(left | centre, right), p(right | left, centre).
 
     Args:
-        pieces: ids of the known words (V,), the most frequent word pieces of a corpus; others are passed over.
-        size: how many ids there are.
+        pieces: Ids of the known words (V,), the most frequent word pieces of a corpus; others are skipped.
+        size: Number of ids.
     """
 
     at_once: int
@@ -132,8 +132,8 @@ class Generators(nn.Module):
 
         Args:
             cells: (K, 2), the index of a sentence and the number of a context, in the order of the contexts.
-            wanted: which of the three; the others are 0.
-            pmi: less what each is without the sentence.
+            wanted: Names of the requested terms of the three; the others are 0.
+            pmi: Whether to subtract each term's value without the sentence.
         """
         readings, terms = states.read(sentences), np.zeros((len(cells), 3))
         begins = np.flatnonzero(np.diff(cells[:, 1], prepend=-1))[::_CONTEXTS]
@@ -171,8 +171,8 @@ class Generators(nn.Module):
         """Return the mean log p of a word of K cells: (K,) float64; 0 for a target of no word.
 
         Args:
-            memories: of the distinct texts of each source of the task.
-            targets: of the distinct texts (N, T).
+            memories: Memories of the distinct texts of each source of the task.
+            targets: Distinct target texts (N, T).
             rows: (K,) of each side, the text of every cell.
         """
         lengths = (targets >= 0).sum(dim=1)
@@ -249,8 +249,8 @@ class Transformers(Generators):
     texts that are left out. Ids after the V words: end of a text, separator of sentences, start of a target.
 
     Args:
-        options: the sizes of encoder and decoder.
-        sentences, max_tokens: most of a side, and most word pieces of a sentence.
+        options: Sizes of encoder and decoder.
+        sentences, max_tokens: Maximum number of sentences of a side, and of word pieces of a sentence.
     """
 
     at_once = 1_024

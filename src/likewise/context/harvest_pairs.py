@@ -37,7 +37,7 @@ class PairSource:
     """The pairs of a harvest, shard by shard.
 
     Args:
-        sentences: of the corpus; equal ones, and those too short or too long, are left out.
+        sentences: Sentences of the corpus; repeated, too short and too long sentences are excluded.
         vectors: (S, any) of the sentences, unit length: of the frozen encoder, or `tfidf`.
     """
 
@@ -117,7 +117,7 @@ def tfidf(ids: np.ndarray, starts: np.ndarray, idf: np.ndarray) -> csr_matrix:
     """Return sparse vectors of unit length of sentences, (1 + ln tf) idf of word pieces: (S, V).
 
     Args:
-        ids, starts: the word pieces of sentence i are ids[starts[i] : starts[i + 1]].
+        ids, starts: Word pieces of sentence i are ids[starts[i] : starts[i + 1]].
         idf: (V,), by id.
     """
     from sklearn.preprocessing import normalize

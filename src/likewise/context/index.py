@@ -110,13 +110,14 @@ class ChunkStore:
     `first_sentence[i]` and `first_context[i]`.
 
     Attributes:
-        documents: int32 [chunks], the document of each chunk.
-        lengths: int64 [chunks], its number of sentences.
-        first_sentence, first_context: int64 [chunks + 1]; the last entry is the number of all.
+        documents: Document of each chunk, int32 (chunks,).
+        lengths: Number of sentences of each chunk, int64 (chunks,).
+        first_sentence, first_context: First number of each chunk, int64 (chunks + 1,); the last entry is the total
+            number.
 
     Args:
-        path: what `write_chunks` wrote.
-        left, right: most sentences of a left and of a right context.
+        path: Path to the output of `write_chunks`.
+        left, right: Maximum number of sentences of a left and of a right context.
 
     Raises:
         ContextError: there is no such file, or it is not one of chunks.
@@ -287,12 +288,12 @@ def build_index(
     and workspace may be copied or moved: files are known by their content.
 
     Args:
-        work: the workspace's folder.
-        corpus: articles, a MediaWiki dump or plain text.
-        options: sizes.
-        corpus_options: how the files are read.
+        work: Path to the workspace.
+        corpus: Paths to articles, a MediaWiki dump or plain text.
+        options: Options of the sizes.
+        corpus_options: Options of reading.
         resume, overwrite: as in `likewise.runs.job.open_job`; an unfinished index is built from the start.
-        quiet: show nothing.
+        quiet: Whether to print nothing.
 
     Raises:
         CorpusError: a file cannot be read as asked.

@@ -82,7 +82,7 @@ def stages_read(wanted: Sequence[float] | np.ndarray) -> list[str]:
     """Return the stages of a workspace that terms or features are made of.
 
     Args:
-        wanted: a weight or a truth value of each, (4,) or (7,); none at all for the equal weights of equation 3.
+        wanted: Weight or truth value of each term, (4,) or (7,); empty for the equal weights of equation 3.
 
     >>> stages_read((1, 1, 0, 0.5, 0, 0, 0))
     ['index', 'states', 'discriminator']
@@ -97,9 +97,9 @@ class Deciding(NamedTuple):
     """A context and what it does to a similarity.
 
     Attributes:
-        part: what it adds to the similarity, or takes off.
-        left, right: the text on either side of the gap.
-        fits: how well the first and the second sentence fit, the weighted terms of equation 3.
+        part: Contribution to the similarity, which may be negative.
+        left, right: Text on either side of the gap.
+        fits: Fit of the first and of the second sentence, by the weighted terms of equation 3.
     """
 
     part: float
@@ -192,7 +192,7 @@ class Origin:
 
         Args:
             cells: (K, 2), the index of a sentence and the number of a context; one that is repeated is computed once.
-            wanted: which terms; the others are 0.
+            wanted: Names of the requested terms; the others are 0.
         """
         if not len(cells):
             return np.zeros((0, len(TERMS)))
@@ -370,10 +370,10 @@ def open_origin(
     weights choose other contexts.
 
     Args:
-        work: holds the stages.
-        options: options of the score; without weights, the workspace's chosen weights, or equal ones.
-        selection: of the context sets.
-        progress: shows what is found and scored.
+        work: Path to the workspace with the stages.
+        options: Options of the score; without weights, the workspace's chosen weights, or equal ones.
+        selection: Options of the context sets.
+        progress: Progress of finding and scoring.
 
     Raises:
         ContextError: a stage is missing or stale, or weights were chosen for another form.

@@ -78,11 +78,11 @@ class PretrainedGenerators:
         """Return the log probability of every part of each cell: (K, P) float64.
 
         Args:
-            before: what may stand before; "" for nothing.
-            texts: what may follow.
+            before: Texts before the gap; "" for none.
+            texts: Texts that may follow.
             cells: (K, 1 + P), the index of the text before, and the indices of the texts that follow it one after the
                 other; each is scored given all before it.
-            progress: shows how many cells are done.
+            progress: Progress of the cells.
         """
         order = np.lexsort(cells.T[::-1])  # by what stands before
         pieces = range(0, len(order), _PIECE)
@@ -162,8 +162,8 @@ class PretrainedGenerators:
 
         Args:
             cells: (K, 2), the index of a sentence and of a context.
-            wanted: which of the three; the others are 0.
-            pmi: less what each is without the sentence.
+            wanted: Names of the requested terms of the three; the others are 0.
+            pmi: Whether to subtract each term's value without the sentence.
         """
         s, c = cells.T
 

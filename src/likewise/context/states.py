@@ -47,9 +47,9 @@ class SentenceReading(NamedTuple):
     """A sentence as the encoder reads it.
 
     Attributes:
-        vector: float32 (D,), unit length.
-        ids: int64 (T,), the word pieces without special tokens.
-        states: float16 (T, D), unit length.
+        vector: Vector of unit length, float32 (D,).
+        ids: Word pieces without special tokens, int64 (T,).
+        states: States of unit length, float16 (T, D).
     """
 
     vector: np.ndarray
@@ -107,10 +107,10 @@ class States:
     """The stage `states` of a workspace with the sentences of its index, and what the encoder makes of other ones.
 
     Attributes:
-        store: the chunks of the index.
-        encoder: the frozen encoder.
+        store: Chunks of the index.
+        encoder: Frozen encoder.
         vectors: (S, D) float32, of the index's sentences; (S, 0) where word pieces alone are kept.
-        ids, starts: the word pieces of sentence i are ids[starts[i] : starts[i + 1]].
+        ids, starts: Word pieces of sentence i are ids[starts[i] : starts[i + 1]].
         idf: (V,) float32, ln((S + 1) / (sentences with the piece + 1)).
 
     Raises:

@@ -73,7 +73,7 @@ class Profiles:
     """The sentences of a workspace, and how well they fit its contexts, which the seed draws.
 
     Attributes:
-        sentences: different ones of 4 to 40 words, as in a harvest.
+        sentences: Distinct sentences of 4 to 40 words, as in a harvest.
 
     Raises:
         ContextError: a stage is missing or stale, or there is nothing to learn.

@@ -63,12 +63,12 @@ class Loop:
     """A training that can be stopped and resumed with bit-equal results.
 
     Attributes:
-        job: keeps the states, and the log and the weights in its result.
-        options: rate, evaluations and clipping.
-        steps: the number of updates.
-        loss: gives the loss of a batch, a scalar.
-        evaluate: gives plain values for the log; the weights of the highest "score" are kept.
-        warmup, schedule, beta2: the course of the rate, and Adam's second beta.
+        job: Job that stores the states, the log and the weights.
+        options: Options of rate, evaluations and clipping.
+        steps: Number of updates.
+        loss: Function that returns the loss of a batch, a scalar.
+        evaluate: Function that returns values for the log; the weights with the highest "score" are saved.
+        warmup, schedule, beta2: Schedule of the rate, and Adam's second beta.
     """
 
     job: Job
@@ -88,8 +88,8 @@ class Loop:
         """Train from the newest state of a stopped run, or from the start, and write the best weights.
 
         Args:
-            updates: batches of each update from the first one on; finished updates are skipped.
-            start: sets the weights that a new run begins with.
+            updates: Batches of each update from the first one on; finished updates are skipped.
+            start: Function that sets the initial weights of a new run.
 
         Returns:
             Facts for the record of the stage.

@@ -56,7 +56,7 @@ class Workspace:
     """The workspace of a pipeline: the stages of one folder.
 
     Args:
-        path: the folder; the first stage makes it.
+        path: Path to the folder, which the first stage creates.
 
     Raises:
         ContextError: the path is a file.
@@ -110,9 +110,9 @@ class Workspace:
         """Open the job of a stage; `finish` it with its fingerprint among the facts.
 
         Args:
-            needs: the stages it reads.
-            inputs: fingerprints of what it reads from elsewhere, by name.
-            models: the options that name a model it reads.
+            needs: Names of the stages that it reads.
+            inputs: Fingerprints of other inputs, by name.
+            models: Names of the options that name a model.
 
         Raises:
             ContextError: an input is missing or stale.

@@ -55,7 +55,7 @@ def unrepeated(
     """Yield the items whose text has not come before; to know them takes about 100 bytes each.
 
     Args:
-        repeated: called with each of the others.
+        repeated: Function that is called with each of the others.
     """
     seen: set[bytes] = set()
     for item in items:

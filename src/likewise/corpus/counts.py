@@ -44,19 +44,18 @@ class CorpusReport:
     """Counts of one reading of a corpus.
 
     Attributes:
-        kept: sentences kept.
-        dropped: how many were dropped, by reason: "empty" (only blanks and punctuation), "too short" and
-            "too long" (in words), "undecodable" (bytes that are not text in the encoding), "markup" (tables,
-            headings, list entries and captions of a wiki page; code, tables and lone headings of Markdown), "bad row"
-            (what is no row of its file), "duplicate".
-        examples: for each reason the first 5 different places, as "file:line".
-        files: how each file was read: path to "line", "prose", "markdown", "document", "jsonl", "csv", "parquet",
+        kept: Number of kept sentences.
+        dropped: Number of dropped sentences, by reason: "empty" (only blanks and punctuation), "too short" and "too
+            long" (in words), "undecodable" (bytes that are not text in the encoding), "markup" (tables, headings, list
+            entries and captions of a wiki page; code, tables and lone headings of Markdown), "bad row" (what is no row
+            of its file), "duplicate".
+        examples: First 5 different places of each reason, as "file:line".
+        files: Kind of each file, from its path to "line", "prose", "markdown", "document", "jsonl", "csv", "parquet",
             "json", "xlsx", "articles" or "wiki".
-        notes: sentences that name what was not read, or not as it stands: an encoding, and of each file the first 5
-            rows that are none.
-        odd_rows: how many of these each file has.
-        unnamed_rows: how many of these have no note of their own.
-        failed: files and folders of a folder that could not be read, and rows of which a value was left out.
+        notes: Sentences on input that was skipped or converted: an encoding, and the first 5 invalid rows of each file.
+        odd_rows: Number of invalid rows of each file.
+        unnamed_rows: Number of invalid rows without their own note.
+        failed: Files and folders that could not be read, and rows of which a value was skipped.
     """
 
     kept: int = 0

@@ -54,10 +54,10 @@ class CsvForm(NamedTuple):
     """The form of a file of separated values.
 
     Attributes:
-        separator: between cells.
-        quoted: whether a quotation mark protects the content of a cell; otherwise it is an ordinary character.
-        is_named: a line above the header names the separator, such as Excel's 'sep=;'.
-        spaced: blanks before a cell are none of it, so that a quotation mark behind them protects.
+        separator: Separator of cells.
+        quoted: Whether a quotation mark protects the content of a cell; otherwise it is an ordinary character.
+        is_named: Whether a line above the header names the separator, such as Excel's 'sep=;'.
+        spaced: Whether blanks before a cell are ignored, so that a quotation mark after them protects.
     """
 
     separator: str

@@ -40,7 +40,7 @@ class Section:
 
     Attributes:
         heading: "" for the opening of a document, and for plain text.
-        sentences: in order.
+        sentences: Sentences in order.
     """
 
     heading: str
@@ -52,9 +52,9 @@ class Document:
     """An article, or a file of plain text.
 
     Attributes:
-        id: of the article; the path of a plain text file.
-        title: of the article; the name of a plain text file without its endings.
-        sections: sections with a sentence, in order.
+        id: Id of the article, or the path of a plain text file.
+        title: Title of the article, or the name of a plain text file without its suffixes.
+        sections: Sections with a sentence, in order.
     """
 
     id: str
@@ -119,9 +119,9 @@ class Triplet:
     """Three sentences of one article.
 
     Attributes:
-        anchor, positive: two sentences of one section.
-        negative: a sentence of another section.
-        article, section, other: the article's title and the two headings; empty where a file has none.
+        anchor, positive: Two sentences of one section.
+        negative: Sentence of another section.
+        article, section, other: Article's title and the two headings; empty where a file has none.
     """
 
     anchor: str
@@ -139,9 +139,9 @@ def section_triplets(documents: Iterable[Document], count: int, seed: int = SEED
     depends on the seed and its id alone, so that a longer list begins with the shorter one.
 
     Args:
-        count: triplets at most; fewer where the articles are too few.
-        skip: pass over the articles of the first `skip` triplets, which are kept to evaluate on: training triplets
-            then share no article with them.
+        count: Maximum number of triplets; fewer if there are too few articles.
+        skip: Number of triplets whose articles are reserved for evaluation, so that training triplets share no article
+            with them.
     """
     if count < 1 or skip < 0:
         raise LikewiseError(f"count must be 1 or more and skip 0 or more, not {count} and {skip}")

@@ -48,9 +48,9 @@ def named_encoding(name: str, sample: bytes, complete: bool = True) -> str:
     """Return Python's name of a file's encoding, by the one that was named and the beginning of the file.
 
     Args:
-        name: an encoding, or `AUTO`. A byte order mark wins over it.
-        sample: the first bytes of the file.
-        complete: they are all of it.
+        name: Encoding, or `AUTO`. A byte order mark wins over it.
+        sample: First bytes of the file.
+        complete: Whether the sample is the whole file.
 
     Returns:
         The encoding, "utf-8" without doubt where the bytes are; `BINARY` if `AUTO` sees no text.
@@ -187,7 +187,7 @@ class LineDecoder:
     """The decoding of lines of UTF-8, among which some may be in an older encoding.
 
     Args:
-        encoding: that of the file's options; only with `AUTO` another one than UTF-8 is looked for.
+        encoding: Encoding of the options; only `AUTO` detects encodings other than UTF-8.
     """
 
     def __init__(self, encoding: str = AUTO) -> None:

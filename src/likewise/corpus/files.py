@@ -223,8 +223,9 @@ def numbered_lines(
     A line longer than `limit` bytes comes in pieces with the same number, cut at a blank where there is one.
 
     Args:
-        told: called with the encoding of the file before its first line.
-        mend_ends: also a carriage return alone ends a line, if the file has no other ends, as of an old Macintosh.
+        told: Function that is called with the encoding of the file before its first line.
+        mend_ends: Whether a carriage return alone ends a line if the file has no other line ends, as on old Macintosh
+            systems.
     """
     number = 1
     rest = b""

@@ -32,11 +32,11 @@ class Listing:
     """What was seen of a folder.
 
     Attributes:
-        folder: its path.
-        files: files to read, in the order of their paths.
-        unread: files, links and folders that could not be looked at, each with a sentence that names it. What they hold
-            is not known to be gone.
-        left_out: lines that count files in other formats, and files that a rule excludes.
+        folder: Path to the folder.
+        files: Files to read, in the order of their paths.
+        unread: Files, links and folders that could not be opened, each with a sentence that names it. Their content may
+            still exist.
+        left_out: Lines that count files in other formats, and files that a rule excludes.
     """
 
     folder: Path
@@ -54,7 +54,7 @@ def list_folder(folder: Path, exclude: Sequence[str] = ()) -> Listing:
     indexes that likewise made among the texts.
 
     Args:
-        exclude: patterns as in a .gitignore, relative to the folder. Patterns in the files .gitignore and
+        exclude: Patterns as in a .gitignore, relative to the folder. Patterns in the files .gitignore and
             .likewiseignore of a folder, and of the folders above it in a repository, hold as well.
     """
     walk = _Walk(folder, exclude)

@@ -22,8 +22,8 @@ def hub_rows(entry: str) -> Path:
     The rows are streamed by the library `datasets`, once: another call finds the file, unless the data set has changed.
 
     Args:
-        entry: as "hf:wikitext:wikitext-2-raw-v1:test:text". CONFIG may be empty, SPLIT is 'train' by default, and as
-            'train[:1000]' its first thousand rows; COLUMN is by default one called text or sentence.
+        entry: Name such as "hf:wikitext:wikitext-2-raw-v1:test:text". CONFIG may be empty, SPLIT is 'train' by default
+            ('train[:1000]' for its first thousand rows), and COLUMN is by default text or sentence.
 
     Raises:
         CorpusError: there is no such data set, split or column.

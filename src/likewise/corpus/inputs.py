@@ -40,13 +40,13 @@ class TextSource:
     """Text to read.
 
     Attributes:
-        files: what to read. Texts that were given themselves are in one file of rows, with the fields of rows and
-            `_id`: the id of the row, or the position of the text.
-        options: how they are read.
-        in_memory: texts themselves were given.
-        rows: they were rows, with fields of their own.
-        count: how many texts were given; 0 for files.
-        first: the id of the first of them, if they have none of their own.
+        files: Files to read. In-memory texts are in one file of rows, with the fields of rows and `_id`: the id of the
+            row, or the position of the text.
+        options: Options of reading.
+        in_memory: Whether texts were passed in memory.
+        rows: Whether they were rows with fields.
+        count: Number of in-memory texts; 0 for files.
+        first: Id of the first one, if they have no ids.
     """
 
     files: Spec
@@ -87,10 +87,10 @@ def given_texts(
     called by a digest of them, so that memory does not grow with their number, and the same texts resume the same job.
 
     Args:
-        texts: files or texts. The first 1,000 items of an iterable decide which.
-        options: how they are read; `field` names the text of a row, "text" if it is None.
-        first: the id of the first text, if the texts have none.
-        stack: where the file is closed and removed; None to keep it in the cache.
+        texts: Files or texts. The first 1,000 items of an iterable decide which.
+        options: Options of reading; `field` names the text of a row, by default "text".
+        first: Id of the first text, if the texts have none.
+        stack: Stack that closes and removes the file; None keeps it in the cache.
 
     Raises:
         CorpusError: nothing is given, or files and texts together; an item is neither; an id is given twice.

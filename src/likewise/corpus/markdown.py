@@ -47,10 +47,10 @@ class Block:
     """A part of a Markdown text.
 
     Attributes:
-        kind: what it is; a heading is a block of its own only if nothing stands below it.
-        lines: as they stand, each with its number. Lines of prose are without the marks of quotations; an entry of a
-            list has its own.
-        headings: above it, the outermost first.
+        kind: Kind of the block; a heading is a separate block only if it has no text below.
+        lines: Unchanged lines with their numbers. Lines of prose have no quotation marks of Markdown; entries of a list
+            keep their marks.
+        headings: Headings above it, the outermost first.
     """
 
     kind: BlockKind
@@ -65,9 +65,9 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
     given in several. Comments, and pictures that are written into the text as base64, are left out.
 
     Args:
-        titles: headings above the whole text.
-        escaped: the text was made by a program, which has written a backslash before each character that Markdown might
-            take for a mark; these go.
+        titles: Headings above the whole text.
+        escaped: Whether a program wrote the text with a backslash before each special character of Markdown; these are
+            removed.
 
     >>> text = ["# Pumps", "Open if > 5 bar.", "```sh", "# not a heading", "```"]
     >>> for block in markdown_blocks(enumerate(text, 1)):

@@ -28,13 +28,13 @@ class Paragraph:
     """A paragraph of a file; where each line is a sentence, a line, or a piece of a very long one.
 
     Attributes:
-        sentences: in order; an empty line or field has one that is empty. The lines of code or of a table, as they
-            stand.
-        title: the title and the heading above it, "" without one; that of a row is among its fields.
-        row: the fields of its row.
-        headings: those above it in Markdown or a document, the outermost first; `title` is the last of them.
-        kind: what it is.
-        fields: what its document says of itself: the front matter of Markdown, or the sender and date of a mail.
+        sentences: Sentences in order, with an empty sentence for an empty line or field; or the unchanged lines of code
+            or of a table.
+        title: Title and heading above it, "" without one; the title of a row is among its fields.
+        row: Fields of its row.
+        headings: Headings above it in Markdown or a document, the outermost first; `title` is the last of them.
+        kind: Kind of the block.
+        fields: Metadata of its document: the front matter of Markdown, or the sender and date of a mail.
     """
 
     sentences: list[Placed]
@@ -51,10 +51,10 @@ def read_paragraphs(
     """Yield the paragraphs of a file in order, without what is no sentence in a wiki, which the report counts.
 
     Args:
-        blocks: give what is no prose in Markdown and documents, too: code, tables, and headings that nothing stands
+        blocks: Whether to return other blocks of Markdown and documents, too: code, tables, and headings without text
             below. Otherwise the report counts them.
-        split_lines: divide a line that holds several sentences also where lines are sentences.
-        join_rows: give the paragraphs of a row as one.
+        split_lines: Whether to split a line with several sentences even if lines are sentences.
+        join_rows: Whether to join the paragraphs of a row.
     """
     if source.holds in ("markdown", "pages"):
         for block, fields in _blocks(source):

@@ -30,8 +30,8 @@ class Passage:
     """A paragraph, or a part of a long one.
 
     Attributes:
-        sentences: in order.
-        title: the title or heading above it, "" without one.
+        sentences: Sentences in order.
+        title: Title or heading above it, "" without one.
     """
 
     sentences: tuple[str, ...]
@@ -48,9 +48,9 @@ class OfferedPair:
     """Two texts that belong together, as the corpus itself shows.
 
     Attributes:
-        first, second: the texts; where they differ in length, `first` is the shorter one, as a query is.
+        first, second: Texts of the pair; `first` is the shorter one, like a query.
         kind: "title", "question", "rest" (a sentence and the rest of its passage) or "deletion".
-        passage: the number of the passage that `second` is from.
+        passage: Number of the passage that `second` is from.
     """
 
     first: str
@@ -75,12 +75,12 @@ def read_passages(
     Equal passages are given once, with `options.deduplicate`.
 
     Args:
-        spec: a path, a folder, a glob, `bundled:wiki-sample`, or a list of these.
-        options: how files are read; passages of fewer than `min_words` words are left out.
-        most: passages kept; of a larger corpus a random sample.
-        seed: fixes the sample.
+        spec: Path, folder, glob pattern, `bundled:wiki-sample`, or a list of these.
+        options: Options of reading; passages of fewer than `min_words` words are dropped.
+        most: Maximum number of passages; a larger corpus is sampled.
+        seed: Random seed of the sample.
         progress: as in `find_sources`; it shows what was left out, too.
-        report: takes the counts of passages that are kept and left out.
+        report: Report that counts kept and dropped passages.
     """
     options, report = options or CorpusOptions(), report or CorpusReport()
     sources = find_sources(spec, options, progress, report)

@@ -31,8 +31,8 @@ def ends_in_other_languages(text: str, ends_of_english: Callable[[], Iterable[in
     """Return where the sentences of a paragraph end, behind their last mark, without the end of the paragraph itself.
 
     Args:
-        text: a paragraph.
-        ends_of_english: returns the ends by the rules of English, which count for a language without rules.
+        text: Paragraph.
+        ends_of_english: Function that returns the ends by the rules of English, for a language without rules.
 
     Returns:
         None if the text is English, of an unknown language, or of a script whose own marks end sentences.

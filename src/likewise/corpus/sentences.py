@@ -109,12 +109,11 @@ class PreparedCorpus:
     """Sentences on disk, in the order of the corpus.
 
     Attributes:
-        dataset: memory mapped, columns `sentence` (string) and `words` (int32, their number, see `word_count`).
-        report: counts of what was read, kept and dropped.
-        sha256: of the kept sentences in order, each with a line end, in UTF-8: the same sentences give the
-            same hash, whatever files they came from.
-        sources: the files, sorted.
-        path: the Arrow file.
+        dataset: Memory-mapped dataset with the columns `sentence` (string) and `words` (int32, see `word_count`).
+        report: Counts of what was read, kept and dropped.
+        sha256: Hash of the kept sentences in order, each with a line end, in UTF-8; it does not depend on the files.
+        sources: Sorted files.
+        path: Path to the Arrow file.
     """
 
     dataset: "datasets.Dataset"
@@ -145,10 +144,10 @@ def prepare(
     to know which of its sentences came before takes about 100 bytes each.
 
     Args:
-        spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
-        options: rules of reading; the defaults of CorpusOptions.
-        progress: shows the bytes read; nothing is shown if None.
-        at_least: fewest sentences that will do, a batch's size for example.
+        spec: Path, glob pattern, `bundled:wiki-sample`, or a list of these.
+        options: Options of reading; by default the defaults of CorpusOptions.
+        progress: Progress of the bytes read; None shows nothing.
+        at_least: Minimum number of sentences, such as the batch size.
 
     Raises:
         CorpusError: a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.

@@ -41,8 +41,8 @@ def find_files(spec: Spec, exclude: Sequence[str] = (), listings: list[Listing] 
     """Return the files that a spec names, sorted by path and without duplicates.
 
     Args:
-        exclude: patterns of files of folders that are left out.
-        listings: takes what was seen of each folder.
+        exclude: Patterns of excluded files in folders.
+        listings: List that receives the listing of each folder.
     """
     entries = [spec] if isinstance(spec, str | PathLike) else list(spec)
     if not entries:
@@ -60,9 +60,9 @@ def find_sources(
     """Return the files of a spec with their formats, detected from the beginning of each file.
 
     Args:
-        progress: shows the documents that are converted, and a line about files of a folder that cannot be read as
-            asked, and are left out. Without it they are an error, as is any file that was named.
-        report: keeps these lines, and what is told of the files while they are read.
+        progress: Progress of converted documents, with a line about skipped files of a folder. Without it these are an
+            error, as is any unreadable named file.
+        report: Report of these lines and of notes about the files.
     """
     report = report if report is not None else CorpusReport()
     listings, sources, errors = list[Listing](), list[Source](), list[str]()
@@ -100,8 +100,8 @@ def tell(report: CorpusReport, progress: Progress, since: int = 0, what: str = "
     """Show the first notes of a report, and how many more there are.
 
     Args:
-        since: notes that have been shown before.
-        what: the word before each.
+        since: Number of notes that have been shown before.
+        what: Word before each note.
     """
     for sentence in shortened(report.told[since:]):
         progress.tell(f"{what}: {sentence}")

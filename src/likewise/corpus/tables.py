@@ -30,7 +30,7 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
     semicolons below a header. Blank lines are skipped; white space around a text is taken off.
 
     Args:
-        optional: further columns; where there is none of that name, the text is empty.
+        optional: Names of further columns; the text of a missing column is empty.
 
     Raises:
         LabelledDataError: the file, or a row, cannot be read.

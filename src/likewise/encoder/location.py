@@ -37,8 +37,8 @@ class ModelPlace:
     """The location of a model.
 
     Attributes:
-        path: its folder, or its name on the model hub.
-        local_only: the hub is not asked for its files, which are here from an earlier download.
+        path: Path to the folder, or the name on the model hub.
+        local_only: Whether to use files of an earlier download without a request to the hub.
     """
 
     name: str
@@ -79,8 +79,7 @@ def check_loadable(name: str) -> ModelPlace:
     """Find a model, and check that it is there without loading it. Takes about a second if the hub answers.
 
     Args:
-        name: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or
-            `bundled:NAME`.
+        name: Folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or `bundled:NAME`.
 
     Raises:
         LoadError: there is no such folder or name, or the folder holds no sentence encoder.
@@ -157,7 +156,7 @@ def check_cross_encoder(name: str) -> None:
     """Check that a cross-encoder is there without loading it.
 
     Args:
-        name: a folder, or a name of the model hub.
+        name: Folder, or a name of the model hub.
 
     Raises:
         LoadError: there is no such folder or name, or the folder holds no cross-encoder.

@@ -50,7 +50,7 @@ def open_model(kind: type[_Model], place: ModelPlace, device: str | torch.device
     """Load a model as an instance of a class.
 
     Args:
-        device: where to put it ("cpu", "cuda:0"); by default the best device there is.
+        device: Device of the model ("cpu", "cuda:0"); by default the best available device.
     """
     with _readable_errors(place.name), no_bar(), lacking_weights() as lacking, _no_hub(place):
         classes = _own_classes(place)

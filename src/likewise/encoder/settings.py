@@ -55,8 +55,8 @@ def add_adapter(encoder: SentenceTransformer, rank: int) -> None:
     """Add an adapter to every linear layer of an encoder's transformer, whose own weights are frozen.
 
     Args:
-        encoder: its first module is a transformer; modules behind it are trained as always.
-        rank: r; the adapter is scaled by 2, as alpha = 2 r.
+        encoder: Encoder whose first module is a transformer; later modules are trained as usual.
+        rank: Rank r; the adapter is scaled by 2, as alpha = 2 r.
 
     Raises:
         OptionError: the encoder has no transformer, or an adapter already.
@@ -125,17 +125,17 @@ class ModelSettings:
     """What a model carries besides its weights.
 
     Attributes:
-        prompts, default_prompt: texts that are put before a text, by name, and the name of the one that is always put.
+        prompts, default_prompt: Prompts by name, and the name of the default prompt.
         include_prompt: False if the pooling leaves the tokens of the prompt out.
-        truncate_dim: how many of a vector's numbers are kept; None keeps all.
-        similarity: the name of the similarity function that the model was trained for.
-        max_length: the most tokens of a text; None for a model without a limit.
-        sides: of truncation and of padding, where there is a tokenizer.
-        tokenizer: that of the first module, if it has one.
-        routes, default_route: of a Router, which sends queries and documents through modules of their own.
-        adapters: the names of the adapters (LoRA) in the transformer.
-        normalizes: the model itself scales its vectors to length 1.
-        module_kwargs: arguments of `encode` that single modules take.
+        truncate_dim: Number of dimensions to which a vector is truncated; None keeps all.
+        similarity: Name of the similarity function that the model was trained for.
+        max_length: Maximum number of tokens of a text; None for a model without a limit.
+        sides: Sides of truncation and of padding, if there is a tokenizer.
+        tokenizer: Tokenizer of the first module, if it has one.
+        routes, default_route: Routes of a Router, which sends queries and documents through different modules.
+        adapters: Names of the adapters (LoRA) in the transformer.
+        normalizes: Whether the model itself scales its vectors to length 1.
+        module_kwargs: Arguments of `encode` for single modules.
     """
 
     prompts: Mapping[str, str] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class ModelSettings:
         """Read from the files of a model what can be known without loading it: prompts, routes, dimension, similarity.
 
         Args:
-            name: what `check_loadable` takes; a model without modules of sentence-transformers has no settings.
+            name: Name as in `check_loadable`; a model without modules of sentence-transformers has no settings.
         """
         place = check_loadable(name)
         if not (modules := place.modules):
@@ -201,8 +201,8 @@ class ModelSettings:
         What else a record holds lies in the modules: the length and the tokenizer in the first one, routes, adapters.
 
         Args:
-            modules: they are not copied.
-            device: of the model; None leaves the choice to sentence-transformers.
+            modules: Modules, which are not copied.
+            device: Device of the model; None leaves the choice to sentence-transformers.
         """
         prompts: Any = dict(self.prompts)
         similarity: Any = self.similarity
@@ -271,10 +271,9 @@ class ModelSettings:
         """Raise a LoadError for a setting that a verb cannot obey.
 
         Args:
-            base: the name of the model.
-            verb: in the words of the command line, such as "train light".
-            routes, prompts, truncate_dim: why the verb cannot obey the setting, and what to do instead; '' where it
-                can.
+            base: Name of the model.
+            verb: Command in the words of the command line, such as "train light".
+            routes, prompts, truncate_dim: Reason why the command cannot obey the setting, and the cure; '' if it can.
         """
         named = [name for name, text in self.prompts.items() if text]
         held = {

@@ -29,9 +29,8 @@ class TextCNN(SavedModule):
     positions whose r words all lie in the sentence; a shorter sentence then has one, with zeros behind its words.
 
     Args:
-        regions: words a filter spans, one entry a bank of filters.
-        edges: count the positions at which a filter reaches over an end of the sentence. Models that were saved
-            before there was this choice have none.
+        regions: Window sizes of the filters in words, one per bank.
+        edges: Whether to count positions at which a filter exceeds the sentence; models without this setting do not.
     """
 
     def __init__(

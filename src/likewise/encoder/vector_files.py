@@ -66,8 +66,8 @@ def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fals
     """Read word vectors; the format is detected from the file's name and beginning.
 
     Args:
-        dimension: the size that the vectors must have; 0 takes any.
-        trust_pickle: read gensim's own files (.kv, .model) too. They are pickles, which can run any code.
+        dimension: Required size of the vectors; 0 accepts any.
+        trust_pickle: Whether to read gensim's own files (.kv, .model), too. They are pickles, which can run any code.
     """
     path = _checked_path(source)
     if path is None:

@@ -32,7 +32,7 @@ class WordPart(SavedModule):
         rows: R, rows of the table besides that of zeros.
         dimension: D, of the sentence vector.
         width: W, numbers of the part; the vector v has D + W.
-        weight: of the part.
+        weight: Weight of the part.
     """
 
     row: Tensor
@@ -98,13 +98,13 @@ def fit_word_part(
     idf. The other is the piece's input embedding, centred, so that similar pieces match a little.
 
     Args:
-        ids: the tokens of each passage of the corpus.
-        tokenizer: says which pieces are special or hold no letter or digit; these have the vector zero.
+        ids: Tokens of each passage of the corpus.
+        tokenizer: Tokenizer that identifies special pieces and pieces without letters or digits, whose vector is zero.
         embeddings: (V, E) input embeddings of the base.
         dimension: D.
         width: W.
-        seed: fixes the random vectors.
-        language: one that has a stemmer, for the forms of a word; "" treats each form as a separate word.
+        seed: Random seed of the vectors.
+        language: Language of the stemmer; "" treats each form as a separate word.
     """
     count = len(embeddings)
     names = tokenizer.convert_ids_to_tokens(list(range(min(count, len(tokenizer)))))

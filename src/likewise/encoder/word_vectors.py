@@ -79,10 +79,10 @@ def distill(source: str, counts: Counter[str], dimension: int, model: SentenceTr
     a / (a + p) with a = 1e-3 and p its share of the corpus's tokens (0 for a word that the corpus does not hold).
 
     Args:
-        source: the name of the table.
-        counts: the corpus's words, lower-cased where the encoder does so.
+        source: Name of the table.
+        counts: Counts of the corpus's words, in lower case if the encoder uses it.
         dimension: D, principal components kept of each vector; 0 keeps the encoder's size.
-        model, lower: what `load_encoder` returns.
+        model, lower: Output of `load_encoder`.
 
     Returns:
         The corpus's words, the most frequent first, then the others.
@@ -111,9 +111,9 @@ def build_static_words(
     hold starts at random.
 
     Args:
-        words: number of the corpus's most frequent words to add, without words that a WordPiece tokenizer already has.
+        words: Number of the corpus's most frequent words to add, without words that a WordPiece tokenizer already has.
             The vocabulary of any other tokenizer stays as it is.
-        vectors_from: word vectors to start from: what `read_word_vectors` takes.
+        vectors_from: Word vectors to start from, as in `read_word_vectors`.
     """
     model, _ = load_encoder(source)
     tokenizer = with_frequent_words(model.tokenizer.backend_tokenizer, sentences, words)
@@ -134,7 +134,7 @@ def with_frequent_words(tokenizer: Tokenizer, sentences: Sequence[str], words: i
     """Return a WordPiece tokenizer with the most frequent words of a corpus as further entries, without special tokens.
 
     Args:
-        words: how many to add. A word of one occurrence is never added.
+        words: Number of words to add. Words that occur once are never added.
     """
     parts: Record = json.loads(tokenizer.to_str())
     parts |= {"padding": None, "truncation": None, "post_processor": None, "added_tokens": []}
@@ -182,7 +182,7 @@ def word_tokenizer(words: Sequence[str], lower: bool, max_words: int = MAX_WORDS
     """Return a Hugging Face tokenizer of whole words.
 
     Args:
-        words: the vocabulary; word i has the id i + 2, after padding (0) and the unknown word (1).
+        words: Vocabulary; word i has the id i + 2, after padding (0) and the unknown word (1).
     """
     vocabulary = {PAD: 0, UNKNOWN: UNKNOWN_ID} | {word: i + 2 for i, word in enumerate(words)}
     backend = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
@@ -207,7 +207,7 @@ class WordVectors(InputModule):
 
     Args:
         vectors: (V + 2, D): of padding (zeros), of every unknown word, and of the words.
-        report: where the vectors come from and how much of the corpus they know, for the user.
+        report: Description of the source of the vectors and their coverage of the corpus.
     """
 
     config_keys: list[str] = ["shape", "max_seq_length", "report"]  # noqa: RUF012 - the base class declares it so
@@ -296,10 +296,12 @@ def build_word_vectors(
     has the mean of the kept vectors: one and the same in every build, every call and every copy of the model.
 
     Args:
-        source: see `read_word_vectors`; or an encoder (`distilled:bundled:minilm`), see `distilled_vectors`.
-        sentences: the corpus; None keeps the most frequent words alone.
-        most_frequent: number of the file's first words to keep in addition to the corpus's words.
-        weighted: shorten frequent words and take off the mean word, see `frequency_weighted`. An encoder's always are.
+        source: Word vectors as in `read_word_vectors`, or an encoder (`distilled:bundled:minilm`) as in
+            `distilled_vectors`.
+        sentences: Sentences of the corpus; None only keeps the most frequent words.
+        most_frequent: Number of the file's first words to keep in addition to the corpus's words.
+        weighted: Whether to scale frequent words down and subtract the mean, see `frequency_weighted`; an encoder's
+            words always are.
     """
     if is_distilled(source):
         encoder, lower = load_encoder(source)

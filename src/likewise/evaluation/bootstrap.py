@@ -24,9 +24,9 @@ class Difference:
     """How much more one model scores than another.
 
     Attributes:
-        value: the difference of the means over the seeds, in points.
-        low, high: the 95% interval.
-        p: how often chance alone gives a difference of that size, two-sided.
+        value: Difference of the means over the seeds, in points.
+        low, high: 95% interval.
+        p: Two-sided p-value of the difference.
     """
 
     value: float
@@ -92,9 +92,9 @@ def paired_difference(
     from their own mean: their deviations are scaled by the root of S / (S - 1), as in a standard deviation with S - 1.
 
     Args:
-        ours, theirs: seed to score.
-        our_samples, their_samples: seed to the scores (B,) on samples of the items, of `sampled_scores`; empty where
-            the items are not known, and the seeds alone are drawn.
+        ours, theirs: Seed to score.
+        our_samples, their_samples: Seed to the scores (B,) on samples of the items, from `sampled_scores`; empty if the
+            items are not known, so that only the seeds are drawn.
 
     Returns:
         None if there is nothing to draw: no items, and one seed.

@@ -74,7 +74,7 @@ def open_characters(corpus: str | os.PathLike[str]) -> CharacterBag:
     """Return the bag of a corpus, what `characters:FILE` means in `likewise evaluate`.
 
     Args:
-        corpus: a file or a folder of text, as in `likewise.train`.
+        corpus: File or a folder of text, as in `likewise.train`.
 
     Raises:
         CorpusError: it cannot be read.

@@ -44,12 +44,12 @@ class CheckpointEvaluator(SentenceEvaluator):
     The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
 
     Args:
-        metric: the metric to select by.
-        name: put before each metric, with an underscore.
-        score: from a model to its metrics, or to these and the items whose statistic the primary metric is.
+        metric: Metric to select by.
+        name: Prefix of each metric, with an underscore.
+        score: Function from a model to its metrics, or to these and the items whose statistic the primary metric is.
 
     Attributes:
-        items: items of the last evaluated model; None before the first, or if they are not known.
+        items: Items of the last evaluated model; None before the first, or if they are not known.
     """
 
     description: str = ""  # of the class above it is a property
@@ -88,7 +88,7 @@ class CheckpointEvaluator(SentenceEvaluator):
         replacement (a paired bootstrap). Another sample of sentences might undo a smaller change.
 
         Args:
-            before, after: the `items` of both models.
+            before, after: `items` of both models.
         """
         if before is None or after is None:
             return None
@@ -159,9 +159,9 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
     separation: it separates broken models from good ones, but good ones less well.
 
     Args:
-        sentences: sentences that are not trained on. Repeats and sentences of one word are left out, and sentences of
+        sentences: Sentences that are not trained on. Repeats and sentences of one word are left out, and sentences of
             fewer than five words, unless these are more than half of all.
-        limit: highest number of sentences, drawn by the seed.
+        limit: Highest number of sentences, drawn by the seed.
 
     Raises:
         EvaluationError: fewer than two sentences are left.
@@ -240,7 +240,7 @@ def scores_evaluator(
     on the scale of the scores; `spearman` and `pearson` with the scores, times 100 (0 where they are undefined).
 
     Args:
-        to_target, from_target: from scores to training targets, and back.
+        to_target, from_target: Functions from scores to training targets, and back.
     """
     _check_pairs(first, second, scores, "scores", "two scored pairs")
     gold = np.asarray(scores, dtype=np.float64)  # (P,)
@@ -317,7 +317,7 @@ class TokenCache:
 
     Args:
         sentences: S texts.
-        roles: of each, for a model that encodes queries and documents in different ways; () for no roles.
+        roles: Role of each text, for a model that encodes queries and documents differently; () for no roles.
     """
 
     def __init__(self, sentences: Sequence[str], roles: Sequence[Role] = ()) -> None:

@@ -33,8 +33,8 @@ def find_data(data: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder of SentEval's layout.
 
     Args:
-        data: the folder, or one that holds it as `senteval`; None takes the folder that the environment variable
-            LIKEWISE_DATA names, or the one that `likewise data get` writes to.
+        data: Path to the folder, or to a folder that contains it as `senteval`; by default the environment variable
+            LIKEWISE_DATA, or the folder that `likewise data get` writes to.
 
     Raises:
         DataError: there is no data; the message names the three places and the layout.

@@ -54,12 +54,12 @@ class PairResult(TaskResult):
     """The scores of a task of rated pairs, all times 100.
 
     Attributes:
-        spearman, pearson: over all pairs of the task in one list, which the papers report ('all', see SimCSE,
-            Gao et al. 2021, appendix B).
-        subsets: each subset by itself; empty where the task has only one.
-        weighted: mean of the subsets' Spearman weighted by their pairs ('wmean'); None without subsets.
-        mean: plain mean of the subsets' Spearman ('mean'); None without subsets.
-        left_out: number of pairs that were left out, since STS-B train or dev holds them.
+        spearman, pearson: Correlations over all pairs of the task in one list, as in the papers ('all', see SimCSE, Gao
+            et al. 2021, appendix B).
+        subsets: Results of each subset; empty if the task has only one.
+        weighted: Mean of the subsets' Spearman weighted by their pairs ('wmean'); None without subsets.
+        mean: Plain mean of the subsets' Spearman ('mean'); None without subsets.
+        left_out: Number of pairs that were excluded because STS-B train or dev contains them.
     """
 
     COLUMNS = (

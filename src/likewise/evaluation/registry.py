@@ -38,8 +38,8 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
     """Find tasks by name.
 
     Args:
-        tasks: names of tasks or groups, in upper or lower case (but a path as it is), and `Task` objects; in a
-            sequence, or names in one string with commas.
+        tasks: Names of tasks or groups, in upper or lower case (except for paths), and `Task` objects, in a sequence or
+            as comma-separated names.
 
     Returns:
         The tasks, each once and in the order given, and the groups whose members are all among them.

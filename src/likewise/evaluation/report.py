@@ -45,7 +45,7 @@ class _Report(Printed):
         """Write `to_dict` to a file, atomically.
 
         Args:
-            overwrite: replace a file that likewise did not write.
+            overwrite: Whether to replace a file that likewise did not write.
 
         Raises:
             JobError: the folder to write in is not there, or likewise did not write the file that is.
@@ -63,13 +63,13 @@ class EvaluationReport(_Report):
     """The scores of one model.
 
     Attributes:
-        model: the name or folder of the model, or its class where it was handed over in memory.
-        results: a result for each task that ran, in the order given.
-        missing: the tasks that did not run.
-        averages: for each group whose tasks were all asked for ("sts"), the plain mean of its main scores, times
-            100; None if one of its tasks is missing or undefined.
-        settings: other facts that decide a score: precision, similarity, the model's longest sequence, versions.
-        seconds: wall time of reading, encoding and scoring.
+        model: Name or folder of the model, or its class if it was passed in memory.
+        results: Result for each task that ran, in the order given.
+        missing: Tasks that did not run.
+        averages: Mean of the main scores of each completely requested group ("sts"), times 100; None if one of its
+            tasks is missing or undefined.
+        settings: Other facts that decide a score: precision, similarity, the model's longest sequence, versions.
+        seconds: Wall time of reading, encoding and scoring.
     """
 
     model: str
@@ -158,7 +158,7 @@ class EvaluationReports(_Report):
     """The scores of several models on the same tasks.
 
     Attributes:
-        reports: a report for each model, in the order given.
+        reports: Report for each model, in the order given.
 
     Raises:
         EvaluationError: two models have one name.

@@ -104,9 +104,9 @@ class Column:
     """A column of the table.
 
     Attributes:
-        name: of a task, or "average GROUP".
-        title: its heading.
-        tasks: those whose mean it is.
+        name: Name of a task, or "average GROUP".
+        title: Heading of the column.
+        tasks: Tasks that are averaged.
     """
 
     name: str
@@ -119,12 +119,12 @@ class ScoreTable(Printed):
     """Scores of models on tasks.
 
     Attributes:
-        labels: the rows, in order.
-        cells: label and name of the column to the scores; what is missing has no cell.
-        items: label, seed and task to what that score is a statistic of, where it is known.
-        heading: that of the first column.
-        notes_of: label to a cell of the last column, such as the number of seeds; empty for no such column.
-        reference: the row that the others are compared with; the first by default.
+        labels: Rows, in order.
+        cells: Label and name of the column to the scores; missing scores have no cell.
+        items: Label, seed and task to the items of the score, if they are known.
+        heading: Heading of the first column.
+        notes_of: Label to a cell of the last column, such as the number of seeds; empty for no such column.
+        reference: Row that the others are compared with; the first by default.
     """
 
     labels: tuple[str, ...]
@@ -151,7 +151,7 @@ class ScoreTable(Printed):
         """Return how much more a row scores than another, with the 95% interval over the items and the seeds.
 
         Args:
-            column: the title or name of a column; the first by default.
+            column: Title or name of a column; the first by default.
 
         Returns:
             None if a score is missing, or if there is nothing to draw from: one seed, and a task whose items are not
@@ -263,8 +263,7 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     """Return a Markdown table that is readable as plain text.
 
     Args:
-        rows: the cells, of which the first is text and the others are numbers; a '|' in one is escaped, line breaks
-            become blanks.
+        rows: Cells of each row, a text followed by numbers; '|' is escaped, and line breaks become blanks.
 
     >>> print(markdown_table(("Pair", "Rank"), [("a", "1"), ("long", "12")]))
     | Pair | Rank |

@@ -57,12 +57,12 @@ class TaskResult:
     """The result of one task.
 
     Attributes:
-        name: the task's name ("sts12").
-        title: its name in a table ("STS12").
-        metric: what `score` is ("spearman").
-        score: the main score, times 100; NaN where it is undefined (all vectors equal).
-        n: number of scored items.
-        items: what the score is a statistic of; None where it is not known, and in JSON.
+        name: Task's name ("sts12").
+        title: Name in a table ("STS12").
+        metric: Name of the main metric ("spearman").
+        score: Main score, times 100; NaN if it is undefined (all vectors equal).
+        n: Number of scored items.
+        items: Items of which the score is a statistic; None if they are not known, and in JSON.
     """
 
     COLUMNS: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -112,12 +112,13 @@ class Prepared:
 
     Attributes:
         sentences: S sentences to encode, with repeats.
-        score: from their vectors, (S, D) float32 in the same order, to the result.
-        score_pairs: of a task of pairs: from a score for each pair (sentences[i], sentences[i + S / 2]), (S / 2,).
-        score_rows: of a task of nearest texts: from the scores of the first `ranked` sentences for each of the others.
-        ranked: the number R of texts that are ranked, for `score_rows`.
-        sides: the ranked texts are documents, and the others queries, which some models encode in different ways.
-        score_search: of a task of retrieval: from a search of documents.
+        score: Function from their vectors, (S, D) float32 in the same order, to the result.
+        score_pairs: Function of a pair task from a score for each pair (sentences[i], sentences[i + S / 2]), (S / 2,),
+            to the result.
+        score_rows: Function of a ranking task from the scores of the first `ranked` sentences for each of the others.
+        ranked: Number R of ranked texts, for `score_rows`.
+        sides: Whether the ranked texts are documents and the others queries, which some models encode differently.
+        score_search: Function of a retrieval task from a search of documents.
     """
 
     sentences: list[str]

@@ -42,7 +42,7 @@ def uniformity(x: ArrayLike) -> float:
 
     Args:
         x: (N, D) array or tensor. Rows are scaled to length 1 here; a row of zeros stays zero. Memory grows
-            by N x D only: the N x N products are made in blocks.
+            by N x D only: N x N products are made in blocks.
 
     Returns:
         Between -8 (two opposite points) and 0 (all rows coincide); -4 where all rows are orthogonal.

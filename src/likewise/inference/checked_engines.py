@@ -47,7 +47,7 @@ class CheckedEngines:
         """Return whether an engine can run without an export being made first.
 
         Args:
-            judged: whether there are texts by which one in float32 is judged now.
+            judged: Whether texts exist by which float32 is judged now.
         """
         if pair[0] == "torch":
             return True
@@ -72,7 +72,7 @@ class CheckedEngines:
         """Return how near an engine's vectors are to float32's.
 
         Args:
-            close: whether a lower precision must be as near as 'close' allows.
+            close: Whether a lower precision must satisfy 'close'.
 
         Raises:
             CannotExport: it does not take the model, or its float32 differs from torch's.

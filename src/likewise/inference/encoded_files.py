@@ -214,10 +214,10 @@ def write_part(
     """Encode a piece, write a file of its vectors, and return how many there are; a worker may do it as well.
 
     Args:
-        opens: gives the encoder.
-        folder: of the file, whose name says its format: .arrow, .parquet or .lance.
-        schema: its columns, of 'file', 'row', 'sentence' and 'embedding'.
-        step: called with the number of texts done.
+        opens: Function that returns the encoder.
+        folder: Path to the folder of the file, whose suffix is its format: .arrow, .parquet or .lance.
+        schema: Columns of the file, from 'file', 'row', 'sentence' and 'embedding'.
+        step: Function that is called with the number of finished texts.
     """
     rows, encoder = piece.start, opens()
     with written_whole(folder / piece.name) as path, _writer(piece.name)(str(path), schema) as writer:
@@ -233,8 +233,8 @@ class VectorParts:
     """The parts of a job that encodes: windows of one file, or shards of a folder or a Lance table.
 
     Args:
-        job: its target is NAME.npy, NAME.parquet, NAME.lance or any other folder.
-        size: the length D of the vectors.
+        job: Job with the target NAME.npy, NAME.parquet, NAME.lance or any other folder.
+        size: Dimension D of the vectors.
     """
 
     def __init__(self, job: Job, size: int) -> None:

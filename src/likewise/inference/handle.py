@@ -43,14 +43,14 @@ class Facts:
     """The facts about a model that a job needs before, or instead of, loading it.
 
     Attributes:
-        fingerprint: a hash of the weights and the computation.
-        dimension: the length of its vectors.
-        longest: the most tokens that it reads; None if there is no limit.
-        truncate_dim: the length that its vectors are cut to; None keeps them whole.
-        prompts: of a query and of a document, by role; "" is that of any other text.
-        tokenizer: a hash of the tokenizer; None where the fast path does not take the model.
-        tokens: the length of the vectors that it has for the tokens of a text; 0 if it has none.
-        other_similarity: the name of its own similarity, if that ranks otherwise than the cosine.
+        fingerprint: Hash of the weights and the computation.
+        dimension: Dimension of its vectors.
+        longest: Maximum number of tokens that it reads; None for no limit.
+        truncate_dim: Dimension to which its vectors are truncated; None keeps them.
+        prompts: Prompts of queries and documents by role; "" for other texts.
+        tokenizer: Hash of the tokenizer; None if the fast path does not support the model.
+        tokens: Dimension of its token vectors; 0 if it has none.
+        other_similarity: Name of its own similarity, if it ranks differently from the cosine.
     """
 
     fingerprint: str
@@ -103,11 +103,11 @@ class ModelHandle:
     """A model that is loaded when it is first needed.
 
     Args:
-        model: the encoder, or what `load` takes.
+        model: Encoder, or its path or name as in `load`.
         engine, precision: as in `load`; what is left to them is the model's own choice, if it is loaded.
 
     Attributes:
-        asked: engine and precision, as they were asked for.
+        asked: Requested engine and precision.
     """
 
     def __init__(
@@ -168,13 +168,13 @@ class ModelHandle:
         """Return the encoder of texts in a role: by an export in float32, where there is one, or by the loaded model.
 
         Args:
-            texts: the first of the texts, by which the engine is chosen if the model is loaded.
-            total: how many there are in all, about.
-            tokens: whether it must give the vectors of tokens.
-            by_export: whether an export may be taken without loading the model.
-            normalize: as `TextEncoder` takes it; an export has the default.
-            progress: shows the engine.
-            before: the engine of the run that is resumed.
+            texts: First texts, by which the engine is chosen if the model is loaded.
+            total: Approximate total number of texts.
+            tokens: Whether token vectors are required.
+            by_export: Whether an export may be used without loading the model.
+            normalize: Setting as in `TextEncoder`; an export has the default.
+            progress: Progress that shows the engine.
+            before: Engine of the resumed run.
         """
         # For few texts it does not pay to load the model for bfloat16, where that was left open.
         by_this = before in {f"{name} fp32" for name in self._by_export}
@@ -231,8 +231,8 @@ class ModelHandle:
         """Return a function that opens an encoder of this model in another process, which keeps it.
 
         Args:
-            encoder: what `opened` returned without an export, whose engine and settings the other one has.
-            texts, total: as `opened` was given them, so that the engine is checked on the same texts.
+            encoder: Result of `opened` without an export, whose engine and settings are used.
+            texts, total: Arguments of `opened`, so that the engine is checked on the same texts.
 
         Raises:
             ClusterError: the model has no folder or name from which it could be loaded there.
@@ -263,11 +263,11 @@ def export_encoder(
     """Return what encodes texts by a checked float32 export in the cache.
 
     Args:
-        fingerprint: of the model.
-        tokenizer: a hash of the model's tokenizer (`Tokens.hash`).
-        truncate_dim: the length that vectors are cut to; None keeps them whole.
-        prompt: the text before each text.
-        engines: engines that may run it; the first one with an export does.
+        fingerprint: Fingerprint of the model.
+        tokenizer: Hash of the model's tokenizer (`Tokens.hash`).
+        truncate_dim: Dimension to which vectors are truncated; None keeps them.
+        prompt: Text before each text.
+        engines: Engines that may run it; the first one with an export does.
 
     Raises:
         LookupError: there is no export with this tokenizer, its vectors are not known to be torch's, or its engine is

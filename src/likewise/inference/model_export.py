@@ -199,7 +199,7 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
     """Make an export where `load` finds it; return its files, none if this processor has no use for one.
 
     Args:
-        format: the engine; None for the one that is fastest on this processor.
+        format: Name of the engine; None for the fastest engine on this processor.
         texts: 1 or more, on which its vectors are compared with torch's.
     """
     prompt = default_prompt(model)

@@ -25,8 +25,8 @@ def for_each_model(
     """Return a function from a model to the thing that is made for it once, which goes when the model does.
 
     Args:
-        make: from a model to the thing, which does not hold the model.
-        state: from a model to what the thing depends on: it is made again once that is another one.
+        make: Function from a model to the object, which does not refer to the model.
+        state: Function from a model to the state that the object depends on; a new state rebuilds it.
     """
     made: weakref.WeakKeyDictionary[SentenceTransformer, tuple[object, Made]] = weakref.WeakKeyDictionary()
 

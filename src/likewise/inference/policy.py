@@ -65,10 +65,10 @@ class Chosen:
     """The chosen engine and the reason.
 
     Attributes:
-        why: the reason, in words.
-        fidelity: of the vectors; None for torch in float32.
-        notes: for the user, who asked for something else.
-        settled: whether more texts would not change it.
+        why: Reason in words.
+        fidelity: Fidelity of the vectors; None for torch in float32.
+        notes: Notes for the user, who requested another engine.
+        settled: Whether more texts cannot change the choice.
     """
 
     engine: Engine
@@ -88,9 +88,9 @@ class Policy:
     The model itself is not held, so that it is free to go; it comes with each call.
 
     Attributes:
-        engines: the model's engines, and what is known of their vectors.
-        encoded: texts that `encode` was called with.
-        default: what the last default call ran on, and why.
+        engines: Engines of the model, with facts about their vectors.
+        encoded: Number of texts passed to `encode`.
+        default: Engine of the last default call, and the reason.
     """
 
     def __init__(self, model: SentenceTransformer) -> None:
@@ -114,9 +114,9 @@ class Policy:
         """Return the vectors (S, D) of S texts of a call of `encode`, 1 or more, and what they were made by.
 
         Args:
-            batch_size: sentences of a batch of a short call in float32, as in sentence-transformers.
-            at_most: the most sentences in a batch, if they are limited in addition to the tokens.
-            step: called with the number of sentences done after each batch.
+            batch_size: Number of sentences in a batch of a short call in float32, as in sentence-transformers.
+            at_most: Maximum number of sentences in a batch, in addition to the limit on tokens.
+            step: Function that is called with the number of finished sentences after each batch.
         """
         tokens, default = tokens_of(model), choice == DEFAULT
         self.encoded += len(texts)
@@ -184,11 +184,11 @@ class Policy:
         """Choose an engine.
 
         Args:
-            model: one that the fast path takes (see `fits`).
-            texts: what is to be encoded, or the first of it: checks and int8's ranges are made on a sample.
-            total: how many there are in all, about.
-            makes: whether an export may be made, if there is so much to encode that it pays.
-            tell: is called with a line before an export is made.
+            model: Model that the fast path supports (see `fits`).
+            texts: Texts to encode, or the first of them; checks and the ranges of int8 use a sample.
+            total: Approximate total number of texts.
+            makes: Whether an export may be created if the number of texts justifies it.
+            tell: Function that is called with a line before an export is created.
 
         Raises:
             QuantisationRefused: a precision was asked for by name, and no engine here keeps the vectors in it.
@@ -261,7 +261,7 @@ class Policy:
         """Return the export to make for default calls: the fastest that is missing; None if none would be faster.
 
         Args:
-            than: what runs now; None for what torch runs by itself.
+            than: Engine that runs now; None for torch's default.
         """
         for pair in candidates(DEFAULT):
             if pair in (than, TORCH) or (than is None and pair[0] == "torch"):
@@ -313,12 +313,12 @@ def text_encoder(
     """Return what encodes texts by a loaded model: by token ids and an engine, or by its own `encode`.
 
     Args:
-        choice: of the engine, which is made by the texts; or the engine itself.
-        texts: what is to be encoded, or the first of it.
-        total: how many there are in all, about; None for these.
-        side, normalize, batch_size: as `TextEncoder` takes them.
-        progress: shows the engine and how long a long job will take; None logs what is not as it was asked for.
-        before: the engine of the run that is resumed: what was left to 'auto' is chosen as it was then.
+        choice: Choice of the engine, which depends on the texts; or the engine itself.
+        texts: Texts to encode, or the first of them.
+        total: Approximate total number of texts; None for these.
+        side, normalize, batch_size: Settings as in `TextEncoder`.
+        progress: Progress that shows the engine and the time of a long job; None logs deviations from the request.
+        before: Engine of the resumed run, which 'auto' then repeats.
     """
     if before.count(" ") == 1:
         choice = EngineChoice(*before.split())  # type: ignore[arg-type]

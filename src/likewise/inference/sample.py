@@ -40,7 +40,7 @@ class Sample:
     """The sample of texts, and their vectors in float32 by torch; too few are joined by some sentences of our own.
 
     Args:
-        tell: is called with a line before an export is made.
+        tell: Function that is called with a line before an export is created.
     """
 
     def __init__(

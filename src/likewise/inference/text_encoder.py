@@ -37,17 +37,17 @@ class TextEncoder:
     """A tokenizer and an engine: what makes the vectors of a call, a file, an index or a service.
 
     Args:
-        tokens: the model's tokenizer.
-        engine: what runs the batches.
-        side: the prompt before each text, and the route.
-        truncate_dim: the length that vectors are cut to; None keeps them whole.
-        normalize: scale each row to length 1.
-        batch_size: most texts in a batch; None leaves it to the number of their tokens.
-        for_tokens: opens the engine that gives the vectors of tokens, if the other one may give none.
+        tokens: Model's tokenizer.
+        engine: Engine that runs the batches.
+        side: Prompt before each text, and the route.
+        truncate_dim: Dimension to which vectors are truncated; None keeps them.
+        normalize: Whether to scale each row to length 1.
+        batch_size: Maximum number of texts in a batch; by default only the number of tokens is limited.
+        for_tokens: Function that opens an engine with token vectors, if the other engine may have none.
 
     Attributes:
-        runs: the engine.
-        workers: how many threads run a batch each, on one core.
+        runs: Engine of the batches.
+        workers: Number of threads that run a batch each, on one core.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class TextEncoder:
         """Return the vectors (S, D), float32, of S texts, 1 or more, on all cores; a repeated text is encoded once.
 
         Args:
-            step: called with the number of texts done after each batch.
+            step: Function that is called with the number of finished texts after each batch.
 
         Raises:
             LikewiseError: they are not finite.
@@ -142,10 +142,10 @@ class TextEncoder:
         """Return the vectors (S, D) of S items, 1 or more, and what is taken of their tokens.
 
         Args:
-            take: called with the vectors (T, E) of each text's tokens as its batch is done, as all of them together
-                would fill the memory; in this thread, while the next batches are encoded.
-            step: called with the number of items done after each batch.
-            spread: maps over the batches; None for all cores.
+            take: Function that is called with the token vectors (T, E) of each text as its batch finishes, because all
+                of them together would fill the memory; it runs in this thread, while the next batches are encoded.
+            step: Function that is called with the number of finished items after each batch.
+            spread: Function that maps over the batches; None for all cores.
 
         Raises:
             LikewiseError: the vectors are not finite.
@@ -183,8 +183,8 @@ class TextEncoder:
         """Run batches of items, given by their numbers: the loop that all vectors come from.
 
         Args:
-            workers: how many threads `spread` runs at the same time; see `Engine.open`.
-            take: called with the vectors (T, E) of each text's tokens; None makes none.
+            workers: Number of threads that `spread` runs at the same time; see `Engine.open`.
+            take: Function that is called with the token vectors (T, E) of each text; None computes none.
 
         Returns:
             The vectors (S, D) as the engine gives them, and what was taken.

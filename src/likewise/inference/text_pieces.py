@@ -47,12 +47,12 @@ class Piece:
     """Texts that are encoded and written as one part.
 
     Attributes:
-        name: of the part.
-        path: the file of the texts, or its URL in an object store (s3://, gs://, abfs://), which pyarrow reads.
-        texts: gives the texts; it can be pickled, so that a worker reads them by itself.
-        start: the line or row of the first text in its file, from 0.
-        rows: how many texts there are; None if nobody has counted them.
-        digest: a fingerprint of the texts of a stream; "" if they are in a file, which is known by its state.
+        name: Name of the part.
+        path: Path to the file of the texts, or its URL in an object store (s3://, gs://, abfs://), which pyarrow reads.
+        texts: Function that returns the texts; it can be pickled, so that a worker reads them itself.
+        start: Line or row of the first text in its file, from 0.
+        rows: Number of texts; None if they were not counted.
+        digest: Fingerprint of the texts of a stream; "" for a file, which is identified by its state.
     """
 
     name: str
@@ -77,8 +77,8 @@ def lines_of(
     """Yield the texts of the lines of a file: plain, .gz, .bz2, .zst, .xz, a pipe, or '-' for standard input.
 
     Args:
-        read: is called now and then with the number of bytes on disk that are read.
-        tell: is told the encoding, if it is not UTF-8 and was not named.
+        read: Function that is called regularly with the number of bytes read from disk.
+        tell: Function that is called with the encoding, if it is not UTF-8 and was not given.
     """
     options = options or CorpusOptions()
     check_source(path)
@@ -146,8 +146,8 @@ def list_pieces(
     rows of each file are numbered by themselves.
 
     Args:
-        ending: of the name of a piece.
-        tell: takes a line on the files of a folder that are left out.
+        ending: Suffix of the name of a piece.
+        tell: Function that is called with a line on the skipped files of a folder.
     """
     pieces: list[Piece] = []
     for number, path in enumerate(_paths(source, tell)):

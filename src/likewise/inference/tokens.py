@@ -70,9 +70,9 @@ class Tokens:
     """A tokenizer, which truncates to a model's length, as a function of texts.
 
     Args:
-        tokenizer: pads nothing.
-        pad: the id that fills the rows of a batch.
-        left: fill them on the left.
+        tokenizer: Tokenizer without padding.
+        pad: Id that fills the rows of a batch.
+        left: Whether to fill them on the left.
     """
 
     def __init__(self, tokenizer: Tokenizer, pad: int, left: bool) -> None:
@@ -123,9 +123,9 @@ def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> l
     are padding.
 
     Args:
-        lengths: tokens of each sentence, (S,).
-        budget: cells of a batch.
-        at_most: sentences of a batch, if that is limited too.
+        lengths: Number of tokens of each sentence, (S,).
+        budget: Maximum number of cells of a batch.
+        at_most: Maximum number of sentences of a batch, if it is limited, too.
 
     Returns:
         The positions of each batch's sentences; each position is in exactly one.

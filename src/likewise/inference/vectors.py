@@ -40,14 +40,14 @@ def encode(
     """Encode sentences: the vectors of `model.encode`, as float32 rows in the order given.
 
     Args:
-        model: the encoder; its train or eval mode and the global random state are restored.
-        sentences: S strings; one that occurs again is encoded once.
-        batch_size: most sentences in a batch; None leaves it to the number of their tokens.
-        precision: None for the model's own choice (torch, if it was not loaded by `likewise.load`; float32, if that
-            was told no precision), "fp32" for unchanged torch, "bf16" for torch under bfloat16 autocast (faster on
-            hardware that has it; changes the third digit or so).
-        normalize: scale each row to length 1.
-        progress: where to show a bar; None shows none.
+        model: Encoder, whose train or eval mode is restored, as is the global random state.
+        sentences: S strings; repeated strings are encoded once.
+        batch_size: Maximum number of sentences in a batch; by default only the number of tokens is limited.
+        precision: Precision of encoding: "fp32" for unchanged torch, "bf16" for torch under bfloat16 autocast (faster
+            on hardware that supports it; it changes about the third digit), or None for the model's own choice (torch
+            in float32, unless `likewise.load` set another).
+        normalize: Whether to scale each row to length 1.
+        progress: Progress that shows a bar; None shows none.
 
     Returns:
         (S, D) float32.

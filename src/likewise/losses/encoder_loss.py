@@ -30,12 +30,12 @@ class EncoderLoss(nn.Module, Generic[_Options]):
     A loss's own counters are lost when a training is stopped; `step` and `steps`, which the trainer sets, are not.
 
     Attributes:
-        step: the number of updates that were made before this one, also after a stop.
-        steps: the number of all updates of the training.
+        step: Number of earlier updates, also after a stop.
+        steps: Number of all updates of the training.
 
     Args:
-        equation: called with the loss and the features of each column of a batch; returns a scalar, or weighted parts
-            by name, which are summed. A subclass may define `_loss` instead.
+        equation: Function of the loss and the features of each column of a batch that returns a scalar, or weighted
+            parts by name, which are summed. A subclass may define `_loss` instead.
     """
 
     gathered, share = staticmethod(processes.gather_rows), staticmethod(processes.share)

@@ -32,9 +32,9 @@ def profile_divergence(sentences: Tensor, contexts: Tensor, logits: Tensor, temp
     L_i = KL(softmax over j of logits_ij || softmax over j of cos(s_i, c_j) / tau).
 
     Args:
-        sentences, contexts: vectors (B, D) and (C, D).
-        logits: (B, C) of the teacher, detached here.
-        temperature: tau.
+        sentences, contexts: Vectors (B, D) and (C, D).
+        logits: Logits (B, C) of the teacher, detached here.
+        temperature: Temperature tau.
     """
     _check_temperature(temperature)
     logs = (cosine_matrix(sentences, contexts) / temperature).log_softmax(dim=1)
@@ -136,7 +136,7 @@ def bidirectional_margin(
         anchors: (B, D) the sentences h. B may be 0: the loss is then 0.
         positives: (B, D) h+, the other view of each.
         soft_negatives: (B, D) h#, the negation of each.
-        alpha, beta: least and largest difference of the cosines; a beta of 2 or more sets no bound.
+        alpha, beta: Minimum and maximum difference of the cosines; a beta of 2 or more sets no bound.
     """
     _check_shapes(anchors, positives, soft_negatives)
     if alpha > beta:
@@ -218,7 +218,7 @@ def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 1
     Args:
         predictions: (B, D) of one view.
         projections: (B, D) of the other view, detached here (stop-gradient).
-        group_size: features of a group; D is the plain cosine.
+        group_size: Number of features in a group; D gives the plain cosine.
     """
     _check_shapes(predictions, projections)
     if group_size < 1 or predictions.shape[1] % group_size:
@@ -248,7 +248,7 @@ def false_negatives(first: Tensor, second: Tensor, share: float = 0.95) -> Tenso
 
     Args:
         first, second: (B, D) the two texts of each pair under the base.
-        share: of the positive's cosine.
+        share: Fraction of the positive's cosine.
     """
     cosines = cosine_matrix(first, second)  # (B, B)
     own = cosines.diagonal().clamp(min=0.6)[:, None]
@@ -264,8 +264,8 @@ def filtered_contrast(
     Args:
         first, second: (B, D), row i of both is a pair.
         left_out: (B, B) bool, from `false_negatives`.
-        temperature: tau.
-        margin_degrees: m, in degrees; 0 for NT-Xent.
+        temperature: Temperature tau.
+        margin_degrees: Margin m in degrees; 0 for NT-Xent.
     """
     cosines = cosine_matrix(first, second)  # (B, B)
     cosines = cosines + torch.diag(add_angle(cosines.diagonal(), margin_degrees) - cosines.diagonal())
@@ -280,7 +280,7 @@ def similarities_keep(cosines: Tensor, wanted: Tensor, temperature: float = 0.05
     Args:
         cosines: (B, B) of the encoder that is trained.
         wanted: (B, B) of a teacher, detached here.
-        temperature: tau of both.
+        temperature: Temperature tau of both.
     """
     scaled, target = cosines / temperature, wanted.detach() / temperature
     rows = F.kl_div(scaled.log_softmax(1), target.log_softmax(1), reduction="batchmean", log_target=True)

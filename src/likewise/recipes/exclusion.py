@@ -83,7 +83,7 @@ def with_exclusions(rows: list[Record], share: float, seed: int) -> Record:
 
     Args:
         rows: B sentences.
-        share: fraction of the sentences that get an exclusion: some words of the next one.
+        share: Fraction of the sentences that get an exclusion: some words of the next one.
 
     Returns:
         {'sentence': N texts, the B sentences first, 'meaning': N texts, 'excluded': E texts, 'excluded_rows': (E,),

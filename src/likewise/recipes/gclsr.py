@@ -282,8 +282,8 @@ def _with_paraphrases(dataset: Dataset, path: str) -> Dataset:
     """Add the column 'view': the paraphrase of each sentence; sentences without one are left out.
 
     Args:
-        dataset: rows with 'sentence'.
-        path: a UTF-8 file of lines 'sentence TAB paraphrase'.
+        dataset: Rows with 'sentence'.
+        path: UTF-8 file of lines 'sentence TAB paraphrase'.
     """
     paraphrase_of: dict[str, str] = {}
     for number, line in enumerate(strict_lines(Path(path).expanduser()), 1):

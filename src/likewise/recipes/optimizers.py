@@ -45,7 +45,7 @@ class RowAdam(Optimizer):
     same for sparse gradients alone; here a table's gradient may be either, since processes average dense ones.
 
     Args:
-        params: parameters or groups, each with its own 'lr' or the given one; {'rows': True} marks a group of tables.
+        params: Parameters or groups, each with its own 'lr' or the given one; {'rows': True} marks a group of tables.
     """
 
     def __init__(self, params: Iterable[Tensor] | Iterable[Record], lr: float = 1e-3) -> None:

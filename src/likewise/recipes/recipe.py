@@ -198,8 +198,8 @@ class Recipe(WithPresets):
         default_base: Base that is taken if none is given.
         modules: Classes of the package's own modules that a saved encoder has, for `likewise.load`; or their names,
             with dots, so that they are imported only if they are needed.
-        mathematics: version of the equations; it is raised when the same options and seed give another model, and
-            no published table reads measurements of an earlier one.
+        mathematics: Version of the equations; it is raised when the same options and seed give another model, and no
+            published table reads measurements of an earlier one.
     """
 
     views: Callable[..., Values] | None = None

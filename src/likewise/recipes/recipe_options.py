@@ -45,8 +45,8 @@ class WithPresets:
     """The base class of recipes and objectives: a way to make an encoder.
 
     Args:
-        presets: named option sets; the first is the default.
-        preset_notes: a line about each preset for the help text: where it comes from, and what is different in it.
+        presets: Named option sets; the first is the default.
+        preset_notes: Line about each preset for the help text: where it comes from, and what is different in it.
     """
 
     name: str

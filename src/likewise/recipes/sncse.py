@@ -93,8 +93,8 @@ def negation_views(
     With `with_opposites` these are followed by the Q opposites of negations, and the Q negations of these.
 
     Args:
-        reading: of the negations.
-        in_two_prompts: the same texts are the column 'other', and the B sentences alone are one before it.
+        reading: Reading of the negations.
+        in_two_prompts: Whether the same texts are the column 'other', after a column of the B sentences alone.
 
     Returns:
         {'sentence': B + K + 2Q texts, 'sentence_rows': (K,) of the sentences, 'sentence_pairs': (Q,) of the negations}.
@@ -125,7 +125,7 @@ def with_candidates(dataset: Dataset, rows: np.ndarray, share: float, seed: int,
 
     Args:
         rows: (R,) rows of the run.
-        max_words: longer sentences are not looked at: they say more than the one thing that is negated.
+        max_words: Maximum number of words; longer sentences say more than what is negated.
     """
     import numpy as np
 

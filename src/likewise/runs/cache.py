@@ -102,10 +102,10 @@ def cached(kind: str, key: object, make: Callable[[Path], object], *, resumes: b
     changed or are cut short is made again. There is no second way to keep what can be made again.
 
     Args:
-        kind: a name of `KINDS`.
-        key: all that decides the content, as plain values: a list of texts and numbers.
-        make: fills the empty folder that it is given.
-        resumes: what `make` left in the folder before a stop or an error stays there for the next call.
+        kind: Name in `KINDS`.
+        key: Everything that determines the content, as a list of texts and numbers.
+        make: Function that fills an empty folder.
+        resumes: Whether files that `make` wrote before a stop or an error remain for the next call.
 
     Raises:
         CacheError: the cache cannot be written, or the disk is full.

@@ -14,9 +14,9 @@ class Dot:
     """A row of the drawing.
 
     Attributes:
-        score, said: what it scores, and its gain in words.
-        low, high: the interval of its gain; None if it has none.
-        chosen: whether it stands out.
+        score, said: Score, and gain in words.
+        low, high: Confidence interval of its gain; None if it has none.
+        chosen: Whether it is highlighted.
     """
 
     name: str

@@ -46,13 +46,13 @@ class Plan:
     """The plan of a job: everything that determines its result.
 
     Attributes:
-        job: the kind of work, in the words of the command line: "train arccse".
-        options: every option that changes the result, as plain values.
-        inputs: a fingerprint of every input, by name.
-        format: raise it when the same options and inputs give other files than before.
-        versions: releases of Python and of the packages that a result depends on.
-        defaults: what an earlier plan that does not name an option had in its place: an option that is added later
-            has a default that leaves everything as it was.
+        job: Kind of work, in the words of the command line: "train arccse".
+        options: Every option that changes the result, as plain values.
+        inputs: Fingerprint of every input, by name.
+        format: Version of the output, which is raised when the same options and inputs produce other files.
+        versions: Releases of Python and of the packages that a result depends on.
+        defaults: Values of options that an earlier plan does not name: an option that is added later has a default that
+            changes nothing.
     """
 
     job: str
@@ -72,9 +72,9 @@ class Plan:
         """Return the first difference from an earlier plan as a clause for a message; None if there is none.
 
         Args:
-            earlier: what `to_dict` returned then.
-            unfinished: compare the versions of the deciding packages too: stopped work is resumed to the same result
-                only with the same ones.
+            earlier: Output of `to_dict` at that time.
+            unfinished: Whether to compare the versions of packages, too: stopped work only resumes to the same result
+                with the same versions.
 
         >>> Plan("train", {"seed": 2}).difference(Plan("train", {"seed": 1}).to_dict())
         'seed 1, not 2'
@@ -121,9 +121,9 @@ class Job:
     """A long job, opened by `open_job`.
 
     Attributes:
-        resumed: whether a stopped run of the same plan is resumed.
-        thrown_away: what was stopped and is not resumed, as a sentence; "" for nothing.
-        finished: the record of a finished job of the same plan, which need not be done again; otherwise None.
+        resumed: Whether a stopped run of the same plan is resumed.
+        thrown_away: Sentence on stopped work that is discarded; "" for none.
+        finished: Record of a finished job of the same plan; otherwise None.
     """
 
     def __init__(
@@ -302,8 +302,8 @@ def open_job(
     Args:
         resume: "auto" resumes stopped work of the same plan, or starts if there is none; True requires
             stopped work.
-        overwrite: replace what is finished, and throw away stopped work, unless it is that of the same command.
-        grows: open a finished folder of the same plan again, to add to it: `result` starts as a copy of it.
+        overwrite: Whether to replace finished work, and to discard stopped work of other commands.
+        grows: Whether to reopen a finished folder of the same plan and add to it: `result` starts as a copy of it.
     """
     job = Job(Path(target), plan, kind, grows, overwrite)
     check_target(target, kind, overwrite)

@@ -37,7 +37,7 @@ def cluster(on: str | None, workers: int | None = None) -> Iterator[int]:
 
     Args:
         on: 'ray' (see `HERE`), or the address of a cluster, as ray://head:10001; None connects to nothing and yields 0.
-        workers: how many; None for one on each core of the cluster.
+        workers: Number of workers; by default one per core of the cluster.
 
     Raises:
         MissingExtraError: Ray is not installed.

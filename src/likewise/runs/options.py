@@ -57,7 +57,7 @@ def option(default: object, help: str, **limits: Any) -> Any:
     """Return a field of an options class.
 
     Args:
-        limits: what pydantic checks: gt, ge, lt, le, min_length ...
+        limits: Limits for pydantic: gt, ge, lt, le, min_length and others.
     """
     return Field(default=default, description=help, **limits)
 

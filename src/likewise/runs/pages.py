@@ -11,10 +11,10 @@ def page_of(room: str, template: str, *functions: Callable[..., object], **shown
     """Return a page.
 
     Args:
-        room: the package of the template, "likewise.searching.choose".
-        template: its file.
-        functions: what the template calls, by their own names.
-        shown: what it shows. A name that the template wants and that is not here is an error.
+        room: Package of the template, such as "likewise.searching.choose".
+        template: File of the template.
+        functions: Functions that the template calls.
+        shown: Values of the template; a missing name is an error.
     """
     from jinja2 import DictLoader, Environment, StrictUndefined
 

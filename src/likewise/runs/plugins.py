@@ -40,9 +40,10 @@ def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type
     """Load an entry point of another package.
 
     Args:
-        kind: the class that it has to be an instance of.
-        what: the entry point in the words of a message.
-        error: raised if the entry point cannot be loaded, or is of another kind; the message names the package.
+        kind: Required class of the object.
+        what: Name of the entry point in messages.
+        error: Error that is raised if the entry point cannot be loaded or has another class; the message names the
+            package.
     """
     named = f"{what} of the package {entry.dist.name if entry.dist else entry.value}"
     try:
@@ -69,10 +70,10 @@ class Registry(Generic[_Part]):
     """The parts of one kind by their names: first this library's, then other packages'.
 
     Attributes:
-        group: the group of entry points by which other packages register theirs.
-        kind: the class of a part.
-        noun: a part in the words of a message.
-        own: the parts of this library.
+        group: Group of entry points by which other packages register theirs.
+        kind: Class of a part.
+        noun: Name of a part in messages.
+        own: Parts of this library.
     """
 
     group: str

@@ -109,10 +109,10 @@ class Progress:
         """Show a bar during a `with` block.
 
         Args:
-            what: is under way, as "encoding".
-            done: how many were done before this run.
-            unit: what is counted; bytes are shown as megabytes.
-            stays: leave the bar on the screen when it is done.
+            what: Name of the activity, such as "encoding".
+            done: Number of items finished before this run.
+            unit: Unit of the items; bytes are shown as megabytes.
+            stays: Whether the bar stays on the screen when it is finished.
         """
         bar = Bar(self, what, total, unit, done)
         if self.quiet or not self.console.is_terminal:

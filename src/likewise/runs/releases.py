@@ -23,7 +23,7 @@ def versions(*rooms: str) -> dict[str, str]:
 
     Args:
         rooms: Names of likewise's folders whose code does the work. Before a release, two states of the code have one
-            number: the version of likewise then names the code of these folders too.
+            number: Version of likewise then names the code of these folders too.
     """
     numbers = {"python": platform.python_version()}
     for package in PACKAGES:

@@ -55,15 +55,15 @@ class _Understood(NamedTuple):
     """A query, as a search reads it.
 
     Attributes:
-        typed: its phrases and barred words.
-        text: the rest, without what is excluded.
-        excluded: what it excludes in words.
-        words: the words that are looked for.
-        asked: the query for the pipeline; None in a search by words only.
-        off: what is excluded, for the pipeline; None if nothing is.
-        allowed: the condition on every passage; None if there is none.
-        demanding: the condition on the first passages, which have the demanded phrases; None if none are demanded.
-        ranking: the conditions of the phrases that a passage may have.
+        typed: Phrases and barred words of the query.
+        text: Rest of the query, without the exclusion.
+        excluded: Exclusion of the query in words.
+        words: Words to search for.
+        asked: Query for the pipeline; None in a search by words only.
+        off: Exclusion for the pipeline; None without one.
+        allowed: Condition on every passage; None without one.
+        demanding: Condition on the first passages, which contain the demanded phrases; None without such phrases.
+        ranking: Conditions of the optional phrases.
     """
 
     typed: TypedQuery
@@ -81,10 +81,10 @@ class _Found(NamedTuple):
     """A passage in a ranking.
 
     Attributes:
-        ranking, place: the ranking, and the place in it.
-        row: the columns that are shown.
-        has_demanded: whether the passage has the demanded phrases, if there are any.
-        below: what is taken off its score, so that it is below the passages that have them.
+        ranking, place: Ranking, and the place in it.
+        row: Displayed columns.
+        has_demanded: Whether the passage contains the demanded phrases, if there are any.
+        below: Value that is subtracted from its score, so that it is below passages with these phrases.
     """
 
     ranking: Ranking
@@ -107,11 +107,11 @@ class Search:
     """A search of one state of an index.
 
     Attributes:
-        opened: the index.
-        encoder: encodes the query.
-        steps: the weights of the pipeline.
-        parts: further parts of the pipeline.
-        reranker: the cross-encoder that orders the first passages; None if there is none.
+        opened: Index.
+        encoder: Encoder of the query.
+        steps: Weights of the pipeline.
+        parts: Further parts of the pipeline.
+        reranker: Cross-encoder that orders the first passages; None if there is none.
     """
 
     opened: OpenedIndex

@@ -216,8 +216,8 @@ class Index:
 
         Args:
             query, k, offset, by, where, pipeline: as in `likewise.search`.
-            mode: by both, by meaning, or by words.
-            mark: find the sentence that fits best; otherwise it is the whole passage.
+            mode: Mode of the search: hybrid, vectors or words.
+            mark: Whether to find the best sentence; otherwise it is the whole passage.
         """
         if k < 1:
             raise SearchError(f"k is {k}: give 1 or more")
@@ -249,7 +249,7 @@ class Index:
 
         Args:
             query, mode, pipeline: as in `search`.
-            limit: passages that are looked at.
+            limit: Maximum number of passages.
         """
         best: dict[Sequence[str], float] = {}
         for hit in self.search(query, limit, mode=mode, pipeline=pipeline, mark=False):

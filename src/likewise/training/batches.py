@@ -20,9 +20,9 @@ class TokenLengths:
     Numbers of words are not enough: batches of 64 Wikipedia sentences that are sorted by them are 37% padding.
 
     Args:
-        dataset: a Hugging Face dataset.
-        columns: the columns of texts, whose lengths are added up.
-        tokenizer: a tokenizer of transformers.
+        dataset: Hugging Face dataset.
+        columns: Columns of texts, whose lengths are added up.
+        tokenizer: Tokenizer of transformers.
     """
 
     def __init__(self, dataset: Dataset, columns: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:
@@ -45,7 +45,7 @@ class LengthBatchSampler(BatchSampler):
     dropped, since it would have fewer negatives.
 
     Args:
-        lengths: a length for each row, in any unit; equal ones give plain shuffled batches.
+        lengths: Length for each row, in any unit; equal ones give plain shuffled batches.
     """
 
     def __init__(self, lengths: np.ndarray | TokenLengths, batch_size: int, seed: int) -> None:

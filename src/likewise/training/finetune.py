@@ -150,9 +150,9 @@ def collate_rows(model: Any, max_length: int, sides: Mapping[str, Role] = {}) ->
     """Return the collator of labelled rows for an encoder.
 
     Args:
-        max_length: the most tokens of a text; 0 for as many as the encoder reads.
-        sides: the role of each column for an encoder that encodes queries and documents in different ways. The others
-            put their default prompt before every text.
+        max_length: Maximum number of tokens of a text; 0 uses the encoder's limit.
+        sides: Role of each column for an encoder that encodes queries and documents differently. Other encoders put
+            their default prompt before every text.
     """
     longest, settings = model.max_seq_length, ModelSettings.of(model)
     roles = sides if settings.has_sides else {}

@@ -55,10 +55,10 @@ class LabelledRows:
     """Rows of texts, with or without a label.
 
     Attributes:
-        dataset: a Hugging Face dataset: the text columns in order, then 'label' where there is one.
-        unit: what a row is, in the plural, for the user.
-        dropped: the number of rows that were left out, by reason.
-        left_out: the same in words, with the place of the first of each.
+        dataset: Hugging Face dataset: the text columns in order, then 'label' where there is one.
+        unit: Name of a row, in the plural.
+        dropped: Number of dropped rows, by reason.
+        left_out: Description of dropped rows, with the place of the first one of each kind.
     """
 
     dataset: Dataset
@@ -96,7 +96,7 @@ def collect(
     """Collect rows in a dataset; those with an empty text or without a label are left out.
 
     Args:
-        rows: the texts of each, then its label.
+        rows: Texts of each row, then its label.
         kind: Arrow type of the label, "int64" or "float32"; None for rows without one.
         number: (label, place) to the number to learn, None for no label.
     """
@@ -156,8 +156,8 @@ class Objective(WithPresets):
         held_out: (dataset, options) to an evaluator on rows that are not trained on.
         build_loss: (encoder, options) to a sentence-transformers loss.
         training_only: (dimension of the vectors) to modules that are in the encoder for training alone.
-        sides: the role of each column of texts for a model that encodes queries and documents in different ways; ()
-            if the columns have no sides, so that a base with routes of its own for them is refused.
+        sides: Role of each column of texts for a model that encodes queries and documents in different ways; () if the
+            columns have no sides, so that a base with routes of its own for them is refused.
     """
 
     read: Callable[[Sequence[Path], str | os.PathLike[str] | None, Any], LabelledRows]
@@ -171,10 +171,10 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
     """Read SNLI-like data.
 
     Args:
-        files: each is one of these. SentEval's labels file (labels.train, with s1.train and s2.train in the same
-            folder, a line a pair; all may end in .gz). A folder with the three of part 'train'. The original .jsonl, or
-            a table with a header, with the columns sentence1 (or premise), sentence2 (or hypothesis) and gold_label (or
-            label).
+        files: Paths to files of these formats: SentEval's labels file (labels.train, with s1.train and s2.train in the
+            same folder, a line a pair; all may end in .gz). A folder with the three of part 'train'. The original
+            .jsonl, or a table with a header, with the columns sentence1 (or premise), sentence2 (or hypothesis) and
+            gold_label (or label).
     """
     if not files:
         raise LabelledDataError(
@@ -247,8 +247,8 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
     """Read rated pairs, with ratings scaled to 0 ... 1.
 
     Args:
-        files: what `evaluate pairs:FILE` reads too, see `likewise.evaluation.tasks.rated_file`; none: STS-B train of
-            the data folder.
+        files: Paths to files as for `evaluate pairs:FILE`, see `likewise.evaluation.tasks.rated_file`; by default STS-B
+            train of the data folder.
     """
     from likewise.evaluation.tasks.rated_file import rated_rows
 
@@ -320,7 +320,7 @@ def read_triplets(
     test.csv. Tabs, JSONL, and the names anchor, positive and negative are read too.
 
     Args:
-        files: such files; a folder stands for its train.csv.
+        files: Paths to such files; a folder means its train.csv.
     """
     if not files:
         raise LabelledDataError(

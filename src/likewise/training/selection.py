@@ -31,10 +31,10 @@ class Selection:
     """A selection of the checkpoint: an evaluator, and the rows left for training.
 
     Attributes:
-        description: for the user and the plan.
+        description: Description for the user and the plan.
         evaluator: None where the checkpoint is simply the last.
-        rows: row numbers of the data to train on, in order; None for all.
-        fingerprint: of data besides the training rows that it is made of.
+        rows: Row numbers of the data to train on, in order; None for all.
+        fingerprint: Fingerprint of further data that it depends on.
     """
 
     description: str
@@ -55,10 +55,10 @@ class Selection:
         """Return the selected checkpoint, the noise of its gain, and whether the gain is larger.
 
         Args:
-            state: the trainer's.
-            before: the scores before training.
-            model: what would be saved, of which the noise is measured.
-            items: of the evaluator before training, see `CheckpointEvaluator.noise`.
+            state: State of the trainer.
+            before: Scores before training.
+            model: Model to save, whose noise is measured.
+            items: Items of the evaluator before training, see `CheckpointEvaluator.noise`.
         """
         if not self.evaluator or state.best_metric is None:
             return None
@@ -87,10 +87,10 @@ def choose_selection(
     """Return the selection that the options ask for.
 
     Args:
-        dataset: the rows there are to train on.
-        data: the folder of SentEval's data.
-        groups: see `hold_out`; each row is its own by default.
-        evaluator_of: from held-out rows to their evaluator; by default they are sentences without labels.
+        dataset: Rows there are to train on.
+        data: Folder of SentEval's data.
+        groups: Group of each row, see `hold_out`; by default each row is its own group.
+        evaluator_of: Function from held-out rows to their evaluator; by default they are sentences without labels.
     """
     if options.select_by == "last":
         return last_checkpoint()
@@ -119,8 +119,8 @@ def sts_dev(
     """Return the selection by STS-B dev; None if the options do not want it, or if it is not found.
 
     Args:
-        data: the folder of SentEval's data.
-        texts: texts that are trained on. With `select_by="auto"`, STS-B dev measures English ones alone.
+        data: Folder of SentEval's data.
+        texts: Texts that are trained on. With `select_by="auto"`, STS-B dev measures English ones alone.
     """
     if options.select_by not in ("auto", _STS_DEV) or _STS_DEV not in choices_of(type(options), "select_by"):
         return None
@@ -141,8 +141,8 @@ def hold_out(groups: Sequence[object], wanted: int, seed: int) -> tuple[np.ndarr
     """Split rows into those to train on and those held out, both in order.
 
     Args:
-        groups: of each row; rows of one group (those with the same first sentence) stay together.
-        wanted: rows to hold out; a tenth of all at most, one group more at most. A group of more rows is trained on.
+        groups: Group of each row; rows of one group (with the same first sentence) stay together.
+        wanted: Number of rows to hold out, at most a tenth of all plus one group; larger groups are used for training.
     """
     numbers: dict[object, int] = {}
     group = np.array([numbers.setdefault(name, len(numbers)) for name in groups], dtype=np.int64)

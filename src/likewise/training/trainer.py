@@ -79,8 +79,8 @@ class TrainingSteps(BaseTrainer):
     """The training steps of both trainers.
 
     Args:
-        options: of the method: what `trainer_arguments` has no argument for is read from them.
-        settings: arguments of sentence-transformers' trainer.
+        options: Options of the method, from which settings outside `trainer_arguments` are read.
+        settings: Arguments of sentence-transformers' trainer.
     """
 
     def __init__(self, options: TrainingOptions, **settings: Any) -> None:

@@ -78,10 +78,10 @@ class Course(TrainerCallback):
     """The callback that follows the trainer.
 
     Args:
-        log: the file of the log; None in a process that writes none.
-        metric: selects the checkpoint; "" for none.
-        before: the scores of the base.
-        scoring: seconds that an evaluation takes; 0 if that is not known.
+        log: File of the log; None in a process that writes none.
+        metric: Metric that selects the checkpoint; "" for none.
+        before: Scores of the base.
+        scoring: Number of seconds of an evaluation; 0 if it is not known.
     """
 
     def __init__(
@@ -205,18 +205,19 @@ class Training:
     """A training whose input has been checked.
 
     Attributes:
-        job: in the words of the command line, "train arccse".
-        name, preset, base, seed: for the record; the seed fixes all chance.
-        dataset: the rows to train on: 'sentence' and 'words', or texts and 'label'.
-        corpus: facts on the data: 'sources', 'sentences' (the number of rows), 'unit' (what they are), 'sha256'.
-        model: a SentenceTransformer, or a CrossEncoder.
-        collator: rows to a batch.
-        export: from the trained model to the one that is saved.
-        optimizers: from the number of updates to optimizer and schedule; (None, None) is AdamW.
-        config: the arguments that it was started with, for run.toml, which `--config` of the command line reads; {}
-            for no such file.
-        at_end: from the saved model to further facts, such as its scores on a test part.
-        as_shipped: score the unchanged base before training, and not the untrained encoder, which differs from it.
+        job: Name of the job in the words of the command line, "train arccse".
+        name, preset, base, seed: Facts for the record; the seed determines all randomness.
+        dataset: Training rows: 'sentence' and 'words', or texts and 'label'.
+        corpus: Facts on the data: 'sources', 'sentences' (the number of rows), 'unit' (what they are), 'sha256'.
+        model: SentenceTransformer, or a CrossEncoder.
+        collator: Function from rows to a batch.
+        export: Function from the trained model to the saved model.
+        optimizers: Function from the number of updates to optimizer and schedule; (None, None) is AdamW.
+        config: Arguments that it was started with, for run.toml, which `--config` of the command line reads; {} for no
+            such file.
+        at_end: Function from the saved model to further facts, such as its scores on a test part.
+        as_shipped: Whether to evaluate the unchanged base before training, instead of the untrained encoder, which
+            differs from it.
     """
 
     job: str

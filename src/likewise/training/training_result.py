@@ -22,8 +22,8 @@ def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> ob
     """Return the checksum of a local base's weights, vocabulary and settings, or the name of another base.
 
     Args:
-        out: the folder to write. Where it is the base, and the job that replaces it was killed in the middle of its
-            installation, the base of that job is meant.
+        out: Path to the folder to write. If it is the base, and the job that replaces it was killed during its
+            installation, the base of that job is used.
     """
     path = Path(base).expanduser()
     if out is not None and path.resolve() == Path(out).resolve() and (record := complete_installation(out)):
@@ -95,10 +95,10 @@ def model_card(model: SentenceTransformer | CrossEncoder, name: str, title: str,
     """Return the text of a card: what a model is, and how it is loaded and used.
 
     Args:
-        name: of the method, as a tag.
-        title: what was made, such as "A baseline made".
-        about: how it was made.
-        files: what else is in the folder.
+        name: Name of the method, as a tag.
+        title: Title of the model, such as "A baseline made".
+        about: Description of its training.
+        files: Description of other files in the folder.
     """
     from jinja2 import StrictUndefined, Template
 

@@ -45,8 +45,8 @@ def advice(encoder: Any, base: str, texts: Iterable[str]) -> str:
     """Return what to know about text whose language the base does not know; "" if it knows it.
 
     Args:
-        encoder: an encoder that is made of the base.
-        texts: sentences of the corpus.
+        encoder: Encoder that is made of the base.
+        texts: Sentences of the corpus.
     """
     tokenizer, sample = getattr(encoder, "tokenizer", None), list(islice(texts, _TEXTS))
     if not isinstance(tokenizer, PreTrainedTokenizerBase):

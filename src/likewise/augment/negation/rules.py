@@ -66,8 +66,8 @@ def negate(texts: str | Sequence[str], *, model: str = parser.DEFAULT_MODEL) -> 
     A negated sentence becomes affirmative. Case, punctuation and spacing stay as they are.
 
     Args:
-        texts: a sentence, or several.
-        model: an installed spaCy model of English, or its folder.
+        texts: One sentence or several.
+        model: Name or path of an installed spaCy model of English.
 
     Returns:
         The negation, or a list of them in the order of the sentences; None where a sentence has no clear one.

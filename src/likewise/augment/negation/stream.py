@@ -47,10 +47,11 @@ class NegationCounts:
     """The counts of a run over a corpus.
 
     Attributes:
-        path: the file that was written.
-        total, negated: number of sentences, and of sentences with a negation.
-        rules, reasons: negations by rule, and the others by reason.
-        parsed, cached, resumed: sentences by where their negation came from: the parser, the cache, a stopped run.
+        path: Path to the output file.
+        total, negated: Number of sentences, and of sentences with a negation.
+        rules, reasons: Number of negations by rule, and of other sentences by reason.
+        parsed, cached, resumed: Number of sentences by the source of their negation: the parser, the cache, a stopped
+            run.
     """
 
     path: Path
@@ -156,8 +157,8 @@ def kept_negations(
     """Return the negation of each sentence, or None if it has none; cached negations are reused.
 
     Args:
-        sentences: gives them, in their order.
-        keep: from the rules and what writes a folder to that folder in the cache, as `Run.prepared`.
+        sentences: Sentences in their order.
+        keep: Function from the rules and the writer of a folder to the folder in the cache, as `Run.prepared`.
         processes, quiet: as in `negate_corpus`.
     """
 

@@ -32,10 +32,10 @@ class ClassesResult(TaskResult):
     """The accuracy of the 10 nearest neighbours, and the agreement of clusters with classes, times 100.
 
     Attributes:
-        v_measure: of k-means on the part's vectors, as many clusters as the part has labels (Rosenberg and Hirschberg
-            2007); NaN where there are no vectors.
-        classes: number of labels in the part.
-        training: number of training texts.
+        v_measure: V-measure of k-means on the part's vectors, with one cluster per label (Rosenberg and Hirschberg
+            2007); NaN without vectors.
+        classes: Number of labels in the part.
+        training: Number of training texts.
     """
 
     COLUMNS = (
@@ -109,8 +109,8 @@ def right_neighbours(rows: Rows, known: np.ndarray, right: np.ndarray) -> np.nda
     """Return (M,) whether most of a text's 10 nearest training texts have its class; of equals the first by name.
 
     Args:
-        rows: the scores of the N training texts, with the labels `known` (N,), for each of M texts.
-        right: their labels (M,).
+        rows: Scores of the N training texts, with the labels `known` (N,), for each of M texts.
+        right: Labels (M,) of the texts.
     """
     names, places = np.unique(known, return_inverse=True)
     correct = np.zeros(len(right), dtype=bool)

@@ -76,8 +76,8 @@ class NegationGapResult(TaskResult):
     """The gap of a model, times 100.
 
     Attributes:
-        median: of the gaps, times 100; half of the sentences lie closer to their negation.
-        other: the mean of 1 - cos(s, t) with another sentence t of the draw, times 100, to compare the gap with.
+        median: Median of the gaps, times 100; half of the sentences are closer to their negation.
+        other: Mean of 1 - cos(s, t) with another sentence t of the draw, times 100, to compare the gap with.
     """
 
     COLUMNS = (

@@ -73,8 +73,9 @@ class RatedFileResult(TaskResult):
     """The agreement of cosines with scores, times 100.
 
     Attributes:
-        spearman: the rank correlation; the main score, unless all scores are 0 or 1.
-        average_precision: of ranking the pairs scored 1 before those scored 0; the main score there, else None.
+        spearman: Rank correlation; the main score, unless all scores are 0 or 1.
+        average_precision: Average precision of ranking pairs scored 1 before pairs scored 0; the main score in this
+            case, otherwise None.
     """
 
     COLUMNS = (

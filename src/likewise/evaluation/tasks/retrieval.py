@@ -39,11 +39,11 @@ class RetrievalResult(TaskResult):
     """The measures of a ranking, times 100, as means over the queries; `score` is nDCG@10.
 
     Attributes:
-        recall: the share of the relevant documents among the first 100.
-        obeyed: of all pairs of a relevant and a violating document, the share in which the relevant one is nearer to
-            the query; None without violations.
-        left_out: queries of the part that have no relevant document; they are not scored.
-        documents: number of documents.
+        recall: Fraction of the relevant documents among the first 100.
+        obeyed: Fraction of the pairs of a relevant and a violating document in which the relevant one is closer to the
+            query; None without violations.
+        left_out: Queries of the part that have no relevant document; they are not scored.
+        documents: Number of documents.
     """
 
     COLUMNS = (
@@ -67,10 +67,10 @@ class Collection:
     """Documents, the queries that are scored, and the judgements.
 
     Attributes:
-        documents, queries: id to text; of the queries those with a relevant document.
-        grades: query to document to grade; a grade above 0 is relevant.
-        violations: query to documents.
-        left_out: number of judged queries without a relevant document.
+        documents, queries: Id to text, for queries with a relevant document.
+        grades: Query to document to grade; a grade above 0 is relevant.
+        violations: Query to documents.
+        left_out: Number of judged queries without a relevant document.
     """
 
     documents: dict[str, str]

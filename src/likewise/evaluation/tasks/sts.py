@@ -23,9 +23,9 @@ class StsFile(NamedTuple):
     """One file of `size` pairs, in tab-separated columns from 0.
 
     Attributes:
-        gold: a second file with a rating a line, an empty line where a pair was not rated; or None.
-        columns: of the two sentences.
-        gold_column: of the rating, where `gold` is None.
+        gold: Second file with one rating per line, which is empty for a pair without a rating; or None.
+        columns: Columns of the two sentences.
+        gold_column: Column of the rating, if `gold` is None.
     """
 
     subset: str
@@ -42,7 +42,7 @@ class StsTask(Task):
     """A task of rated pairs: its files and the scale of its ratings.
 
     Attributes:
-        without: tasks whose pairs are left out of this one.
+        without: Tasks whose pairs are excluded from this task.
     """
 
     files: tuple[StsFile, ...]

@@ -43,7 +43,7 @@ class Fold:
     """Rows to train on and rows to test on, as indices.
 
     Attributes:
-        checks: parts of the training rows by which the regularisation is chosen.
+        checks: Parts of the training rows by which the regularisation is chosen.
     """
 
     train: np.ndarray
@@ -56,8 +56,8 @@ class Probed:
     """The result of a probe.
 
     Attributes:
-        accuracy: mean over the trials of the accuracy on the test rows.
-        dev: mean over the trials of the best mean accuracy over the checks.
+        accuracy: Mean over the trials of the accuracy on the test rows.
+        dev: Mean over the trials of the best mean accuracy over the checks.
         strengths: C of scikit-learn that each trial chose.
         predictions: (N,) the class predicted for each row that is `tested`; the first class elsewhere.
     """
@@ -89,7 +89,7 @@ def probe(vectors: np.ndarray, labels: np.ndarray, trials: Sequence[Fold], stren
     """Train and test classifiers on vectors (N, D) with labels (N,).
 
     Args:
-        strengths: the values of C to choose from. Of equals the smallest is taken, as by SentEval.
+        strengths: Values of C to choose from; the smallest of equal values wins, as in SentEval.
     """
     vectors, ordered = vectors.astype(np.float64), sorted(strengths)
     predictions, covered = np.full(len(labels), min(labels)), np.zeros(len(labels), dtype=bool)
@@ -111,10 +111,10 @@ class TransferResult(TaskResult):
     """The accuracy of a task, times 100.
 
     Attributes:
-        f1: of the second class, times 100, where the task is reported with it (MRPC).
-        dev: the accuracy by which the regularisation was chosen, times 100.
-        strengths: the values of C that were chosen, one for each tested fold.
-        seed: of the folds.
+        f1: F1 of the second class, times 100, if the task is reported with it (MRPC).
+        dev: Accuracy by which the regularisation was chosen, times 100.
+        strengths: Values of C that were chosen, one for each tested fold.
+        seed: Random seed of the folds.
     """
 
     COLUMNS = (
@@ -142,9 +142,9 @@ class TransferFile(NamedTuple):
     """A data file: its path in the data folder and its number of rows.
 
     Attributes:
-        row: a pattern of its lines, with the sentences and the label as groups.
-        form: the pattern in words.
-        label: of all rows, where the lines have none.
+        row: Pattern of its lines, with the sentences and the label as groups.
+        form: Pattern in words.
+        label: Label of all rows, if the lines have none.
     """
 
     path: str

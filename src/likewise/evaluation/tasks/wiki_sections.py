@@ -24,7 +24,7 @@ class TripletResult(TaskResult):
     """The accuracy over triplets, times 100.
 
     Attributes:
-        euclidean: the accuracy by the Euclidean distance, times 100; `score` is by the cosine.
+        euclidean: Accuracy by the Euclidean distance, times 100; `score` is by the cosine.
     """
 
     COLUMNS = (("Task", "title"), ("Accuracy", "score"), ("Accuracy, Euclidean", "euclidean"), ("Triplets", "n"))
@@ -37,7 +37,7 @@ class WikiSectionsTask(Task):
     """The percentage of triplets whose anchor is nearer to the sentence of its section; a tie is wrong.
 
     Attributes:
-        size: number of triplets drawn from articles, or taken from the paper's file; None takes the whole file.
+        size: Number of triplets drawn from articles, or taken from the paper's file; None takes the whole file.
     """
 
     size: int | None

@@ -110,9 +110,9 @@ class Engine(ABC):
         """Return the function that runs one batch.
 
         Args:
-            workers: how many threads will call it at the same time; each call then uses one core. With 1, a call uses
-                all the threads that torch is set to.
-            tokens: whether it gives the vectors of tokens too; only of an engine that `gives_tokens`.
+            workers: Number of threads that call it at the same time; each call then uses one core. With 1, a call uses
+                all of torch's threads.
+            tokens: Whether it also returns token vectors; only for an engine that `gives_tokens`.
         """
 
     def __str__(self) -> str:
@@ -123,10 +123,10 @@ class TorchEngine(Engine):
     """The model's own modules under torch, on any device; bf16 is autocast.
 
     Args:
-        precision: of the products.
-        whole: compute all that sentence-transformers does, for vectors that are equal to its own to the last bit,
-            instead of the last layer for the pooled token alone.
-        traced: run bfloat16 on a processor as one graph, which takes half a second to make.
+        precision: Precision of the products.
+        whole: Whether to compute everything as in sentence-transformers, for bit-identical vectors, instead of the last
+            layer for the pooled token only.
+        traced: Whether to run bfloat16 on a CPU as one graph, which takes half a second to build.
     """
 
     name = "torch"
@@ -226,7 +226,8 @@ class OwnEncode(Engine):
     """sentence-transformers' own `encode`, for models that do not take token ids alone; it takes `WholeText`s.
 
     Args:
-        batch_size: most texts in a batch; None for its default, or 1,024 of a mean of word vectors, which pads nothing.
+        batch_size: Maximum number of texts in a batch; None for its default, or 1,024 for a mean of word vectors, which
+            needs no padding.
     """
 
     name, precision = "torch", "fp32"

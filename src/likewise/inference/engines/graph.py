@@ -97,7 +97,8 @@ def write_graphs(model: SentenceTransformer, write: Callable[[PooledGraph, bool]
     """Call a function with the graph of a model, and, if that leaves tokens out, with one that has them.
 
     Args:
-        write: takes the graph, and whether it is the second one, which a model has that pools a single token.
+        write: Function of the graph, and of whether it is the second graph, which a model has that pools a single
+            token.
     """
     with tracing(model) as graph:
         write(graph, False)
@@ -112,8 +113,8 @@ def tracing(model: SentenceTransformer, tokens: bool | None = None) -> Iterator[
     """Provide the graph in evaluation mode, without gradients and without a tracer's warnings.
 
     Args:
-        tokens: whether it gives the vectors of tokens; None: if the model has them and does not pool a single one,
-            since its graph then computes no other.
+        tokens: Whether it returns token vectors; None returns them if the model has them and does not pool a single
+            token, in which case its graph computes no others.
     """
     try:
         has_tokens = token_dimension(model) > 0

@@ -35,20 +35,21 @@ class System:
     """A way to search by one base, and its scores.
 
     Attributes:
-        name: what it is, in a few words.
-        model: its base; "" for BM25, which needs none.
-        mode, pipeline: what a search does.
-        free: whether it needs nothing that is not there already: BM25, a base as shipped, or both added.
-        learnt: whether its base was adapted before, maybe to this text, and so has seen the answers; it is not chosen.
-        score: nDCG@10 times 100 of the passages that queries were taken out of, found again among all.
-        low, high: the 95 % interval of the gain over the best free system; None for that one itself.
-        milliseconds: of a query, with its encoding, on this machine: the median.
-        passages_a_second: indexed, with the loading of the model; None for BM25.
-        index_bytes, model_bytes: on disk; None if it is not known.
-        written: the same score by the written queries alone; None without them.
-        judged: nDCG@10 times 100 by the judgements that were given; None without them.
-        judged_low, judged_high: the interval of the gain over the same free system by these.
-        only_measured: whether it is a row to compare with, which no search offers.
+        name: Short description of the system.
+        model: Base of the system; "" for BM25, which needs none.
+        mode, pipeline: Settings of the search.
+        free: Whether it is a baseline without further work: BM25, an unchanged base, or their sum.
+        learnt: Whether its base was adapted earlier, possibly to this text, so that it has seen the answers; it is not
+            chosen.
+        score: NDCG@10, times 100, of retrieving the passages from which queries were removed.
+        low, high: 95 % confidence interval of the gain over the best free system; None for that system.
+        milliseconds: Median time of a query with its encoding on this machine.
+        passages_a_second: Indexed passages per second, including the loading of the model; None for BM25.
+        index_bytes, model_bytes: Sizes on disk; None if unknown.
+        written: Same score on the written queries; None without them.
+        judged: NDCG@10, times 100, by your judgements; None without them.
+        judged_low, judged_high: Confidence interval of this gain over the same free system.
+        only_measured: Whether it is only a row for comparison, which no search offers.
     """
 
     name: str
@@ -110,12 +111,12 @@ class Choice:
     """The systems, the one to use, and why.
 
     Attributes:
-        table: all systems, in the order in which they were measured.
-        chosen: the system to use.
-        reason: the verdict, in one sentence.
-        judgement: what the judgements that were given say; "" without them.
-        facts: passages, queries by their kind, seconds, and the queries on which systems disagree most.
-        folder: where all of it is saved; None if nowhere.
+        table: All systems, in the order in which they were measured.
+        chosen: System to use.
+        reason: Verdict in one sentence.
+        judgement: Verdict by your judgements; "" without them.
+        facts: Passages, queries by their kind, seconds, and the queries on which systems disagree most.
+        folder: Path to the saved files; None if nothing is saved.
     """
 
     table: Sequence[System]
@@ -194,7 +195,7 @@ def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequ
     """Return systems with the intervals of their gains over the best free one.
 
     Args:
-        each, judged: of each system the scores (Q,) of the queries, and of the judged ones if there are any.
+        each, judged: Scores (Q,) of the queries by each system, and of judged queries if there are any.
     """
     free = best_free(systems)
     changed = []
@@ -222,8 +223,8 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
     and queries that are taken out of a text tell less than people's.
 
     Args:
-        each: of each system the scores (Q,) of the queries.
-        usual: the place of what `likewise search` does by default, with the first base.
+        each: Scores (Q,) of the queries by each system.
+        usual: Place of the default of `likewise search`, with the first base.
     """
     own, free = systems[usual], systems[best_free(systems)]
     others = [i for i, system in enumerate(systems) if i != usual and not (system.learnt or system.only_measured)]

@@ -43,11 +43,11 @@ class Excerpt:
     """A passage of a text.
 
     Attributes:
-        id: its name.
-        text: its sentences.
-        title: the headings above it, joined by " > ", the outermost first; "" without one.
-        group: the name of what the title is of: passages of the same group and title share it.
-        prose: whether it is sentences; a line of code or of a table is no query.
+        id: Name of the passage.
+        text: Sentences of the passage.
+        title: Headings above it, joined by " > ", the outermost first; "" without one.
+        group: Name of the title's document: passages of the same group and title share it.
+        prose: Whether it consists of sentences; a line of code or of a table is not a query.
     """
 
     id: str

@@ -36,8 +36,8 @@ class Writer(Protocol):
     """A language model that writes queries.
 
     Attributes:
-        told: what is said before it starts.
-        batch: passages that it is given at a time.
+        told: Line that is printed before it starts.
+        batch: Number of passages per call.
     """
 
     told: str
@@ -65,8 +65,8 @@ class ServerWriter:
     """A language model behind a server.
 
     Args:
-        url: where it is, such as http://localhost:11434/v1.
-        model: its name there; "" if the server has one alone.
+        url: Address of the server, such as http://localhost:11434/v1.
+        model: Name of the model; "" if the server has only one.
     """
 
     batch = 4 * _AT_ONCE

@@ -46,9 +46,9 @@ class NearPair:
     """Two similar texts, and the cosine of their vectors.
 
     Attributes:
-        text: the later text.
-        kept: the earlier text.
-        reason: why they are not duplicates; "" if they are.
+        text: Later text.
+        kept: Earlier text.
+        reason: Reason why they are not duplicates; "" if they are.
     """
 
     text: str
@@ -62,22 +62,22 @@ class Duplicates:
     """The result of `duplicates`.
 
     Attributes:
-        texts: number of texts, including empty texts.
-        empty: number of empty texts, which are never duplicates.
-        exact: number of texts that equal an earlier text except for white space.
-        near: number of further texts that repeat the meaning of an earlier text.
-        groups: positions of the texts of each group, in the order of reading from 0; the first is the representative.
+        texts: Number of texts, including empty texts.
+        empty: Number of empty texts, which are never duplicates.
+        exact: Number of texts that equal an earlier text except for white space.
+        near: Number of further texts that repeat the meaning of an earlier text.
+        groups: Positions of the texts of each group, in the order of reading from 0; the first is the representative.
             Groups are sorted by their representatives.
-        language: language of most texts, "" if it cannot be detected. The lists of antonyms are English; in another
+        language: Language of most texts, "" if it cannot be detected. The lists of antonyms are English; in another
             language two texts are duplicates only if their words are equal, except for misspellings.
-        threshold: minimum cosine of duplicates.
-        above: pairs just above the threshold, which are duplicates.
-        below: pairs just below the threshold, which are not.
-        apart: pairs above the threshold that differ in a word, by descending cosine.
-        reasons: number of texts that are no duplicates because of a word, by reason.
-        at_random: cosine that one in a hundred random pairs of texts reaches; it depends on the encoder.
-        skipped: sentences on skipped input, and on input in another encoding.
-        is_partial: whether files or rows could not be read.
+        threshold: Minimum cosine of duplicates.
+        above: Pairs just above the threshold, which are duplicates.
+        below: Pairs just below the threshold, which are not.
+        apart: Pairs above the threshold that differ in a word, by descending cosine.
+        reasons: Number of texts that are no duplicates because of a word, by reason.
+        at_random: Cosine that one in a hundred random pairs of texts reaches; it depends on the encoder.
+        skipped: Sentences on skipped input, and on input in another encoding.
+        is_partial: Whether files or rows could not be read.
     """
 
     texts: int

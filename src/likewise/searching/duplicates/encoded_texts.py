@@ -57,13 +57,13 @@ class KeptTexts:
     """Texts in their order, each with the number of the different text that it is; empty ones are left out.
 
     Attributes:
-        folder: of the cache, with the different texts and their vectors.
-        files: their paths; "" for texts that were given as such.
+        folder: Folder in the cache with the distinct texts and their vectors.
+        files: Paths to the files; "" for in-memory texts.
         file, line: (N,) where each text stands: the number of its file, and the line from 1, in a Parquet file the row.
         number: (N,) which of the different texts each is; these are numbered in the order in which they come.
         position: (N,) the place of each among all that were read, from 0.
-        read: how many were read, empty ones too.
-        fingerprint: of the different texts, the model and the way to vectors.
+        read: Number of texts, including empty texts.
+        fingerprint: Fingerprint of the distinct texts, the model and the encoding.
     """
 
     folder: Path
@@ -127,8 +127,8 @@ def read_units(texts: TextSource, progress: Progress, report: CorpusReport | Non
     """Yield texts in their order: given texts, the lines of a list, the rows of tables, paragraphs of prose.
 
     Args:
-        progress: is told what is left out: files of a folder, and rows that cannot be read.
-        report: keeps these lines.
+        progress: Progress that reports skipped input: files of a folder, and unreadable rows.
+        report: Report of these lines.
 
     Raises:
         CorpusError: a file cannot be read; the message names the line and the cure.

@@ -29,8 +29,8 @@ class Repeats:
         cosine: (S,) with that text; 1 for a kept one.
         nearest: (S,) the nearest kept text before it, whether or not it counts as the same; -1 for none.
         near: (S,) the cosine with it.
-        apart: of each text that the second look told apart from a kept one above the threshold, the nearest such pair:
-            text, kept text, cosine and the reason.
+        apart: Nearest pair of each text that the second look distinguished from a representative above the threshold:
+            text, representative, cosine and reason.
     """
 
     of: np.ndarray
@@ -57,12 +57,13 @@ def repeats(
 
     Args:
         vectors: (S, D) of length 1.
-        threshold: the least cosine.
-        reason: gives the reason why two texts above the threshold differ all the same, "" for none.
-        same: gives what two texts share that are duplicates at any cosine, b"" for a text that is compared.
-        seed: of the cells.
-        advance: called with the number of texts done.
-        exact: texts up to which nothing is approximate.
+        threshold: Minimum cosine.
+        reason: Function that returns the reason why two texts above the threshold are not duplicates, "" for none.
+        same: Function that returns a key shared by texts that are duplicates at any cosine, b"" for a text that is
+            compared.
+        seed: Random seed of the cells.
+        advance: Function that is called with the number of finished texts.
+        exact: Number of texts up to which the comparison is exact.
     """
     size = len(vectors)
     result = Repeats(

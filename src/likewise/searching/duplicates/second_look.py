@@ -32,11 +32,11 @@ class SecondLook:
     of what they say, and a model reads only the beginning of a long text.
 
     Args:
-        sample: texts that tell the language. The words that exclude each other are English: of another language two
-            texts are the same if their words are, but for misspellings.
-        encode: makes vectors (P, D) of length 1 of what is left of P texts.
-        threshold: the least cosine of duplicates.
-        words: the least share of words that duplicates have in common; 0 looks at no words at all.
+        sample: Texts by which the language is detected. The lists of antonyms are English: in another language, two
+            texts are duplicates if their words are, except for misspellings.
+        encode: Function from the rest of P texts to vectors (P, D) of length 1.
+        threshold: Minimum cosine of duplicates.
+        words: Minimum share of common words of duplicates; 0 ignores words.
     """
 
     def __init__(

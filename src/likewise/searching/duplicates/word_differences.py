@@ -78,13 +78,13 @@ class Wording(NamedTuple):
     """The words of a text that decide whether a near text says the same.
 
     Attributes:
-        order: the words as they follow each other.
-        words: their counts.
-        numbers: words with a digit, and percent signs, in their order.
-        negations: the number of negations.
-        names: words with a capital inside a sentence.
-        addresses: addresses of mails, files, paths and names of programs, such as max_size.
-        signs: symbols that may be the opposite of another symbol, such as thumbs and comparisons.
+        order: Words in their order.
+        words: Counts of the words.
+        numbers: Words with a digit, and percent signs, in their order.
+        negations: Number of negations.
+        names: Words with a capital inside a sentence.
+        addresses: Mail addresses, files, paths and names of programs, such as max_size.
+        signs: Symbols that may be the opposite of another symbol, such as thumbs and comparisons.
     """
 
     order: tuple[str, ...]
@@ -209,8 +209,8 @@ def difference(first: Wording, second: Wording, known: bool = True) -> str:
     counts if nearly all words are the same, unless a part of the text was moved as a whole.
 
     Args:
-        known: whether the words of the language are known. If they are not, texts are the same only if their words are,
-            but for misspellings.
+        known: Whether the language has lists of words. Otherwise, texts are duplicates only if their words are equal,
+            except for misspellings.
 
     >>> difference(wording("The card has arrived."), wording("The card has not arrived."))
     'negation'
@@ -259,8 +259,8 @@ def _other_name(wording: Wording, own: Counter[str], others: Counter[str]) -> bo
     """Return whether a text has a name where its near text has other words.
 
     Args:
-        own: the words that only this text has.
-        others: words of the other text alone.
+        own: Words of this text alone.
+        others: Words of the other text alone.
     """
     lacking = (name for name in wording.names if name in own)
     return bool(others) and any(not any(_alike(name, word) for word in others) for name in lacking)

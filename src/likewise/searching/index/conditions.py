@@ -64,8 +64,8 @@ def condition_of(given: str, fields: Mapping[str, FieldColumn]) -> str:
     '(`int_year` >= 2004 AND NOT `int_year` = 2010)'
 
     Args:
-        given: the condition.
-        fields: fields that it may name, with their columns.
+        given: Condition.
+        fields: Fields that it may name, with their columns.
 
     Raises:
         SearchError: it holds anything else than fields, texts, numbers and the words above, or compares what cannot

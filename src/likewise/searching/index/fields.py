@@ -50,11 +50,11 @@ class FieldColumn(NamedTuple):
     """A column of the table.
 
     Attributes:
-        name: of the column.
-        kind: of its values.
-        field: the name of its field, if that is another one.
-        exact: texts are compared as they stand, and not without regard to case.
-        whole: all texts are whole numbers.
+        name: Name of the column.
+        kind: Kind of its values.
+        field: Name of its field, if it differs.
+        exact: Whether texts are compared with regard to case.
+        whole: Whether all texts are integers.
     """
 
     name: str
@@ -105,9 +105,9 @@ def kinds_of(
     """Return the fields of the rows of files, each with the kind of its values, and why other fields are not kept.
 
     Args:
-        wanted: the fields that are kept; None for every field whose values are numbers, dates, short texts, lists of
+        wanted: Names of the stored fields; None for every field whose values are numbers, dates, short texts, lists of
             these, or true or false.
-        taken: names that no field can have, if none are wanted.
+        taken: Names that no field can have, if `wanted` is None.
     """
     seen: dict[str, _Seen] = defaultdict(_Seen)
     text = options.field or TEXT
@@ -140,7 +140,7 @@ def _value(value: object, decimal: str | None) -> Any:
     """Return a value of a row as it is kept; a cell of a CSV file as the number that it shows, if it is one.
 
     Args:
-        decimal: decimal separator of cells; None for typed values.
+        decimal: Decimal separator of cells; None for typed values.
     """
     value = plain_value(value)
     if isinstance(value, list | tuple):

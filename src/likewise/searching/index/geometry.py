@@ -158,7 +158,7 @@ def build(table: Table, count: int, stop: StopRequest, before: Geometry | None =
 
     Args:
         count: K, nearest passages of each.
-        before: the geometry before an update, of which everything that still holds is kept.
+        before: Geometry before an update, whose valid parts are reused.
     """
     rows, keys = table.keys()
 

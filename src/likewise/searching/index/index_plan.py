@@ -28,11 +28,11 @@ class Change:
     """The change of an index.
 
     Attributes:
-        given: what is indexed; None if nothing is.
-        named: files that were named.
-        listings: what was seen of the folders that were named.
-        keep: what is not named stays.
-        deleted: ids that are deleted.
+        given: Texts to index; None for none.
+        named: Files that were named.
+        listings: Listings of the named folders.
+        keep: Whether passages of unnamed files stay.
+        deleted: Ids to delete.
     """
 
     given: TextSource | None = None
@@ -75,16 +75,16 @@ class FilePlan:
     """What an update does with files.
 
     Args:
-        change: the change of the index.
-        there: each source of the index with its file, how many passages it has, and whether these are all.
+        change: Change of the index.
+        there: Sources of the index with their file, the number of passages, and whether these are complete.
 
     Attributes:
-        wanted: each source, which is a path with its content, to the file.
-        fresh: files of them that are not in the index, or not completely.
-        states: the state of each file before it is read.
-        unread: what cannot be read now, each with a sentence: its passages stay.
-        left_out: sentences on what is not read, as it is of another format or a rule excludes it.
-        named: files that were named: a fault of one ends the update.
+        wanted: Sources, which are paths with their content, to files.
+        fresh: Files that are missing from the index, or incomplete in it.
+        states: State of each file before it is read.
+        unread: Unreadable files, each with a sentence; their passages stay.
+        left_out: Sentences on files that are skipped because of their format or a rule.
+        named: Named files, whose errors end the update.
 
     Raises:
         CorpusError: a file that was named cannot be read.

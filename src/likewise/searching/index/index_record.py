@@ -29,19 +29,19 @@ class IndexRecord:
     """The record of a finished index.
 
     Attributes:
-        table, version: name and version of its table.
-        geometry: name of the folder of its geometry.
-        pipeline: options of its search.
-        model: name of the model that made it; None if it has none.
-        query: facts by which queries are encoded.
-        left: folders of former states, which a reader may still use, each with the time since which none is needed.
-        ids: kind of the ids: "int", "text", or "" if there are none.
-        partial: files that could be read in part, each with the reasons.
-        next_id: id of the next text that has none.
-        unweighed: number of passages, texts and files that have changed since tokens were weighed.
-        precision, engine: how passages were encoded.
-        passages: number of passages.
-        plan: plan of the job that made it, which writes that itself.
+        table, version: Name and version of its table.
+        geometry: Name of the folder of its geometry.
+        pipeline: Options of its search.
+        model: Name of the model that made it; None if it has none.
+        query: Facts by which queries are encoded.
+        left: Folders of former states, which a reader may still use, each with the time since which none is needed.
+        ids: Kind of the ids: "int", "text", or "" if there are none.
+        partial: Files that could be read in part, each with the reasons.
+        next_id: Id of the next text that has none.
+        unweighed: Number of passages, texts and files that have changed since tokens were weighed.
+        precision, engine: Precision and engine of the passages' vectors.
+        passages: Number of passages.
+        plan: Plan of the job that made it, which writes that itself.
     """
 
     table: str

@@ -53,14 +53,13 @@ class Indexed(Index):
     """An index as `index` leaves it: an `Index` to search in, and what was done.
 
     Attributes:
-        encoded: passages that were encoded by this call; the others were there.
-        added, removed: number of files, or texts, that were new or changed, and that changed or are gone.
-        skipped: sentences on all that was left out, or read in another way than it stands: files in other formats and
-            excluded ones, counted; files in another encoding than UTF-8; files that changed while they were read; rows
-            without text; and `unread`.
-        unread: sentences on what should have been read and could not be: a folder, a file, rows that are none. The
-            passages that the index has of such a folder or file stay in it.
-        recall: of the approximate index, if there is one: the share of the 10 exact nearest that it finds.
+        encoded: Number of passages that this call encoded.
+        added, removed: Number of files, or texts, that were new or changed, and that changed or are gone.
+        skipped: Sentences on skipped or converted input: counts of files in other formats and of excluded files; files
+            in another encoding than UTF-8; files that changed while they were read; rows without text; and `unread`.
+        unread: Sentences on folders, files and rows that could not be read. Existing passages of such a folder or file
+            stay in the index.
+        recall: Recall@10 of the approximate index, if there is one.
     """
 
     def __init__(self, path: Path, model: Any, found: Changed) -> None:
@@ -198,7 +197,7 @@ def _updated(
     """Change an index, and return what was done.
 
     Args:
-        asked: settings of the plan; missing settings are taken from the index.
+        asked: Settings of the plan; missing settings are taken from the index.
     """
     if manner.on:
         loadable(encoder.name)

@@ -169,7 +169,7 @@ def token_weights(texts: Sequence[np.ndarray]) -> np.ndarray:
     more than the words between them, but not so much that they alone decide.
 
     Args:
-        texts: the ids of the tokens of N texts, 1 or more.
+        texts: Token ids of N texts, at least one each.
     """
     counts = np.zeros(1 + max((int(ids.max()) for ids in texts if len(ids)), default=0))
     for ids in texts:

@@ -21,11 +21,11 @@ class OpenedIndex:
     """One state of an index.
 
     Attributes:
-        state: a value that is another one in every other state.
-        folder: where the index is, behind any link.
-        record: its record.
-        stored: its passages.
-        sentences: the vectors (D,) of sentences that hits had.
+        state: Value that differs between states.
+        folder: Folder of the index, with links resolved.
+        record: Record of the index.
+        stored: Passages of the index.
+        sentences: Vectors (D,) of the sentences of hits.
     """
 
     state: object

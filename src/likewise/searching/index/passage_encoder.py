@@ -31,8 +31,8 @@ class Shared(NamedTuple):
     """An index whose vectors another one takes, where it has the same text.
 
     Attributes:
-        table: its passages.
-        codec: the form of their tokens; None if none are stored.
+        table: Passages of the index.
+        codec: Format of their tokens; None if none are stored.
     """
 
     table: Table
@@ -65,17 +65,17 @@ class PassageEncoder:
     """The encoding of the passages of one update.
 
     Args:
-        table: where they are written.
-        encoder: the model.
-        job: keeps what a run that is resumed must know.
-        progress: is told the engine.
-        workers: of a cluster, which encode; 0 for this process.
-        codec: the form of the tokens; None if there are none, or it is found when there is something to encode.
-        shared: another index whose vectors are taken where it has the same text.
+        table: Table to write to.
+        encoder: Encoder of the passages.
+        job: Job that stores the state for a resumed run.
+        progress: Progress that reports the engine.
+        workers: Number of workers of a cluster; 0 for this process.
+        codec: Format of the tokens; None if there are none, or it is determined by the first passages.
+        shared: Another index whose vectors are copied for the same texts.
 
     Attributes:
-        bar: shows the passages that are encoded.
-        encoded: passages that were encoded.
+        bar: Progress of the encoded passages.
+        encoded: Number of encoded passages.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class PassageEncoder:
         """Return the form of the tokens with weights that are found anew if much has changed, and how much is left.
 
         Args:
-            unweighed: passages, texts and files that have changed since they were found.
+            unweighed: Number of passages, texts and files that have changed since they were determined.
         """
         codec, rows = self.codec, self._table.rows
         if codec is None or not rows or not (unweighed > _UNWEIGHED * rows or len(codec.weights) == 1):

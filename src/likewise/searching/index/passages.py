@@ -58,17 +58,18 @@ class IndexedPassage:
     """A passage, and where it stands.
 
     Attributes:
-        text: its sentences.
-        line: where it begins, from 1; in a Parquet or .xlsx file the row, in a PDF the page, in a .pptx file the slide,
-            in a notebook the cell, in an e-book the chapter, in a box the mail; 0 in a web page or a Word file.
-        title: the headings above it, or the title of its article.
-        metadata: the values of the metadata fields, in their order; None if a row has none.
-        prose: whether it is sentences, and not code or a table.
-        id: that of its row; None if it has none.
-        read_title: what the model reads of the title; None for all of it.
-        source: the name of its text: of a file, or of a row or text with its values.
-        file: the path of its file; "" if it is of no file.
-        is_last: whether it is the last one of its source.
+        text: Sentences of the passage.
+        line: Line where it begins, from 1: the row in a Parquet or .xlsx file, the page in a PDF, the slide in a .pptx
+            file, the cell in a notebook, the chapter in an e-book, the mail in a mailbox; 0 in a web page or a Word
+            file.
+        title: Headings above it, or the title of its article.
+        metadata: Values of the metadata fields, in their order; None if a row has none.
+        prose: Whether it consists of sentences, and not of code or a table.
+        id: Id of its row; None if it has none.
+        read_title: Part of the title that the model reads; None for all of it.
+        source: Name of its text: of a file, or of a row or text with its values.
+        file: Path to its file; "" without a file.
+        is_last: Whether it is the last passage of its source.
     """
 
     text: str
@@ -105,10 +106,10 @@ class TokenLimit:
     """The room of a text that a model reads, in its own tokens.
 
     Args:
-        longest: the most tokens that it reads.
-        tokenizer: gives the tokenizer, without a limit, or None, with which no text is taken for too long; it is called
-            when a text may be.
-        prompt: the text before each text.
+        longest: Maximum number of tokens that it reads.
+        tokenizer: Function that returns the tokenizer without a limit, or None, with which no text is too long; it is
+            called when a text may be.
+        prompt: Text before each text.
     """
 
     def __init__(self, longest: int, tokenizer: Callable[[], Any], prompt: str = "") -> None:
@@ -163,11 +164,11 @@ class Splitting:
     """The rules by which files become passages.
 
     Attributes:
-        words: the most words in a passage.
-        options: how the files are read.
-        metadata: the fields of rows that are kept with their passages, each with the kind of its values.
-        limit: the most tokens in a passage; None for no limit.
-        strict: a value of another kind than its field is an error, and not told to the report.
+        words: Maximum number of words in a passage.
+        options: Options of reading.
+        metadata: Fields of rows that are stored with their passages, each with the kind of its values.
+        limit: Maximum number of tokens in a passage; None for no limit.
+        strict: Whether a value of another kind than its field is an error, instead of a note in the report.
     """
 
     words: int
@@ -180,7 +181,7 @@ class Splitting:
         """Yield the passages of a file, in order; a row without text gives one that is empty.
 
         Args:
-            report: is told what cannot be read, and is left out.
+            report: Report of unreadable input, which is skipped.
 
         Raises:
             CorpusError: nothing of it can be read; the message names the line and the cure.

@@ -57,9 +57,9 @@ class Table:
     """The passages of an index.
 
     Args:
-        folder: of the index.
-        name: of the table.
-        version: open it as it was then, to read; otherwise to write to it.
+        folder: Path to the index.
+        name: Name of the table.
+        version: Version to open for reading; by default the table is opened for writing.
     """
 
     def __init__(self, folder: Path, name: str, version: int | None = None) -> None:
@@ -136,7 +136,7 @@ class Table:
         """Return a condition on the fields as LanceDB reads it; see `condition_of`.
 
         Args:
-            whole_ids: the ids are whole numbers, which are kept as texts.
+            whole_ids: Whether the ids are integers, which are stored as texts.
 
         Raises:
             SearchError: it is not valid.
@@ -257,8 +257,7 @@ class Table:
         """Remove older versions, half-written files of this table, and what earlier ones have left.
 
         Args:
-            left: names of folders that the record of the index names as its own, of the form that `index` gives.
-                Nothing else in the folder is touched.
+            left: Names of folders that the index's record lists as its own. Nothing else in the folder is touched.
         """
         finished(self._table.optimize(cleanup_older_than=timedelta(seconds=GRACE)))
         own = self.folder / f"{self.name}.lance"

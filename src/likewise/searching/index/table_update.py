@@ -49,14 +49,14 @@ class TableUpdate:
     """The update of a table by what has changed.
 
     Attributes:
-        metadata: fields that are stored with passages; None for all.
+        metadata: Fields that are stored with passages; None for all.
         id_kind: "int" as long as all ids are whole numbers, "text" otherwise.
-        partial: what was left out of files, each with the reasons, which every update repeats.
+        partial: Partly skipped files, each with the reasons, which every update repeats.
         added, skipped, unread: as in `Changed`.
-        stale: sources of texts whose ids were given anew.
-        wanted: sources of texts.
-        changed: sources of files that changed while they were read.
-        failed: sources of files that could not be read to their end.
+        stale: Sources of texts with new ids.
+        wanted: Sources of texts.
+        changed: Sources of files that changed while they were read.
+        failed: Sources of files that could not be read to their end.
     """
 
     table: Table

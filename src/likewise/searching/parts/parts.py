@@ -49,7 +49,7 @@ class Ranking:
         ids: (S,) their row ids.
         scores: (S,) what they are sorted by.
         similarity, words: (S,) cosines and BM25 scores.
-        parts: what each part of the pipeline gave, (S,) each; their sum is the score.
+        parts: Contribution (S,) of each part of the pipeline, whose sum is the score.
     """
 
     ids: np.ndarray
@@ -63,11 +63,11 @@ class Asked(NamedTuple):
     """A query.
 
     Attributes:
-        text: its words.
+        text: Words of the query.
         vector: (D,) of length 1.
         tokens, weights: (Q, P) and (Q,), to be compared.
-        phrases: for each of its phrases, the condition on passages in which it stands.
-        sentences: vectors (R, D) of its sentences, if it has several.
+        phrases: Condition on passages that contain a phrase, for each phrase.
+        sentences: Vectors (R, D) of its sentences, if it has several.
     """
 
     text: str
@@ -83,7 +83,7 @@ class Candidates(NamedTuple):
 
     Attributes:
         positions: (S,) their places in the geometry.
-        before: gives the sum of the parts before this one, (S,), for any positions (S,).
+        before: Function that returns the sum of the earlier parts, (S,), for any positions (S,).
     """
 
     positions: np.ndarray
@@ -94,7 +94,7 @@ class Stored(NamedTuple):
     """What an index holds of its passages.
 
     Attributes:
-        codec: the form of the tokens that are stored; None if there are none.
+        codec: Format of the stored tokens; None if there are none.
     """
 
     table: Table
@@ -106,10 +106,10 @@ class Lookup:
     """The cosines and BM25 scores of one query with passages, and their moments over the index.
 
     Args:
-        highest: the most deviations that a BM25 score counts above the mean.
+        highest: Maximum number of deviations above the mean that a BM25 score counts.
 
     Attributes:
-        vectors: (1 + R, D) of the query and of its sentences, whitened.
+        vectors: Whitened vectors (1 + R, D) of the query and of its sentences.
         bm25: (N,) the BM25 scores of all passages.
         words: (N,) the same scores, standardised.
     """
@@ -413,12 +413,12 @@ def ranked(
     """Rank the best passages of an index by vectors, the best by words, and their neighbours.
 
     Args:
-        asked: what is searched for.
-        count: passages that are wanted; more are ranked.
+        asked: Query to search for.
+        count: Number of requested passages; more are ranked.
         where: as in `likewise.search`.
-        excluded: what is not wanted: `pipeline.excluded` times a passage's score for it is taken off, after the
-            neighbours have contributed, so that they cannot bring the passage back.
-        more: parts of other packages, which add to the scores after `PARTS`.
+        excluded: Excluded query, of which `pipeline.excluded` times a passage's score is subtracted after the
+            neighbours have contributed, so that they cannot restore the passage.
+        more: Parts of other packages, which add to the scores after `PARTS`.
     """
     lookup = Lookup(stored, asked, pipeline, _HIGHEST if excluded else np.inf)
     parts = [part for part in (one(lookup, pipeline) for one in (*PARTS, *more)) if part.is_used]

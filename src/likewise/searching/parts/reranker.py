@@ -23,7 +23,7 @@ class Reranker:
     """A cross-encoder of sentence-transformers, loaded when it is first needed; one thread scores at a time.
 
     Args:
-        name: its folder, or its name on the model hub.
+        name: Path or hub name.
 
     Raises:
         LoadError: there is no such folder or name, or the folder holds no cross-encoder.
@@ -45,7 +45,7 @@ class Reranker:
         """Return how well texts answer a query, (S,): the output before any activation, the higher the better.
 
         Args:
-            check: called between parts of the work; what it raises ends it.
+            check: Function that is called between parts of the work, which its exception ends.
         """
         from torch import nn
 

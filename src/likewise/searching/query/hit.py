@@ -142,12 +142,12 @@ class Hits(list[Hit]):
     """The hits of a search, the best first: a list, with what was made of the query.
 
     Attributes:
-        without: what the query excludes in words, such as 'excluding': passages about it are put behind others.
-        demanded: phrases that stand in every hit but the last ones, which are `others`.
-        barred: words and phrases that stand in none.
-        missing: words and phrases of the query that are in no passage of the index.
-        ranked: phrases that a hit ranks higher by, and that it need not have.
-        others: number of hits without the demanded phrases, which follow where too few passages have them.
+        without: Exclusion of the query in words, such as 'excluding'; passages about it are ranked lower.
+        demanded: Phrases that every hit contains, except for the last ones, whose number is `others`.
+        barred: Words and phrases that no hit contains.
+        missing: Words and phrases of the query that do not occur in the index.
+        ranked: Phrases that raise the rank of a hit without being required.
+        others: Number of hits without the demanded phrases, which follow if too few passages contain them.
     """
 
     def __init__(

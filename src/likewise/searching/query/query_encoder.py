@@ -29,7 +29,7 @@ class QueryEncoder:
     """The encoder of the queries of an index, loaded when it is first needed.
 
     Args:
-        path: of the index.
+        path: Path to the index.
         model, vectors, tokens: as in `Index`.
     """
 

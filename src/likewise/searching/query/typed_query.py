@@ -42,10 +42,10 @@ class TypedQuery:
     """A query in its parts.
 
     Attributes:
-        text: what is searched for: all but the words that are barred, without the quotes.
-        demanded: phrases that the first passages must have.
-        ranking: phrases that a passage ranks higher by: in prose, quotes may only mark a word, a title or a saying.
-        barred: words and phrases that no passage may have.
+        text: Query without barred words and quotes.
+        demanded: Phrases that the first passages must contain.
+        ranking: Phrases that raise the rank of a passage: in prose, quotes may only mark a word, a title or a saying.
+        barred: Words and phrases that no passage may contain.
     """
 
     text: str

@@ -62,10 +62,10 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
     """Return the ASGI application of a service.
 
     Args:
-        service: the models and indexes.
-        keys: of which a request must have one; none are wanted if there are none.
-        cors: the origins whose pages may call it, as `checked_origins` returns them.
-        hosts: names by which it may be called, besides localhost and any address; "*" for every name.
+        service: Models and indexes.
+        keys: Keys of which a request must have one; without keys, none is required.
+        cors: Origins whose pages may call it, from `checked_origins`.
+        hosts: Names by which requests may address it, in addition to localhost and IP addresses; "*" for every name.
     """
     # Swagger UI from the package's own files: FastAPI would have the browser load it from another host.
     app = FastAPIOffline(title="likewise", version=__version__, redoc_url=None)

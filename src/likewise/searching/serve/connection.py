@@ -31,8 +31,8 @@ class Connection(HttpToolsProtocol):
     - A client address has up to `connections`.
 
     Args:
-        limits: of the service.
-        opened: counts the connections of each client address, for all connections of the service.
+        limits: Limits of the service.
+        opened: Number of connections by client address, shared by all connections of the service.
     """
 
     def __init__(self, limits: ServeOptions, opened: Counter[str], **rest: Any) -> None:

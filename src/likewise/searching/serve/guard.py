@@ -55,12 +55,13 @@ class Guard:
     """An ASGI application around another one.
 
     Args:
-        app: the other one.
-        options: the limits.
-        keys: accepted keys; without keys, every request is accepted.
-        metrics: counts the requests.
-        paths: that are counted by name; all others count as one.
-        hosts: names that a request may call the service by, besides localhost and any address; "*" for every name.
+        app: Application behind the guard.
+        options: Limits.
+        keys: Accepted keys; without keys, every request is accepted.
+        metrics: Metrics of the requests.
+        paths: Paths that are counted by name; all others count as one.
+        hosts: Names by which requests may address the service, in addition to localhost and IP addresses; "*" for every
+            name.
     """
 
     def __init__(
@@ -188,8 +189,8 @@ class _Values:
     it is read and refused.
 
     Args:
-        most: values that any request needs.
-        longest: bytes that any text or number needs.
+        most: Maximum number of values in a request.
+        longest: Maximum number of bytes of a text or number.
     """
 
     def __init__(self, most: int, longest: int) -> None:

@@ -16,9 +16,9 @@ class RequestError(LikewiseError):
     """Raised if a request cannot be answered.
 
     Attributes:
-        status: of the response.
+        status: Status of the response.
         param, code: as in OpenAI's error object.
-        headers: of the response; they are given with _ for -.
+        headers: Headers of the response, with _ for -.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ class ServedModel:
     """A model of a service, which requests call by its name.
 
     Attributes:
-        source: the folder or the name that it was loaded from; "" for a model in memory.
+        source: Folder or the name that it was loaded from; "" for a model in memory.
     """
 
     name: str
@@ -95,12 +95,12 @@ class Service:
     """Models and indexes by name.
 
     Args:
-        models: what `likewise.load` takes, by the name that requests use.
-        indexes: folders, or folders by name, each made by one of the models; notes.index is called notes.
-        options: the limits.
+        models: Models as in `likewise.load`, by the names in requests.
+        indexes: Paths, or paths by name, each built with one of the models; notes.index is named notes.
+        options: Limits.
         engine, precision: as in `likewise.load`.
-        progress: shows what is loaded.
-        reranker: the folder or hub name of a cross-encoder for the requests to rerank.
+        progress: Progress of loading.
+        reranker: Folder or hub name of a cross-encoder for the requests to rerank.
 
     Raises:
         ServingError: an index was made by another model, or two have the same name.
@@ -224,10 +224,10 @@ class Service:
         """Score texts by how well they answer a query: by the cross-encoder, or by the tokens of a model (MaxSim).
 
         Args:
-            asked: the name of a model; None for the cross-encoder, or else the first one with tokens.
-            query: the query.
+            asked: Name of a model; None for the cross-encoder, or otherwise the first model with token vectors.
+            query: Text of the query.
             texts: S texts.
-            raw: whether scores of the cross-encoder are its outputs, without a sigmoid.
+            raw: Whether to return the outputs of the cross-encoder without a sigmoid.
 
         Returns:
             The name of what scored, the scores (S,), and the number of tokens that were read.

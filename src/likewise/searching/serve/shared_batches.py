@@ -30,10 +30,10 @@ class Batcher:
     """The queue of a model.
 
     Args:
-        model: what runs the batches, as many at the same time as it has workers.
-        limit: texts that may wait; a request is taken in any case when nothing waits.
-        wait: seconds that a text waits at most for others, while another batch runs.
-        observe: called with the number of texts of each batch.
+        model: Model that runs the batches, one per worker at the same time.
+        limit: Maximum number of waiting texts; a request is always accepted if nothing waits.
+        wait: Maximum number of seconds that a text waits for others, while another batch runs.
+        observe: Function that is called with the number of texts of each batch.
     """
 
     def __init__(
