@@ -117,7 +117,7 @@ def weights_for_all() -> Iterator[None]:
     """Say in a `with` block that a text has a token or a position for which a model has no weights.
 
     Raises:
-        LikewiseError: in the place of the error of torch, or of another engine.
+        LikewiseError: Instead of the error of torch or another engine.
     """
     try:
         yield

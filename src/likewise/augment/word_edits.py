@@ -19,7 +19,7 @@ class WordEditor:
         synonyms: Whether the two edits that need WordNet are among them.
 
     Raises:
-        MissingExtraError: nltk is not installed, and the edits have synonyms.
+        MissingExtraError: If nltk is not installed, and the edits have synonyms.
         LikewiseError: WordNet or its stop words are not there.
 
     >>> WordEditor(seed=3, synonyms=False)("the old river sees a quiet bridge")

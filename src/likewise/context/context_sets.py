@@ -46,7 +46,7 @@ class ContextFinder:
         """Return the finder of a workspace, its files mapped from disk; `states` if they are open already.
 
         Raises:
-            ContextError: index or discriminator was not made, or is stale.
+            ContextError: If index or discriminator was not made, or is stale.
         """
         workspace = Workspace(work)
         states = states or States(workspace)

@@ -64,9 +64,9 @@ def train_discriminator(
         The stage; its record holds the held-out accuracy.
 
     Raises:
-        ContextError: there is no index, it is stale or too small, or the training diverged.
-        JobError: the stage was built with other options.
-        Stopped: a stop was asked for.
+        ContextError: If there is no index, it is stale or too small, or the training diverged.
+        JobError: If the stage was built with other options.
+        Stopped: If the job is stopped; the same call resumes it.
     """
     return train_stage("discriminator", work, options or DiscriminatorOptions(), _train, resume, overwrite, quiet)
 

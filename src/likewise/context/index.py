@@ -120,7 +120,7 @@ class ChunkStore:
         left, right: Maximum number of sentences of a left and of a right context.
 
     Raises:
-        ContextError: there is no such file, or it is not one of chunks.
+        ContextError: If there is no such file, or it is not one of chunks.
     """
 
     def __init__(self, path: Path, left: int, right: int) -> None:
@@ -296,9 +296,9 @@ def build_index(
         quiet: Whether to print nothing.
 
     Raises:
-        CorpusError: a file cannot be read as asked.
-        ContextError: no document has three sentences.
-        JobError: other options or files made the index that is there.
+        CorpusError: If a file cannot be read with these options.
+        ContextError: If no document has three sentences.
+        JobError: If other options or files made the index that is there.
     """
     options, reading, workspace = options or IndexOptions(), corpus_options or CorpusOptions(), Workspace(work)
     content = sha256(repr(reading).encode())

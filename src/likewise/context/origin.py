@@ -307,7 +307,7 @@ class Origin:
         does and the other does not. The parts of all contexts sum to what the terms of equation 3 give.
 
         Raises:
-            ContextError: no term of equation 3 has a weight, so that no context is read.
+            ContextError: If no term of equation 3 has a weight, so that no context is read.
         """
         if not self.reads_contexts:
             raise ContextError(
@@ -376,7 +376,7 @@ def open_origin(
         progress: Progress of finding and scoring.
 
     Raises:
-        ContextError: a stage is missing or stale, or weights were chosen for another form.
+        ContextError: If a stage is missing or stale, or weights were chosen for another form.
     """
     workspace, options = Workspace(work), options or ScoreOptions()
     path = workspace.path / WEIGHTS

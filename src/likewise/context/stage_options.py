@@ -274,7 +274,7 @@ def read_sections(assignments: Sequence[str] = (), preset: str = "frozen") -> Re
             generators; or "paper", the models of the paper from scratch.
 
     Raises:
-        OptionError: a section, an option or a value is wrong; the message names it.
+        OptionError: If a section, an option or a value is wrong; the message names it.
     """
     if preset not in PRESETS:
         raise OptionError(f"there is no preset {preset}; choose one of {', '.join(PRESETS)}")

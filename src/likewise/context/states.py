@@ -114,7 +114,7 @@ class States:
         idf: (V,) float32, ln((S + 1) / (sentences with the piece + 1)).
 
     Raises:
-        ContextError: the stage is missing, stale or damaged.
+        ContextError: If the stage is missing, stale or damaged.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -197,7 +197,7 @@ def read_states(
     `likewise.context.train_discriminator`.
 
     Raises:
-        LoadError: the encoder cannot be loaded.
+        LoadError: If the encoder cannot be loaded.
     """
     options, workspace, progress = options or StatesOptions(), Workspace(work), Progress(quiet)
     with workspace.open("states", options, ["index"], models=["encoder"], resume=resume, overwrite=overwrite) as job:

@@ -76,7 +76,7 @@ class Profiles:
         sentences: Distinct sentences of 4 to 40 words, as in a harvest.
 
     Raises:
-        ContextError: a stage is missing or stale, or there is nothing to learn.
+        ContextError: If a stage is missing or stale, or there is nothing to learn.
     """
 
     def __init__(self, work: str | os.PathLike[str], options: SurrogateOptions, seed: int) -> None:

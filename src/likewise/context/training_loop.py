@@ -186,7 +186,7 @@ def load_weights(stage: Stage) -> dict[str, Tensor]:
     """Return the weights of a stage by name.
 
     Raises:
-        ContextError: they are damaged.
+        ContextError: If they are damaged.
     """
     try:
         return load_file(stage.folder / WEIGHTS)

@@ -59,7 +59,7 @@ class Workspace:
         path: Path to the folder, which the first stage creates.
 
     Raises:
-        ContextError: the path is a file.
+        ContextError: If the path is a file.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -71,8 +71,8 @@ class Workspace:
         """Return a finished stage whose inputs are unchanged.
 
         Raises:
-            ContextError: it was not made yet, it is stale, or one of its inputs is.
-            JobError: its record is damaged.
+            ContextError: If it was not made yet, it is stale, or one of its inputs is.
+            JobError: If its record is damaged.
         """
         folder = self.path / stage
         record = read_record(folder)
@@ -115,8 +115,8 @@ class Workspace:
             models: Names of the options that name a model.
 
         Raises:
-            ContextError: an input is missing or stale.
-            JobError: the stage was made or begun with other options or inputs, or another process is making it.
+            ContextError: If an input is missing or stale.
+            JobError: If the stage was made or begun with other options or inputs, or another process is making it.
         """
         inputs = dict(inputs or {}) | {name: self.require(name).fingerprint for name in needs}
         for name in models:

@@ -78,7 +78,7 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
     that is met twice would be found as its own best match. To know them takes about 100 bytes a document.
 
     Raises:
-        CorpusError: a file cannot be read as asked, has rows with a text field (they have no order), or no
+        CorpusError: If a file cannot be read with these options, has rows with a text field (they have no order), or no
             document is left at the end.
     """
     options = options or CorpusOptions()

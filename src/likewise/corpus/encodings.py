@@ -131,8 +131,8 @@ def decoded_as(content: bytes, name: str) -> str:
     r"""Return the text of bytes in a named encoding, as browsers do: what is said to be Latin 1 is that of Windows.
 
     Raises:
-        LookupError: there is no such encoding.
-        UnicodeDecodeError: the bytes are none of it.
+        LookupError: If there is no such encoding.
+        UnicodeDecodeError: If the bytes are none of it.
 
     >>> decoded_as(b"it\x92s 5 \x80", "iso-8859-1")
     'it’s 5 €'
@@ -149,7 +149,7 @@ def _as_browsers(name: str, raw: bytes, complete: bool = True) -> str:
     """Return Python's name of an encoding; of Latin 1 that of Windows, which has € and “ where Latin 1 has no letters.
 
     Raises:
-        LookupError: there is no such encoding.
+        LookupError: If there is no such encoding.
     """
     named = codecs.lookup(name).name
     return "cp1252" if named == "iso8859-1" and _is_in("cp1252", raw, complete) else named
@@ -200,7 +200,7 @@ class LineDecoder:
         """Return the text of a line.
 
         Raises:
-            UnicodeDecodeError: it is not UTF-8, nor what such a line looks like.
+            UnicodeDecodeError: If it is not UTF-8, nor what such a line looks like.
         """
         try:
             return raw.decode("utf-8")

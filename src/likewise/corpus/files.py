@@ -131,7 +131,7 @@ def is_folder(path: Path) -> bool:
     """Return whether a path is that of a folder.
 
     Raises:
-        CorpusError: it cannot be looked at now: its folder is closed, or on a disk that does not answer.
+        CorpusError: If it cannot be looked at now: its folder is closed, or on a disk that does not answer.
     """
     try:
         return path.is_dir()
@@ -261,7 +261,7 @@ def decoded(lines: Iterable[tuple[int, bytes]], path: Path, encoding: str) -> It
     """Yield (line number, text) of lines, as `numbered_lines` gives them.
 
     Raises:
-        CorpusError: a line cannot be decoded.
+        CorpusError: If a line cannot be decoded.
     """
     decode = LineDecoder(encoding)
     for number, raw in lines:

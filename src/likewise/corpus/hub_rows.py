@@ -26,7 +26,7 @@ def hub_rows(entry: str) -> Path:
             ('train[:1000]' for its first thousand rows), and COLUMN is by default text or sentence.
 
     Raises:
-        CorpusError: there is no such data set, split or column.
+        CorpusError: If there is no such data set, split or column.
     """
     parts = re.split(r":(?![^\[:]*:?[^\[:]*\])", entry.removeprefix(HUB))
     name, config, split, column = [*parts, "", "", ""][:4]

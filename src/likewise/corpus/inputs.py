@@ -93,7 +93,7 @@ def given_texts(
         stack: Stack that closes and removes the file; None keeps it in the cache.
 
     Raises:
-        CorpusError: nothing is given, or files and texts together; an item is neither; an id is given twice.
+        CorpusError: If nothing is given, or files and texts together; an item is neither; an id is given twice.
     """
     options = options or CorpusOptions()
     if isinstance(texts, TextSource):
@@ -165,7 +165,7 @@ def _are_files(head: list[object]) -> bool:
     """Return whether items are names of files.
 
     Raises:
-        CorpusError: some are, and others are texts.
+        CorpusError: If some of them are files and others are texts.
     """
     named = [isinstance(item, PathLike) or (isinstance(item, str) and _is_there(item)) for item in head]
     others = [item for item, is_name in zip(head, named, strict=True) if not is_name]
@@ -197,7 +197,7 @@ def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Ite
     """Yield the row of each item, with its id.
 
     Raises:
-        CorpusError: an item is not a text or a row like the first, or an id is given twice.
+        CorpusError: If an item is not a text or a row like the first, or an id is given twice.
     """
     seen: dict[str, int] = {}  # the ids, with their rows
     for position, item in enumerate(items):

@@ -64,8 +64,8 @@ def texts_of_rows(source: Source) -> Iterator[tuple[int, Record, str]]:
     """Yield the line, the row and the text of each row of a file.
 
     Raises:
-        CorpusError: no row of the first 1,000 has a text, which is the fault of the file or the field; or the source is
-            strict.
+        CorpusError: If no row of the first 1,000 has a text, which is the fault of the file or the field; or the source
+            is strict.
     """
     name = without_invisible(source.options.field or "")
     good, first, before, line = False, "", source.report.dropped.get("bad row", 0), 0

@@ -53,7 +53,7 @@ def read_sentences(
     grows. `prepare` drops them. The report is filled while sentences are drawn.
 
     Raises:
-        CorpusError: a file cannot be read, or no sentence is left at the end.
+        CorpusError: If a file cannot be read, or no sentence is left at the end.
     """
     options = options or CorpusOptions()
     report = report if report is not None else CorpusReport()
@@ -150,7 +150,7 @@ def prepare(
         at_least: Minimum number of sentences, such as the batch size.
 
     Raises:
-        CorpusError: a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.
+        CorpusError: If a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.
     """
     options = options or CorpusOptions()
     seen = CorpusReport()

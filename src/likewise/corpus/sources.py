@@ -152,7 +152,7 @@ def refuse_binary(path: Path, head: bytes) -> None:
     """Check that the beginning of a file is text.
 
     Raises:
-        CorpusError: it is not; the message names what it is and what can be read.
+        CorpusError: If it is not; the message names its kind and the supported formats.
     """
     for magic, what in _BINARY.items():
         if head.startswith(magic):

@@ -33,7 +33,7 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
         optional: Names of further columns; the text of a missing column is empty.
 
     Raises:
-        LabelledDataError: the file, or a row, cannot be read.
+        LabelledDataError: If the file, or a row, cannot be read.
     """
     from likewise.corpus.known_formats import row_format
     from likewise.corpus.sources import refuse_binary  # imports numpy, which the help of `finetune` does without

@@ -114,8 +114,8 @@ def resolve_model(name: str) -> str:
     - `bundled:smollm2`: SmolLM2-135M-Instruct, a causal language model.
 
     Raises:
-        BundledError: an unknown `bundled:` name, its packages are not installed, or a file of theirs is damaged.
-        CacheError: the cache cannot be written.
+        BundledError: If the name is unknown, its packages are not installed, or one of their files is damaged.
+        CacheError: If the cache cannot be written.
 
     >>> resolve_model("bert-base-uncased")
     'bert-base-uncased'
@@ -186,7 +186,7 @@ def installed_files(name: str, model: BundledModel) -> list[Path]:
     """Return the files of a model in the installed packages, which are found without an import.
 
     Raises:
-        BundledError: a package is not installed, with the command that installs it.
+        BundledError: If a package is not installed, with the command that installs it.
     """
     files = []
     for file in model.files:
@@ -205,7 +205,7 @@ def wiki_sample_path() -> Path:
     """Return the MediaWiki dump of 206 pages that gensim ships: the corpus `bundled:wiki-sample`.
 
     Raises:
-        BundledError: gensim is not installed.
+        BundledError: If gensim is not installed.
     """
     # The folder is found without an import of gensim, which takes seconds.
     spec = util.find_spec("gensim")

@@ -172,7 +172,7 @@ def get_data(
         (the hub states none), or "copied".
 
     Raises:
-        DownloadError: there is no such data set, or a file cannot be fetched or is not as expected.
+        DownloadError: If there is no such data set, or a file cannot be fetched or is not as expected.
     """
     if name not in DATASETS:
         raise DownloadError(f"there is no data set {name!r}; choose one of {', '.join(DATASETS)}")

@@ -54,7 +54,7 @@ class ModelPlace:
         """Return the content of one of its JSON files; {} if there is no such file.
 
         Raises:
-            LoadError: the file cannot be read.
+            LoadError: If the file cannot be read.
         """
         from sentence_transformers.util import load_file_path
 
@@ -82,8 +82,8 @@ def check_loadable(name: str) -> ModelPlace:
         name: Folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or `bundled:NAME`.
 
     Raises:
-        LoadError: there is no such folder or name, or the folder holds no sentence encoder.
-        CorpusError: an unknown bundled name, or its package is not installed.
+        LoadError: If there is no such folder or name, or the folder contains no sentence encoder.
+        CorpusError: If the bundled name is unknown, or its package is not installed.
     """
     path = Path(resolve_model(name)).expanduser()
     if not is_utf8(str(path.absolute())):
@@ -159,7 +159,7 @@ def check_cross_encoder(name: str) -> None:
         name: Folder, or a name of the model hub.
 
     Raises:
-        LoadError: there is no such folder or name, or the folder holds no cross-encoder.
+        LoadError: If there is no such folder or name, or the folder contains no cross-encoder.
     """
     folder = Path(name).expanduser()
     if not folder.is_dir():

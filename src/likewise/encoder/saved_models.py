@@ -95,7 +95,7 @@ def fit_to_weights(first: Any, name: str) -> None:
     RoBERTa's kind numbers positions from the one behind padding, so that it reads fewer tokens than it has positions.
 
     Raises:
-        LoadError: the tokenizer is empty, as transformers makes one if its files are missing.
+        LoadError: If the tokenizer is empty, as transformers makes one if its files are missing.
     """
     tokenizer: Any = getattr(first, "tokenizer", None)
     if hasattr(tokenizer, "all_special_tokens") and len(tokenizer) <= len(tokenizer.all_special_tokens):

@@ -59,8 +59,8 @@ def add_adapter(encoder: SentenceTransformer, rank: int) -> None:
         rank: Rank r; the adapter is scaled by 2, as alpha = 2 r.
 
     Raises:
-        OptionError: the encoder has no transformer, or an adapter already.
-        MissingExtraError: peft is not installed.
+        OptionError: If the encoder has no transformer, or an adapter already.
+        MissingExtraError: If peft is not installed.
     """
     transformer = encoder[0]
     if not isinstance(transformer, Transformer):
@@ -233,7 +233,7 @@ class ModelSettings:
         """Return the task by which a text in a role is routed; None for a model without routes, and for no role.
 
         Raises:
-            LoadError: the model has routes, and none for the role.
+            LoadError: If the model has routes, and none for the role.
         """
         if not role or not self.routes:
             return None

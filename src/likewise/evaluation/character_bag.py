@@ -45,7 +45,7 @@ class CharacterBag:
         """Count the n-grams of texts.
 
         Raises:
-            EvaluationError: the texts hold no n-gram.
+            EvaluationError: If the texts hold no n-gram.
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -77,6 +77,6 @@ def open_characters(corpus: str | os.PathLike[str]) -> CharacterBag:
         corpus: File or a folder of text, as in `likewise.train`.
 
     Raises:
-        CorpusError: it cannot be read.
+        CorpusError: If it cannot be read.
     """
     return CharacterBag.fitted(list(read_sentences(os.fspath(corpus))))

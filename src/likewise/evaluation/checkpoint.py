@@ -100,7 +100,7 @@ def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> Checkpoin
     """Return the papers' evaluator: STS-B dev, read from the data folder that `find_data` finds.
 
     Raises:
-        DataError: there is no data folder, no STS-B dev in it, or it is malformed.
+        DataError: If there is no data folder, no STS-B dev in it, or it is malformed.
     """
     pairs = rated_task("sts-b-dev").pairs(data)
     description = f"best Spearman correlation on STS-B dev, {len(pairs.gold)} rated pairs"
@@ -122,7 +122,7 @@ def ratings_evaluator(
     different sentences.
 
     Raises:
-        EvaluationError: the three differ in length, or there are fewer than two pairs.
+        EvaluationError: If the three differ in length, or there are fewer than two pairs.
     """
     _check_pairs(first, second, ratings, "ratings", "two rated pairs")
     gold = np.asarray(ratings, dtype=np.float64)  # (P,)
@@ -164,7 +164,7 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
         limit: Highest number of sentences, drawn by the seed.
 
     Raises:
-        EvaluationError: fewer than two sentences are left.
+        EvaluationError: If fewer than two sentences are left.
     """
     usable = measurable_sentences(sentences)
     if len(usable) < 2:

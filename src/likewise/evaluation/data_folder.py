@@ -37,7 +37,7 @@ def find_data(data: str | os.PathLike[str] | None = None) -> Path:
             LIKEWISE_DATA, or the folder that `likewise data get` writes to.
 
     Raises:
-        DataError: there is no data; the message names the three places and the layout.
+        DataError: If there is no data; the message names the three places and the layout.
     """
     place = Path(data).expanduser() if data is not None else data_folder()
     for folder in (place / "senteval", place):

@@ -29,7 +29,7 @@ def known_tasks() -> dict[str, Task]:
     """Return all tasks by name.
 
     Raises:
-        EvaluationError: an entry point of another package cannot be loaded, is no `Task`, or takes a name twice.
+        EvaluationError: If an entry point of another package cannot be loaded, is no `Task`, or takes a name twice.
     """
     return {**_registered(), **TASKS}
 

@@ -48,7 +48,7 @@ class _Report(Printed):
             overwrite: Whether to replace a file that likewise did not write.
 
         Raises:
-            JobError: the folder to write in is not there, or likewise did not write the file that is.
+            JobError: If the folder to write in is not there, or likewise did not write the file that is.
         """
         with written_result(Path(path), overwrite) as unfinished:
             write_json(unfinished, self.to_dict(), strict=True)
@@ -161,7 +161,7 @@ class EvaluationReports(_Report):
         reports: Report for each model, in the order given.
 
     Raises:
-        EvaluationError: two models have one name.
+        EvaluationError: If two models have one name.
     """
 
     reports: tuple[EvaluationReport, ...]

@@ -158,7 +158,7 @@ class ScoreTable(Printed):
             known.
 
         Raises:
-            EvaluationError: there is no such row or column.
+            EvaluationError: If there is no such row or column.
         """
         chosen = next((one for one in self.columns if column in (None, one.name, one.title)), None)
         if chosen is None:

@@ -172,8 +172,8 @@ class Task(ABC):
             the sentences to encode, and what makes the result from their vectors; or all of `Prepared`.
 
         Raises:
-            TaskMissing: its data is not there.
-            DataError: its data is malformed.
+            TaskMissing: If its data is not there.
+            DataError: If its data is malformed.
         """
 
     def check_count(self, path: Path, count: int, noun: str, size: int | None) -> None:

@@ -24,7 +24,7 @@ def alignment(x: ArrayLike, y: ArrayLike) -> float:
         Between 0 (all positives coincide) and 4 (all are opposite).
 
     Raises:
-        EvaluationError: the shapes differ, are not (N, D), or there is no row.
+        EvaluationError: If the shapes differ, are not (N, D), or there is no row.
 
     >>> alignment([[1.0, 0.0]], [[0.0, 2.0]])
     2.0
@@ -48,7 +48,7 @@ def uniformity(x: ArrayLike) -> float:
         Between -8 (two opposite points) and 0 (all rows coincide); -4 where all rows are orthogonal.
 
     Raises:
-        EvaluationError: the shape is not (N, D), or there are fewer than two rows.
+        EvaluationError: If the shape is not (N, D), or there are fewer than two rows.
 
     >>> uniformity([[1.0, 0.0], [0.0, 3.0]])
     -4.0

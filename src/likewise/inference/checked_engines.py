@@ -59,7 +59,7 @@ class CheckedEngines:
         """Make an export for later, and judge its vectors by a sample of 1 or more texts.
 
         Raises:
-            CannotExport: it does not take the model, or its vectors are not near enough.
+            CannotExport: If it does not take the model, or its vectors are not near enough.
         """
         try:
             return self.check(pair, sample, close=True)
@@ -75,8 +75,8 @@ class CheckedEngines:
             close: Whether a lower precision must satisfy 'close'.
 
         Raises:
-            CannotExport: it does not take the model, or its float32 differs from torch's.
-            QuantisationRefused: its lower precision differs too much.
+            CannotExport: If it does not take the model, or its float32 differs from torch's.
+            QuantisationRefused: If its lower precision differs too much.
         """
         engine, precision = pair
         lower = precision != "fp32"

@@ -306,8 +306,9 @@ def check_folder(folder: Path, overwrite: bool) -> str:
     """Return the ending of the shards of a folder.
 
     Raises:
-        MissingExtraError: the package that writes them is missing.
-        LikewiseError: a Lance table there has a version of somebody else's, which would hide the one that replaces it.
+        MissingExtraError: If the package that writes them is missing.
+        LikewiseError: If a Lance table there has a version of somebody else's, which would hide the one that replaces
+            it.
     """
     form = _LANCE if folder.suffix == _LANCE else ".parquet"
     _writer(form)

@@ -198,7 +198,7 @@ class ModelHandle:
         """Return the encoder of texts in a role by an export.
 
         Raises:
-            LookupError: other vectors were asked for, or there is no checked export.
+            LookupError: If other vectors were requested, or there is no checked export.
         """
         if not self._by_export:
             raise LookupError(self.name)
@@ -235,7 +235,7 @@ class ModelHandle:
             texts, total: Arguments of `opened`, so that the engine is checked on the same texts.
 
         Raises:
-            ClusterError: the model has no folder or name from which it could be loaded there.
+            ClusterError: If the model has no folder or name from which it could be loaded there.
         """
         from likewise.inference.sample import sample_of
 
@@ -270,8 +270,8 @@ def export_encoder(
         engines: Engines that may run it; the first one with an export does.
 
     Raises:
-        LookupError: there is no export with this tokenizer, its vectors are not known to be torch's, or its engine is
-            not installed.
+        LookupError: If there is no export with this tokenizer, its vectors are not known to be torch's, or its engine
+            is not installed.
     """
     store = Store(fingerprint)
     kept = store.tokenizer(tokenizer) if tokenizer else None
@@ -305,7 +305,7 @@ def recalled(name: str | os.PathLike[str]) -> Facts:
     """Return the facts that `remember` has kept about a model.
 
     Raises:
-        LookupError: there are none, or a file of the model has changed.
+        LookupError: If there are none, or a file of the model has changed.
     """
     if (kept := found_in_cache("facts", _state(name))) is None:
         raise LookupError(name)

@@ -191,7 +191,7 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
     its content, so that the same encoder resumes the same job.
 
     Raises:
-        LoadError: it is neither a name nor a sentence encoder, or has what a saved copy does not keep.
+        LoadError: If it is neither a name nor a sentence encoder, or has what a saved copy does not keep.
     """
     if isinstance(base, str | os.PathLike):
         return os.fspath(base)

@@ -65,7 +65,7 @@ def _made(model: SentenceTransformer) -> Tokens:
     model's `preprocess` on texts that differ in every way that matters.
 
     Raises:
-        UnfitModel: it gives other ids.
+        UnfitModel: If it gives other ids.
     """
     first = model[0]
     if not isinstance(first, (Transformer, WordVectors)):

@@ -191,8 +191,8 @@ class Policy:
             tell: Function that is called with a line before an export is created.
 
         Raises:
-            QuantisationRefused: a precision was asked for by name, and no engine here keeps the vectors in it.
-            MissingExtraError: an engine was asked for by name, and its package is not installed.
+            QuantisationRefused: If a precision was requested by name, and no engine here keeps the vectors in it.
+            MissingExtraError: If an engine was requested by name, and its package is not installed.
         """
         close = choice.precision == "close"
         if (choice.engine, choice.precision) == TORCH or not (texts or close):

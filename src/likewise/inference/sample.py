@@ -57,7 +57,7 @@ class Sample:
         """Compare an engine's vectors with the reference.
 
         Raises:
-            CannotExport: torch runs the sample, and the engine does not.
+            CannotExport: If torch runs the sample, and the engine does not.
         """
         reference = self.reference
         try:

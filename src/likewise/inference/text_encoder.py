@@ -92,7 +92,7 @@ class TextEncoder:
             step: Function that is called with the number of finished texts after each batch.
 
         Raises:
-            LikewiseError: they are not finite.
+            LikewiseError: If they are not finite.
         """
         return all_finite(float32(finished(self.rows(texts, step), self.truncate_dim, self.normalize)))
 
@@ -148,7 +148,7 @@ class TextEncoder:
             spread: Function that maps over the batches; None for all cores.
 
         Raises:
-            LikewiseError: the vectors are not finite.
+            LikewiseError: If the vectors are not finite.
         """
 
         def on_all_cores(run: Callable[[Any], Any], batches: Sequence[np.ndarray]) -> Iterable[Any]:

@@ -53,7 +53,7 @@ def encode(
         (S, D) float32.
 
     Raises:
-        LikewiseError: the batch size is not positive, the precision is unknown, or the vectors are not finite.
+        LikewiseError: If the batch size is not positive, the precision is unknown, or the vectors are not finite.
     """
     if batch_size is not None and batch_size < 1:
         raise LikewiseError(f"batch_size must be 1 or more, not {batch_size}.")

@@ -98,7 +98,7 @@ class EncoderLoss(nn.Module, Generic[_Options]):
         """Return the loss of a batch.
 
         Raises:
-            LikewiseError: the equation does not take the columns, or returned neither a number nor several by name.
+            LikewiseError: If the equation does not take the columns, or returned neither a number nor several by name.
         """
         loss = self._loss(*sentence_features)
         for part in loss.values() if isinstance(loss, Mapping) else [loss]:

@@ -110,7 +110,7 @@ def in_english(run: Run) -> Run:
     """Return the run as it is; its exclusions are written in English.
 
     Raises:
-        NotEnglishError: most sentences are of another language.
+        NotEnglishError: If most sentences are of another language.
     """
     from likewise.augment.negation.english import check_english
 

@@ -64,7 +64,7 @@ class WithPresets:
         """Return the options of a preset (the first one by default), or options of one's own, with changes.
 
         Raises:
-            OptionError: no such preset or option, options of another method, or values that do not go together.
+            OptionError: If there is no such preset or option, or the values contradict each other.
         """
         if isinstance(preset, Options):
             if not isinstance(preset, self.options_type):

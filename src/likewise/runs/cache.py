@@ -68,7 +68,7 @@ def cache_folder() -> Path:
     """Return the folder of the cache: $LIKEWISE_CACHE if set, otherwise ~/.cache/likewise.
 
     Raises:
-        CacheError: neither is known.
+        CacheError: If neither is known.
     """
     if named := os.environ.get("LIKEWISE_CACHE"):
         return Path(named).expanduser()
@@ -108,7 +108,7 @@ def cached(kind: str, key: object, make: Callable[[Path], object], *, resumes: b
         resumes: Whether files that `make` wrote before a stop or an error remain for the next call.
 
     Raises:
-        CacheError: the cache cannot be written, or the disk is full.
+        CacheError: If the cache cannot be written, or the disk is full.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as home:
@@ -129,7 +129,7 @@ def in_cache(kind: str) -> Iterator[Path]:
     """Provide the folder of a kind, for files that are written there.
 
     Raises:
-        CacheError: the cache cannot be written, or the disk is full.
+        CacheError: If the cache cannot be written, or the disk is full.
     """
     try:
         yield made_in_cache(kind)

@@ -41,8 +41,8 @@ def cluster(on: str | None, workers: int | None = None) -> Iterator[int]:
 
     Raises:
         MissingExtraError: Ray is not installed.
-        ClusterError: the cluster does not answer, or a machine of it has other versions than this one; or
-            workers are given without a cluster.
+        ClusterError: If the cluster does not answer, or a machine of it has other versions than this one; or workers
+            are given without a cluster.
     """
     check_workers(on, workers)
     if not on:
@@ -84,7 +84,7 @@ def check_versions(node: str, there: Mapping[str, str]) -> None:
     """Check that a machine of the cluster has the versions of this one.
 
     Raises:
-        ClusterError: it has not; the message names the package.
+        ClusterError: If it has not; the message names the package.
     """
     here = versions()
     for package in DECIDING:
@@ -102,7 +102,7 @@ def begun_on_ray(function: Callable[..., Result], *arguments: object) -> Callabl
     as a model, the function keeps itself (`functools.lru_cache`).
 
     Raises:
-        LikewiseError: the function raised it, in what is returned.
+        LikewiseError: If the function raised it, in what is returned.
     """
     import ray
 

@@ -89,7 +89,7 @@ class Registry(Generic[_Part]):
         """Return the part of a name.
 
         Raises:
-            OptionError: there is none, and the message names a similar one, or the package that brings it; or what
+            OptionError: If there is none, and the message names a similar one, or the package that brings it; or what
                 another package registers by that name cannot be loaded.
         """
         if name in self.own:

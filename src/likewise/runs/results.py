@@ -78,7 +78,7 @@ def check_results(*paths: str | os.PathLike[str] | None, overwrite: bool = False
     only with `overwrite`. A device, a pipe, a folder or a link never is: a rename over /dev/null would remove it.
 
     Raises:
-        JobError: a file may not be replaced, its folder is not there, or two of them are the same.
+        JobError: If a file may not be replaced, its folder is not there, or two of them are the same.
     """
     results = [Path(path) for path in paths if path is not None]
     for number, path in enumerate(results):
@@ -116,7 +116,7 @@ def written_result(path: Path, overwrite: bool = False) -> Iterator[Path]:
     """Provide a temporary file, as `written_whole` does, for a result that replaces no file of somebody else.
 
     Raises:
-        JobError: as `check_results`, before and after: in between, somebody else may have written there.
+        JobError: As in `check_results`, before and after, because another process may write there in between.
     """
     check_results(path, overwrite=overwrite)
     with written_whole(path) as unfinished:

@@ -252,10 +252,10 @@ class Training:
         """Train into a folder, or return at once if the same training is finished there.
 
         Raises:
-            TrainingError: the base gives vectors that are not finite, or training diverged; nothing is installed.
-            CollapseError: all sentences have come to have one vector.
-            JobError: the folder cannot be taken, see `open_job`.
-            Stopped: it was interrupted; the same command resumes it.
+            TrainingError: If the base gives vectors that are not finite, or training diverged; nothing is installed.
+            CollapseError: If all sentences have come to have one vector.
+            JobError: If the folder cannot be taken, see `open_job`.
+            Stopped: If the job is interrupted; the same command resumes it.
         """
         check_finite(self.model, self.dataset, f"the base {self.base}")
         with ExitStack() as stack:  # the others get the job to read from

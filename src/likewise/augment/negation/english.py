@@ -19,7 +19,7 @@ def check_english(sentences: Iterable[str]) -> Iterator[str]:
     """Return sentences, after a look at the first of them.
 
     Raises:
-        NotEnglishError: most of these are of another language.
+        NotEnglishError: If most of these are of another language.
     """
     left = iter(sentences)
     first = list(islice(left, _LOOKED_AT))

@@ -23,7 +23,7 @@ def load(model: str = DEFAULT_MODEL) -> Language:
     """Return the parser of a model, without the parts that negation does not use.
 
     Raises:
-        MissingExtraError: spaCy, lemminflect or the model is not installed.
+        MissingExtraError: If spaCy, lemminflect or the model is not installed.
     """
     require_extra("negation", "negation", "spacy", "lemminflect")
     import spacy

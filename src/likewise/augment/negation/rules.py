@@ -73,8 +73,8 @@ def negate(texts: str | Sequence[str], *, model: str = parser.DEFAULT_MODEL) -> 
         The negation, or a list of them in the order of the sentences; None where a sentence has no clear one.
 
     Raises:
-        MissingExtraError: spaCy, lemminflect or the model is not installed.
-        NotEnglishError: the sentences are of another language. It is not known of fewer than 100 characters.
+        MissingExtraError: If spaCy, lemminflect or the model is not installed.
+        NotEnglishError: If the sentences are of another language. It is not known of fewer than 100 characters.
 
     >>> negate("Tom and Jerry became good friends.")
     'Tom and Jerry did not become good friends.'

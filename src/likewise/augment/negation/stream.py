@@ -102,11 +102,11 @@ def negate_corpus(
         quiet: Whether to print nothing.
 
     Raises:
-        CorpusError: a file is missing, no text with a sentence per line, or a broken archive.
-        OptionError: an option is out of range.
-        NotEnglishError: the sentences are not English.
-        MissingExtraError: spaCy, lemminflect or the model is not installed.
-        Stopped: Ctrl-C; what is done is kept.
+        CorpusError: If a file is missing or damaged, or is not text with one sentence per line.
+        OptionError: If an option is out of range.
+        NotEnglishError: If the sentences are not English.
+        MissingExtraError: If spaCy, lemminflect or the model is not installed.
+        Stopped: After Ctrl-C; finished work is cached.
     """
     if processes < 0 or batch_size < 1:
         raise OptionError(f"processes must be 0 or more and batch_size 1 or more, not {processes} and {batch_size}")

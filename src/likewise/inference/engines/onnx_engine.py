@@ -33,8 +33,8 @@ def export(model: SentenceTransformer, folder: Path) -> None:
     If that leaves tokens out, because the model pools a single token, a full graph is written next to it.
 
     Raises:
-        CannotExport: torch's exporter does not take the model.
-        MissingExtraError: onnx or onnxruntime is not installed.
+        CannotExport: If torch's exporter does not take the model.
+        MissingExtraError: If onnx or onnxruntime is not installed.
     """
     require_extra("onnx", "The engine onnx", "onnx", "onnxruntime")
     import torch

@@ -65,7 +65,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
     Raises:
         CannotExport: OpenVINO does not take the model.
-        MissingExtraError: openvino is not installed.
+        MissingExtraError: If openvino is not installed.
     """
     openvino = _openvino()
     from likewise.encoder.attention import keys_first

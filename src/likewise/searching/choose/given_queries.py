@@ -42,7 +42,7 @@ class Judged:
         """Say which judged documents are in no index.
 
         Raises:
-            ChoiceError: none is.
+            ChoiceError: If none is.
         """
         there = {str(id) for id in opened}
         for file, *_ in opened.table.sources().values():
@@ -64,7 +64,7 @@ def read_judged(
     """Return the judged queries of two files, None without them.
 
     Raises:
-        ChoiceError: one of the files is missing, or no document is relevant.
+        ChoiceError: If one of the files is missing, or no document is relevant.
     """
     if bool(judgements) != bool(queries_file):
         raise ChoiceError("judgements and their queries belong together: give both --judgements and --queries-file")
@@ -109,7 +109,7 @@ def read_written(queries: Any) -> list[tuple[str, str]]:
     """Return the queries of a file or of pairs, each with the id of its passage.
 
     Raises:
-        ChoiceError: a row has no such texts; the message names the line.
+        ChoiceError: If a row has no such texts; the message names the line.
     """
     if queries is None:
         return []
@@ -133,7 +133,7 @@ def of_passages(
     """Return written queries with the ids of their passages, of which the end of a path is enough.
 
     Raises:
-        ChoiceError: no query names a passage that is searched.
+        ChoiceError: If no query names a passage that is searched.
     """
     ids = {excerpt.id for excerpt in excerpts}
     ends: dict[str, list[str]] = defaultdict(list)

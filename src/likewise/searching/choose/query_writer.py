@@ -99,7 +99,7 @@ class ServerWriter:
         """Return the kinds and texts of the queries for each passage.
 
         Raises:
-            ServerError: the server refuses, or does not answer after some tries.
+            ServerError: If the server refuses, or does not answer after some tries.
         """
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(self._one, texts))
@@ -156,8 +156,8 @@ def written_for(texts: Sequence[str], writer: Writer, progress: Progress) -> lis
     """Return the queries for passages, which are written if the cache does not have them.
 
     Raises:
-        Stopped: a stop was asked for; what was written is kept.
-        LikewiseError: the writer cannot be used.
+        Stopped: If the job is stopped; written queries are cached.
+        LikewiseError: If the writer cannot be used.
     """
     form = [writer.identity, messages("", FORM), LONGEST]
     with closing(KeptRows("queries", form)) as rows:

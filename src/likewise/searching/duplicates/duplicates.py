@@ -152,8 +152,8 @@ def duplicates(
     (((0, 2),), 2)
 
     Raises:
-        CorpusError: a file cannot be read.
-        LikewiseError: an option is out of range, or there are fewer than two texts.
+        CorpusError: If a file cannot be read.
+        LikewiseError: If an option is out of range, or there are fewer than two texts.
     """
     if not -1 <= threshold <= 1:
         raise OptionError(f"threshold is {threshold}: give a cosine, for example {THRESHOLD}")
@@ -314,7 +314,7 @@ def _again(source: TextSource, result: Duplicates) -> Iterator[Unit]:
     """Yield the texts once more.
 
     Raises:
-        TextError: they are not as many as before.
+        TextError: If they are not as many as before.
     """
     count = 0
     for unit in read_units(source, Progress(quiet=True)):

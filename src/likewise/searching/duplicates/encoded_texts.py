@@ -131,7 +131,7 @@ def read_units(texts: TextSource, progress: Progress, report: CorpusReport | Non
         report: Report of these lines.
 
     Raises:
-        CorpusError: a file cannot be read; the message names the line and the cure.
+        CorpusError: If a file cannot be read; the message names the line and the cure.
     """
     if texts.in_memory and texts.options.field:
         field = texts.options.field
@@ -168,8 +168,8 @@ def keep_texts(
     stopped while it encoded is resumed.
 
     Raises:
-        CorpusError: a file cannot be read.
-        TextError: there are fewer than `at_least` texts.
+        CorpusError: If a file cannot be read.
+        TextError: If there are fewer than `at_least` texts.
     """
     from likewise.inference.encoded_files import encode_file
 

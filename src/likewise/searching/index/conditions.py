@@ -68,7 +68,7 @@ def condition_of(given: str, fields: Mapping[str, FieldColumn]) -> str:
         fields: Fields that it may name, with their columns.
 
     Raises:
-        SearchError: it holds anything else than fields, texts, numbers and the words above, or compares what cannot
+        SearchError: If it holds anything else than fields, texts, numbers and the words above, or compares what cannot
             be compared.
     """
     return _Parser(given, fields).parsed()

@@ -71,7 +71,7 @@ class Geometry:
         """Open the files of a folder; the larger ones are read where they are needed.
 
         Raises:
-            SearchError: a file is missing or damaged.
+            SearchError: If a file is missing or damaged.
         """
         try:
             return cls(*(np.load(folder / f"{one.name}.npy", mmap_mode="r") for one in fields(cls)))

@@ -59,7 +59,7 @@ def files_of(given: TextSource) -> tuple[list[Path], list[Listing]]:
     """Return the files that were named, and what was seen of the folders that were named.
 
     Raises:
-        CorpusError: there is no such file, or nothing that is read.
+        CorpusError: If there is no such file, or nothing that is read.
     """
     folders = [path for path in (Path(entry).expanduser() for entry in given.entries) if is_folder(path)]
     named = [entry for entry in given.entries if Path(entry).expanduser() not in folders]
@@ -87,7 +87,7 @@ class FilePlan:
         named: Named files, whose errors end the update.
 
     Raises:
-        CorpusError: a file that was named cannot be read.
+        CorpusError: If a file that was named cannot be read.
     """
 
     def __init__(self, change: Change, there: Mapping[str, tuple[str, int, bool]]) -> None:
@@ -113,7 +113,7 @@ class FilePlan:
         """Keep the reason for which a file cannot be read.
 
         Raises:
-            CorpusError: it was named.
+            CorpusError: If it was named.
         """
         if path in self.named:
             raise CorpusError(reason) from None

@@ -65,7 +65,7 @@ class IndexRecord:
         """Return the record of an index by the values of its file.
 
         Raises:
-            SearchError: it was made by an older or a later version, or a value is not one that `index` writes.
+            SearchError: If it was made by an older or a later version, or a value is not one that `index` writes.
         """
         _check_version(path, values["plan"].get("format"))
         query = values.get("query") or {}
@@ -121,7 +121,7 @@ def finished_record(path: Path) -> IndexRecord:
     """Return the record of an index, which is missing for a moment while a new one is put in its place.
 
     Raises:
-        SearchError: there is no such index, or it is not finished.
+        SearchError: If there is no such index, or it is not finished.
     """
     end = time.monotonic() + _WAIT
     while not (values := read_record(path)) and work_of(path).is_dir() and time.monotonic() < end:

@@ -270,7 +270,7 @@ def _settings(asked: Values, before: IndexRecord | None, facts: Facts) -> Record
     """Return the settings of the plan.
 
     Raises:
-        SearchError: a field cannot be stored by its name.
+        SearchError: If a field cannot be stored by its name.
     """
     settings = settings_of(asked, before.options if before else {}, facts)
     for name in settings["metadata"] or ():

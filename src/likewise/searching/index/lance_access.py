@@ -69,8 +69,8 @@ def lancedb_module() -> ModuleType:
     """Return the module `lancedb`.
 
     Raises:
-        MissingExtraError: it is not installed.
-        LikewiseError: the process may not have as much address space as it needs.
+        MissingExtraError: If it is not installed.
+        LikewiseError: If the process may not have as much address space as it needs.
     """
     require_extra("search", "An index", "lancedb")
     if (allowed := _allowed()) < _ADDRESSES:

@@ -85,7 +85,7 @@ class TokenCodec:
         """Return the codec in a folder; None if there is none.
 
         Raises:
-            SearchError: the file is damaged.
+            SearchError: If the file is damaged.
         """
         if not (folder / _FILE).is_file():
             return None

@@ -43,7 +43,7 @@ class Shared(NamedTuple):
         """Open an index that is finished.
 
         Raises:
-            SearchError: there is no such index, or its vectors differ from the plan's.
+            SearchError: If there is no such index, or its vectors differ from the plan's.
         """
         record = finished_record(path)
         deciding = [(record.options.get(name), plan.options[name]) for name in ("prompt", "truncate_dim")]

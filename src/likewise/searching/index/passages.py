@@ -184,7 +184,7 @@ class Splitting:
             report: Report of unreadable input, which is skipped.
 
         Raises:
-            CorpusError: nothing of it can be read; the message names the line and the cure.
+            CorpusError: If nothing of it can be read; the message names the line and the cure.
         """
         report = report if report is not None else CorpusReport()
         source = open_source(path, self.options, report=report)

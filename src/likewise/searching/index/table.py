@@ -139,7 +139,7 @@ class Table:
             whole_ids: Whether the ids are integers, which are stored as texts.
 
         Raises:
-            SearchError: it is not valid.
+            SearchError: If it is not valid.
         """
         own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in SHOWN}
         ids = {"id": FieldColumn("id", "text", exact=True, whole=whole_ids)}

@@ -341,7 +341,7 @@ def registered_parts() -> tuple[type[Part], ...]:
     """Return the parts that other packages register as entry points of `likewise.search_parts`, by their names.
 
     Raises:
-        SearchError: one cannot be loaded, or is no part.
+        SearchError: If one cannot be loaded, or is no part.
     """
     entries = sorted(entry_points(group=PARTS_GROUP), key=lambda entry: entry.name)
     parts = [load_registered(entry, type, f"the search part {entry.name!r}", SearchError) for entry in entries]
@@ -352,7 +352,7 @@ def checked_parts(parts: object, others: Sequence[type[Part]] = ()) -> tuple[typ
     """Return further parts of a search, after others.
 
     Raises:
-        SearchError: one of them is no part, or has the name of another part or option.
+        SearchError: If one of them is no part, or has the name of another part or option.
     """
     if not isinstance(parts, Sequence) or isinstance(parts, str):
         kind = parts if isinstance(parts, type) else type(parts)

@@ -81,7 +81,7 @@ def pipeline_of(asked: Given | None, before: Pipeline | None = None) -> Pipeline
     """Return a pipeline from what was given, with what is not said taken from another one, or by default.
 
     Raises:
-        OptionError: an option is unknown or out of its range, or the file cannot be read.
+        OptionError: If an option is unknown or out of its range, or the file cannot be read.
     """
     base = before or Pipeline()
     if asked is None:

@@ -26,7 +26,7 @@ class Reranker:
         name: Path or hub name.
 
     Raises:
-        LoadError: there is no such folder or name, or the folder holds no cross-encoder.
+        LoadError: If there is no such folder or name, or the folder contains no cross-encoder.
     """
 
     def __init__(self, name: str | os.PathLike[str]) -> None:

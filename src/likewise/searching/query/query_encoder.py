@@ -103,7 +103,7 @@ def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] 
     """Return the encoder that was given, or that of an index; engine and precision as in `load`.
 
     Raises:
-        SearchError: none was given, and the index names none.
+        SearchError: If none was given, and the index names none.
     """
     made_with = model or read_record(index).get("model")
     if made_with is None:

@@ -63,7 +63,7 @@ class TypedQuery:
         barred. A query that bars all of its words bars none.
 
         Raises:
-            LikewiseError: it has more than `MOST` such parts.
+            LikewiseError: If it has more than `MOST` such parts.
 
         >>> TypedQuery.of('"heat pump" winter -gas')
         TypedQuery(text='heat pump winter', demanded=('heat pump',), ranking=(), barred=('gas',))
@@ -162,7 +162,7 @@ def known_language(name: str) -> str:
     """Return a language by the name that LanceDB has for it.
 
     Raises:
-        LikewiseError: there is no stemmer for it; the message names the supported languages.
+        LikewiseError: If there is no stemmer for it; the message names the supported languages.
 
     >>> known_language("german")
     'German'

@@ -252,7 +252,7 @@ async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float
     """Await work, and drop it when the client leaves or the time is up.
 
     Raises:
-        RequestError: the client has left, or the time is up.
+        RequestError: If the client has left, or the time is up.
     """
 
     async def left() -> None:

@@ -201,7 +201,7 @@ class _Values:
         """Count the values of the next piece.
 
         Raises:
-            RequestError: there are too many, or this is no JSON in UTF-8, which is read in the same way by all.
+            RequestError: If there are too many, or this is no JSON in UTF-8, which is read in the same way by all.
         """
         if b"\0" in piece:
             raise RequestError("the body contains a NUL character: send JSON in UTF-8")
@@ -225,7 +225,7 @@ def checked_origins(given: Sequence[str]) -> list[str]:
     """Return origins as browsers write them.
 
     Raises:
-        ServingError: one is written in a form that no browser sends.
+        ServingError: If one is written in a form that no browser sends.
 
     >>> checked_origins(["https://Example.org/"])
     ['https://example.org']

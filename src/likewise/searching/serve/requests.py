@@ -129,7 +129,7 @@ def checked_texts(value: Any, param: str, limits: ServeOptions) -> list[str]:
     """Return the texts of a request as a list.
 
     Raises:
-        RequestError: there is none, one is empty or too long, there are too many, or they are token ids.
+        RequestError: If there is none, one is empty or too long, there are too many, or they are token ids.
     """
     texts, most, longest = [value] if isinstance(value, str) else value, limits.max_texts, limits.max_characters
     fault = ""

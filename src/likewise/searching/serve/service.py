@@ -52,7 +52,7 @@ class _Work:
         """Wait for what is encoded now.
 
         Raises:
-            CancelledError: the search was given up.
+            CancelledError: If the search was given up.
         """
         self._encoding = encoding
         if self._given_up:
@@ -103,7 +103,7 @@ class Service:
         reranker: Folder or hub name of a cross-encoder for the requests to rerank.
 
     Raises:
-        ServingError: an index was made by another model, or two have the same name.
+        ServingError: If an index was made by another model, or two have the same name.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Service:
         """Return the name of a model, which may be asked for by what it was loaded from; the first one for None.
 
         Raises:
-            RequestError: there is no such model.
+            RequestError: If there is no such model.
         """
         by_source = (name for name, model in self.models.items() if model.source == asked)
         name = next(iter(self.models)) if asked is None else next(by_source, asked)
@@ -196,8 +196,8 @@ class Service:
         """Search an index, and return its name and the hits.
 
         Raises:
-            RequestError: there is no such index.
-            SearchError: the condition is not valid.
+            RequestError: If there is no such index.
+            SearchError: If the condition is not valid.
         """
         name = asked.index or next(iter(self.indexes), "")
         if name not in self.indexes:
@@ -233,7 +233,7 @@ class Service:
             The name of what scored, the scores (S,), and the number of tokens that were read.
 
         Raises:
-            RequestError: there is no such model, or it has no vectors of tokens.
+            RequestError: If there is no such model, or it has no vectors of tokens.
         """
         if self.reranker is not None and asked in (None, self.reranker.name, self.reranker_name):
             work = partial(self._by_cross_encoder, self.reranker, query, texts, raw)

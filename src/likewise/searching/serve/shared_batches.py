@@ -50,7 +50,7 @@ class Batcher:
         """Return the vectors (S, D) of S items, 1 or more; those not in a batch yet are dropped if it is cancelled.
 
         Raises:
-            RequestError: too many texts wait.
+            RequestError: If too many texts wait.
         """
         if self.waiting and self.waiting + len(items) > self.limit:
             raise RequestError(f"{self.waiting:,} texts are waiting: try again in 1 s", 429, retry_after="1")
