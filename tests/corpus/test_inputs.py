@@ -94,7 +94,7 @@ def test_columns_of_one_name_are_all_kept(library):
         ({"text": "a"}, r"of type dict is not text.*rows such as"),
         ([], "there is nothing to read"),
         (["a text", 3], r"texts\[1\] is of type int, not a text: give strings"),
-        (["a text", None], r"texts\[1\] is missing, not a text: leave it out"),
+        (["a text", None], r"texts\[1\] is missing, not a text: drop it"),
         ([{"text": "a"}, "b"], r"rows\[1\] is of type str, but the items before it are rows"),
         ([{"body": "a"}], r"rows\[0\] has no field 'text', only body: .*CorpusOptions\(field=\"body\"\)"),
         ([{"id": 1.5, "text": "a"}], r"rows\[0\] has the id 1\.5: give a string or an integer"),

@@ -234,7 +234,7 @@ def test_a_cell_too_many_makes_the_reading_partial(tmp_path):
     report = CorpusReport()
     list(texts_of_rows(open_source(tmp_path / "a.csv", CorpusOptions(field="text"), report=report)))
     assert report.is_partial
-    assert "' it leaks' is left out" in report.told[0]
+    assert "' it leaks' is dropped" in report.told[0]
 
 
 def test_a_soft_hyphen_at_the_end_of_a_line_joins_the_word(tmp_path):

@@ -165,7 +165,7 @@ def test_files_of_a_folder_that_cannot_be_read_are_left_out_with_the_reason(tmp_
     (tmp_path / ".git" / "f.txt").write_text("Seven eight nine.")
     progress, told = told_lines()
     assert [source.path.name for source in find_sources(tmp_path, DEFAULT, progress)] == ["a.txt"]
-    assert [line.partition(": ")[0] for line in told] == ["left out"] * 10
+    assert [line.partition(": ")[0] for line in told] == ["skipped"] * 10
     assert f"{tmp_path}/b.ndjson:1: not a JSON object" in told[0]
     assert "this XML is not a MediaWiki dump" in told[1]
     assert "the field with the text" in told[2]

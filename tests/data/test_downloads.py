@@ -164,7 +164,7 @@ def test_a_file_that_is_not_the_one_that_the_hub_states_is_refused(archive, serv
 def test_a_download_that_is_cut_short_is_not_kept(archive, served, sized, tmp_path):
     served.put(DATASETS["sts"][0], archive.read_bytes())
     served.cut = 3000
-    with pytest.raises(DownloadError, match="could not be fetched"):
+    with pytest.raises(DownloadError, match="cannot be fetched"):
         get_data("sts", tmp_path / "data")
     assert cached_files(tmp_path) == []
     served.cut = None

@@ -27,7 +27,7 @@ from likewise.runs.options import ArgumentError, checked
         (lambda: likewise.index("a", out="b", modl="c"), "index has no argument modl: did you mean model"),
         (lambda: likewise.index("a"), "missing a required argument: 'out'"),
         (lambda: likewise.search("a", "b", k="5"), "k must be an integer, not '5'"),
-        (lambda: likewise.search("a", ["b"], k=True), r"query must be a text, not \['b'\]"),
+        (lambda: likewise.search("a", ["b"], k=True), r"query must be a string, not \['b'\]"),
         (
             lambda: likewise.duplicates(["a b"], corpus_options={"field": "b"}),
             r"corpus_options must be CorpusOptions\(",
