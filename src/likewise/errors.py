@@ -1,4 +1,4 @@
-"""The base class of the errors that a user can mend, and the reporting of other libraries' errors."""
+"""The base class of errors that a user can fix, and the reporting of other libraries' errors."""
 
 import os
 import re

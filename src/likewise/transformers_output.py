@@ -1,4 +1,4 @@
-"""Suppression of output of transformers that the user cannot act on."""
+"""Suppression of transformers' output that the user cannot act on."""
 
 import logging
 import sys

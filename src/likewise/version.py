@@ -1,3 +1,3 @@
-"""The version, alone in a file so that the build reads it without importing torch."""
+"""The version, in its own file so that the build reads it without importing torch."""
 
 __version__ = "1.0.0rc1"

@@ -1,4 +1,4 @@
-"""`likewise adapt`: from any text to an encoder that is better on that text, or to the base and a plain statement.
+"""`likewise adapt`: adapts an encoder to a text, or returns the base with the reason.
 
 Candidates are proposed, and judged by retrieval on held-out passages, with STS-B dev as a guard.
 

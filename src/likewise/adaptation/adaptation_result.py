@@ -1,4 +1,4 @@
-"""The result of an adaptation: the folder's facts, its card, and the page that shows what was chosen from.
+"""The result of an adaptation: its facts, its model card, and the page with the candidates.
 
 Letters of the shapes: Q held-out queries, N passages.
 """

@@ -1,4 +1,4 @@
-"""The texts of an adaptation: which passages fit the time, their vectors under the base, and those held out.
+"""The texts of an adaptation: passages within the time, their vectors by the base, and the held-out set.
 
 Letters of the shapes: S texts, V pieces of the vocabulary, D and E embeddings.
 """

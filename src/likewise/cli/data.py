@@ -1,4 +1,4 @@
-"""`likewise negate`, `sections`, `data` and `cache`: text, evaluation data, and what is kept to save time."""
+"""`likewise negate`, `sections`, `data` and `cache`: text, evaluation data, and the cache."""
 
 from pathlib import Path
 from typing import Annotated, Optional

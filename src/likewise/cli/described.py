@@ -1,4 +1,4 @@
-"""The parameters of a function, read from its source and its docstring: no help text waits for an import."""
+"""The parameters of a function, read from its source and docstring, so that no help text waits for an import."""
 
 import ast
 from collections.abc import Mapping

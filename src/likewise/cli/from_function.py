@@ -1,4 +1,4 @@
-"""Commands made of the functions that they call: an option is written once, in a signature and its docstring."""
+"""Commands built from the functions that they call: an option is defined once, in a signature and its docstring."""
 
 import functools
 import inspect

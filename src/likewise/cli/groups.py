@@ -1,4 +1,4 @@
-"""Groups of commands that are made only when they are called."""
+"""Groups of commands that are built when they are called."""
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial

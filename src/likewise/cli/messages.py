@@ -1,4 +1,4 @@
-"""The printing of tables, and of errors and stops as a clean message where the user can mend them."""
+"""Printing of tables, and of errors and stops as a clean message if the user can fix them."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`likewise evaluate`, `compare` and `analyze`: the commands that measure models."""
+"""`likewise evaluate` and `compare`: the commands that evaluate models."""
 
 import sys
 from pathlib import Path

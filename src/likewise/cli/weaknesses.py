@@ -1,4 +1,4 @@
-"""The CWE list of software weaknesses, which the demonstration searches and benchmarks measure by."""
+"""The CWE list of software weaknesses, for the demonstration and benchmarks."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator

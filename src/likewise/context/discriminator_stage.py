@@ -1,4 +1,4 @@
-"""The stage `discriminator`: its training, the cached parts of all contexts, and the scores that are made of them.
+"""The stage `discriminator`: its training, the cached parts of all contexts, and their scores.
 
 Letters: S sentences, C contexts, J places around a centre, K numbers of a part, W width of a representation.
 """

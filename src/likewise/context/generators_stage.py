@@ -1,4 +1,4 @@
-"""The stage `generators`: their training, the perplexity that chooses the checkpoint, and what is loaded of it."""
+"""The stage `generators`: their training, the perplexity that selects the checkpoint, and its loading."""
 
 from __future__ import annotations
 

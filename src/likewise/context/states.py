@@ -1,4 +1,4 @@
-"""The stage `states` of a workspace: what a frozen encoder says of every sentence of the index, computed once.
+"""The stage `states` of a workspace: the states of a frozen encoder for every sentence of the index, computed once.
 
     states/
       states.safetensors   vectors (S, D) float16, unit length; the word pieces of each sentence; and of each piece,

@@ -1,4 +1,4 @@
-"""Cleaning of text: characters that no one sees, forms of letters, and texts that were read before."""
+"""Cleaning of text: invisible characters, forms of letters, and repeated texts."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The encoding in which a file is written: told by its bytes if no one has named it."""
+"""The encoding of a file, detected from its bytes unless it is given."""
 
 import codecs
 import re

@@ -1,4 +1,4 @@
-"""What of a folder is read: the files in known formats that no rule leaves out."""
+"""The files of a folder to read: files in known formats that no rule excludes."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Text as it is given: files by their names, or texts themselves, which are written to a file and read from there."""
+"""Input texts: paths to files, or in-memory texts, which are written to a file and read from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in JSON: an object a line, or a list of objects."""
+"""Rows in JSON: one object per line, or a list of objects."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The language of texts, told by py3langid (Lui and Baldwin 2012, 'langid.py', with a model of 2024)."""
+"""The language of texts, detected by py3langid (Lui and Baldwin 2012, 'langid.py', with a model of 2024)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading of passages: the paragraphs of any text with their sentences and titles, and the pairs that they offer."""
+"""Reading of passages: the paragraphs of any text with their sentences and titles, and the pairs that they provide."""
 
 import random
 import re

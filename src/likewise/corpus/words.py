@@ -1,4 +1,4 @@
-"""The words of a text of any script, and the text that is made from some of them.
+"""The words of a text in any script, and text from selected words.
 
 White space divides words. Scripts that are written without it (Chinese, Japanese, Thai, Lao, Burmese, Khmer, Tibetan)
 are divided further at the word breaks of ICU, which has dictionaries for them.

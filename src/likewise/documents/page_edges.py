@@ -1,4 +1,4 @@
-"""The headers and footers of pages: what stands above or below the text of most of them."""
+"""The headers and footers of pages: text that repeats above or below most pages."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The format of PDF files: their headings, paragraphs and tables, and what was typed into their forms."""
+"""The format of PDF files: their headings, paragraphs, tables and filled forms."""
 
 from __future__ import annotations
 

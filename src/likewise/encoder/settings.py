@@ -1,4 +1,4 @@
-"""What a model carries besides its weights: one record, read in one place, and given to what is made of the model.
+"""The settings of a model: one record, read in one place, and passed on to derived models.
 
 `ModelSettings.of(model)` reads it; `carried_by` gives it to other modules; `prompt` and `task` say how a text in a role
 is encoded; `key` is what decides a vector besides the weights; `check` refuses what a verb cannot obey. Low-rank

@@ -1,4 +1,4 @@
-"""What an encoder has in training only: heads, a decoder, noise, a second encoder, and dropout that is drawn faster.
+"""Modules of training only: heads, a decoder, noise, a second encoder, and faster dropout.
 
 A training step of a small transformer draws some forty million chances for its dropout, and torch draws them one at a
 time. Here each draw of 64 bits makes four, and a probability is kept to 1/65,536. The draws come from torch's global

@@ -1,4 +1,4 @@
-"""The words of a corpus as a part of the sentence vector: rare ones weigh more, and equal ones match exactly.
+"""The words of a corpus as a part of the sentence vector: rare words weigh more, and equal words match exactly.
 
 A sentence encoder smooths over the terms of a domain that it has rarely seen; BM25 sees them and nothing else. Here
 both are one vector. Letters of the shapes: B sentences, T tokens, D sentence vector, W words, V pieces of the

@@ -1,4 +1,4 @@
-"""Word vectors: the first module of an encoder, and how they are made from a file or from a sentence encoder.
+"""Word vectors: the first module of an encoder, built from a file or from a sentence encoder.
 
 What a light encoder learns is bounded by its word vectors. The vectors of a sentence encoder, which encodes each word
 as a separate text, carry its meaning of a word, and are made once for a vocabulary (the idea of model2vec). Frequent

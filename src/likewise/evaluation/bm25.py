@@ -1,4 +1,4 @@
-"""The words that texts have in common: stems, and BM25.
+"""Common words of texts: stems, and BM25.
 
 Letters of the shapes: Q queries, N passages, V words.
 """

@@ -1,4 +1,4 @@
-"""A paired bootstrap: is the difference of two models more than chance over the items of a task and over the seeds?
+"""A paired bootstrap of the difference of two models, over the items of a task and the seeds.
 
 Letters of the shapes: N items, B samples of them, S seeds.
 """

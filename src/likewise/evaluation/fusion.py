@@ -1,4 +1,4 @@
-"""The math of scores that are added: brought to one scale, and what tokens and near passages add to them.
+"""The math of added scores: standardization, and the contributions of tokens and neighbours.
 
 Letters of the shapes: Q queries, N passages, S some of these, K nearest passages.
 """

@@ -1,4 +1,4 @@
-"""A model as a job needs it: what is known of it without loading it, and its encoder of texts in a role.
+"""A handle of a model: its facts without loading it, and its encoder of texts in a role.
 
 Torch takes seconds to import, longer than a query or the start of a service: nothing here imports it before a model has
 to be loaded. A folder's facts are remembered in the cache for as long as none of its files changes.

@@ -1,4 +1,4 @@
-"""A sentence encoder whose `encode` is fast, how it is loaded, and the result of a job that ends with a model."""
+"""A sentence encoder with a fast `encode`, its loading, and the result of a job that saves a model."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""The tokenizer of a model as the fast path takes it, and the models that it does not take."""
+"""The tokenizer of a model in the fast path, and the models that the fast path does not support."""
 
 import weakref
 from collections.abc import Callable, Sequence

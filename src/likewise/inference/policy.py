@@ -1,4 +1,4 @@
-"""Which engine encodes for a model, in which precision, and why: the one place where that is decided.
+"""The choice of engine and precision for a model, with its reason.
 
 What is fast follows from the processor and was measured (benchmarks/notebook/speed.md): int8 where the processor
 multiplies it, bfloat16 where it has that, else the exported graphs where there is AVX2, and torch. That an engine keeps

@@ -1,4 +1,4 @@
-"""The one way from texts to vectors: token ids, batches of about the same work, and an engine that runs them.
+"""The encoding of texts to vectors: token ids, batches of similar work, and an engine that runs them.
 
 Nothing here imports torch, which takes seconds, longer than a query or the start of a service.
 

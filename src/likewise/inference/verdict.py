@@ -1,4 +1,4 @@
-"""The rules by which an engine is checked, passed over, or left for later, as pure functions of what is known.
+"""The rules by which an engine is checked, skipped or postponed, as pure functions of known facts.
 
 Nothing here imports torch, opens an engine or reads the cache: `Policy` collects the facts and acts on the verdict.
 """

@@ -1,4 +1,4 @@
-"""The recipes, and all that a recipe is made of but its encoder (`likewise.encoder`) and its loss (`likewise.losses`).
+"""The recipes and their parts, except for encoders (`likewise.encoder`) and losses (`likewise.losses`).
 
 A recipe of another package imports from here what this library's recipes use. Names are loaded on first use. Where the
 values of a recipe come from, and what differs from its paper: docs/systems.

@@ -1,4 +1,4 @@
-"""Exclusions: 'A, excluding X' learns the base's vector of A minus part of that of X. Not from a paper.
+"""Exclusions: 'A, excluding X' learns the base's vector of A minus a part of X's vector. Not from a paper.
 
 Encoders put a text that asks to leave X out next to the texts about X. A rule on the query mends that: the vector of
 the rest, less a share of that of the excluded words. Here the encoder itself learns the rule, from sentences with

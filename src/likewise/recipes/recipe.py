@@ -1,4 +1,4 @@
-"""The definition of a recipe, and a training that is being made ready, which the stages of its recipe change.
+"""The definition of a recipe, and the preparation of a training, which the stages of its recipe change.
 
 Nothing here imports torch before a run is made ready, and no recipe of this library does: options and their help do not
 wait for it.

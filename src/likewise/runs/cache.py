@@ -1,4 +1,4 @@
-"""The cache: files that likewise can make again, in one folder by kind, and the one way to make them."""
+"""The cache: files that likewise can rebuild, in one folder per kind, and the function that builds them."""
 
 import json
 import os

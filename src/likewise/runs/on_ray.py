@@ -1,4 +1,4 @@
-"""Calls of functions by the workers of a Ray cluster: the one way in which likewise uses other machines.
+"""Calls of functions by the workers of a Ray cluster, the only way in which likewise uses other machines.
 
 Ray schedules the calls, and repeats what a killed worker had under way. Nothing of likewise is started on the other
 machines: they have it installed, and see the same files. The calls are Ray's own tasks and not Ray Data, which wants

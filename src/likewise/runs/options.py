@@ -1,4 +1,4 @@
-"""What a job is told: options and arguments.
+"""Options and arguments of a job.
 
 Options are defined once as a class and read from Python, the command line, `NAME=VALUE` strings and TOML. The arguments
 of a public function are checked by its signature, before anything is read.

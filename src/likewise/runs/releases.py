@@ -1,4 +1,4 @@
-"""The releases and the machine by which a result was made."""
+"""The releases and the machine that produced a result."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written to a temporary file in the same folder, then renamed.
+"""Files that are written atomically: to a temporary file in the same folder, which is then renamed.
 
 The finished parts of a job, and saved states of a loop, are verified by their checksums before their reuse.
 """

@@ -1,4 +1,4 @@
-"""The search of one query: what it says is understood, passages are ranked, and the hits are shown."""
+"""The search of one query: it is parsed, passages are ranked, and hits are built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching an index: by meaning, by words, or by both in the pipeline that its record holds."""
+"""Searching an index: by meaning, by words, or by both in the pipeline of its record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkpoints of a training: the newest intact one, and the errors of one that cannot be loaded."""
+"""The checkpoints of a training: the newest intact checkpoint, and errors of damaged ones."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The selection of the checkpoint: by STS-B dev for English, if it is there, otherwise by held-out rows."""
+"""The selection of the checkpoint: by STS-B dev for English, if it is available, otherwise by held-out rows."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

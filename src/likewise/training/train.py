@@ -1,4 +1,4 @@
-"""Training of a recipe on plain text: its run is made ready, stage by stage, and trained."""
+"""Training of a recipe on plain text: its run is prepared, stage by stage, and trained."""
 
 from __future__ import annotations
 

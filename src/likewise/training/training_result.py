@@ -1,4 +1,4 @@
-"""What is known of a model's making: the fingerprint of its base, the result of a training, and the card of a model."""
+"""The origin of a model: the fingerprint of its base, the result of a training, and its model card."""
 
 import os
 from importlib import resources

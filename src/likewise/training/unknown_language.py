@@ -1,4 +1,4 @@
-"""Whether a base knows the language of a text, by the letters that its tokens hold."""
+"""Whether a base knows the language of a text, by the average number of letters per token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opposites: if a negated word A has the antonym B, 'not A' agrees with 'B', and 'A' with 'not B'.
+"""Antonyms: if a negated word A has the antonym B, 'not A' agrees with 'B', and 'A' with 'not B'.
 
 SNCSE's soft negatives tell an encoder that 'A' and 'not A' differ; nothing in them tells it that 'not A' and 'B' agree.
 Four sentences of one pair of antonyms do. The paper has no such thing: it is an option of the recipe, off by default.

@@ -1,4 +1,4 @@
-"""The check that sentences are English, whose negations and exclusions alone are known."""
+"""The check that sentences are English, the only language with negations and exclusions."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice

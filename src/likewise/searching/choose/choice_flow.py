@@ -1,4 +1,4 @@
-"""`likewise choose`: which base and which search find the passages of your own text best, without labels."""
+"""`likewise choose`: the best base and search for the passages of your own text, without labels."""
 
 from __future__ import annotations
 

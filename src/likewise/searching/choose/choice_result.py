@@ -1,4 +1,4 @@
-"""The result of a choice: the systems with their scores, the one to use, what the figures can show, and the page.
+"""The result of a choice: the systems with their scores, the recommended system, its judgement, and the page.
 
 Letters of the shapes: Q queries.
 """

@@ -1,4 +1,4 @@
-"""Queries from a text without labels: titles, questions and sentences, each taken out of the passage that it asks for.
+"""Queries from a text without labels: titles, questions and sentences, each removed from the passage that answers it.
 
 A passage that has lost a sentence has to be found again by that sentence (the inverse cloze task, Lee et al. 2019), one
 that has lost its title by the title. A sentence repeats the words of its passage more than a question of a user does:

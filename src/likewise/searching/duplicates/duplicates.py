@@ -1,4 +1,4 @@
-"""`likewise duplicates`: texts that say what an earlier one says, by vectors and by words, in groups."""
+"""`likewise duplicates`: groups of texts with the same meaning, by vectors and words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts of files with their vectors: read once, encoded once, and kept in the cache for the next call.
+"""The texts of files with their vectors: read once, encoded once, and cached for the next call.
 
 Letters of the shapes: N texts, S different texts, D embedding.
 """

@@ -1,4 +1,4 @@
-"""The words of two near texts: a negation, number, name, opposite or order that tells them apart.
+"""The words of two similar texts: a negation, number, name, antonym or order that distinguishes them.
 
 Vectors hardly see any of these: 'not open' is near 'open', 10 near 100, 'early' near 'late', and London near Paris.
 """

@@ -1,4 +1,4 @@
-"""The fields of rows that are kept with their passages: which there are, and what their values are."""
+"""The fields of rows that are stored with their passages, and the types of their values."""
 
 from __future__ import annotations
 

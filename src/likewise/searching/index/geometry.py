@@ -1,4 +1,4 @@
-"""The vectors of an index, their moments, and each passage's nearest ones and its document, for fast looks.
+"""The vectors of an index, their moments, and each passage's neighbours and document, for fast lookups.
 
 Letters of the shapes: N passages, R and B passages of a block, K nearest passages, D embedding, M documents, L of these
 with more than one passage, S some passages, Q queries.

@@ -1,4 +1,4 @@
-"""The change of an index: which files are read, which stay as they are, and which are gone."""
+"""The change of an index: new, unchanged and deleted files."""
 
 from __future__ import annotations
 

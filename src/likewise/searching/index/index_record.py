@@ -1,4 +1,4 @@
-"""The record of an index, `likewise.json`: what an update has left, for searches and for the next update."""
+"""The record of an index, `likewise.json`, for searches and for the next update."""
 
 from __future__ import annotations
 

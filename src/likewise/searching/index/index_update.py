@@ -1,4 +1,4 @@
-"""Indexing of files: passages, their vectors and their words, updated by what has changed."""
+"""Indexing of files: passages, their vectors and their words, with incremental updates."""
 
 from __future__ import annotations
 

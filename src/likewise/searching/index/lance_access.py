@@ -1,4 +1,4 @@
-"""The access to LanceDB: its module, its coroutines, its tables, and what its errors mean."""
+"""The access to LanceDB: its module, coroutines, tables and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index that is open: one of its states, all of whose files belong together."""
+"""An open index: one of its states, with consistent files."""
 
 from __future__ import annotations
 

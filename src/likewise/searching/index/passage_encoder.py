@@ -1,4 +1,4 @@
-"""The vectors and the tokens of passages: looked up where the text is known, encoded where it is not."""
+"""The vectors and the tokens of passages: looked up for known texts, encoded for new texts."""
 
 from __future__ import annotations
 

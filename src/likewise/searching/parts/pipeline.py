@@ -1,4 +1,4 @@
-"""The pipeline of a search: its parts and their weights, which an index keeps in its record."""
+"""The pipeline of a search: its parts and their weights, which an index stores in its record."""
 
 from __future__ import annotations
 

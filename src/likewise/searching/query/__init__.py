@@ -1,1 +1,1 @@
-"""Queries as they are typed, and the hits that answer them."""
+"""Queries and their hits."""

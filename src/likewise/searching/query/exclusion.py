@@ -1,4 +1,4 @@
-"""Queries that exclude something, divided into what they ask for and what they do not want.
+"""Queries with an exclusion, split into the request and the exclusion.
 
 An encoder and BM25 alike take the excluded words for wanted ones. Only phrases that are an order to leave something out
 are cues: 'other than', 'except' and 'without' alone often name the very thing that the answer is about, and so does

@@ -1,4 +1,4 @@
-"""The hits of a search: passages, with what each part of the search gave them, and what was made of the query."""
+"""The hits of a search: passages with the contribution of each part, and the interpretation of the query."""
 
 from __future__ import annotations
 

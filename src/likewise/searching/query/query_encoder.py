@@ -1,4 +1,4 @@
-"""The encoder of queries: the model that made the index, an export of it, or functions that were given instead."""
+"""The encoder of queries: the model of the index, its export, or given functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The query that somebody typed: words, phrases in quotes, and -words that must not stand in a passage."""
+"""The syntax of a query: words, quoted phrases, and -words that must not occur in a passage."""
 
 from __future__ import annotations
 

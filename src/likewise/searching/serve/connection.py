@@ -1,4 +1,4 @@
-"""The connections of a service: one whose client is too slow, or sends or keeps too much, is closed."""
+"""The connections of a service, which are closed if the client is too slow or sends too much."""
 
 from __future__ import annotations
 

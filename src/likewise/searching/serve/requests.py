@@ -1,4 +1,4 @@
-"""The bodies of requests, and what is wrong with one in OpenAI's words."""
+"""The bodies of requests, and errors in OpenAI's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models and indexes of a service, and what it does with them."""
+"""The models and indexes of a service, and its operations."""
 
 from __future__ import annotations
 

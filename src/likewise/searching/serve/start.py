@@ -1,4 +1,4 @@
-"""The running of a service: from the port to the last request."""
+"""The start and the end of a service."""
 
 from __future__ import annotations
 
