@@ -1,6 +1,6 @@
 """The processor's fast number formats, on which each choice of float32, bfloat16 or int8 depends.
 
-The environment variable LIKEWISE_PROCESSOR puts another processor in the place of this one: `none`, `avx2`, `bf16`,
+The environment variable LIKEWISE_PROCESSOR puts another processor instead of this one: `none`, `avx2`, `bf16`,
 `vnni`, or several as `bf16+vnni`. The choice made then also runs here, slowly, so that it can be tested anywhere.
 """
 

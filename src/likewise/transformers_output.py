@@ -16,7 +16,7 @@ def only_errors() -> Iterator[None]:
 
 @contextmanager
 def lacking_weights() -> Iterator[list[str]]:
-    """Provide the names of the weights that a model lacks, in the place of transformers' report on them.
+    """Provide the names of the weights that a model lacks, instead of transformers' report on them.
 
     A pooler's do not count: transformers' BERT has one that no sentence vector goes through.
     """

@@ -43,8 +43,8 @@ def word_average(
 ) -> SentenceTransformer:
     """Return the mean of the vectors of a text's words.
 
-    A word without a vector counts as zeros: it shortens the mean and does not turn it, so that every cosine is that of
-    the mean over the known words, as SentEval takes it.
+    A word without a vector counts as zeros: it shortens the mean without turning it, so that every cosine equals the
+    cosine of the mean over the known words, as in SentEval.
     """
     if options.weighted and not sentences:
         raise BaselineError("the option weighted needs a corpus, whose words it counts: give --corpus")
@@ -101,7 +101,7 @@ AVERAGES = (
         build=word_average,
         corpus="optional",
         default_base="bundled:glove",
-        check_base=lambda base: None,  # a file, which is looked at when it is read
+        check_base=lambda base: None,  # a file, which is examined when it is read
     ),
     Baseline(
         name="last-average",

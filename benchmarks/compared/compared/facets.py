@@ -19,7 +19,7 @@ TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
 FOLDER = "AFS"
 SCALE = (0.0, 5.0)
 _SCORE, _FIRST, _SECOND = 0, 9, 10
-# The release holds curly quotes and dashes that went through two wrong encodings: three bytes for one sign.
+# The release contains curly quotes and dashes that went through two wrong encodings: three bytes for one character.
 _BROKEN = {0xAA: "'", 0xCF: '"', 0x9D: '"', 0xD2: "-", 0xD3: "-"}
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sentence_transformers.sentence_transformer.modules import Dense
 
 SMALLEST_DEVIATION = 1e-4
-"""Directions along which a sample deviates less than this share of its numbers' root mean square are left out.
+"""Directions along which a sample deviates less than this share of its numbers' root mean square are skipped.
 
 A layer norm leaves such directions. Scaled up to variance 1 they would be the rounding of float32, of 6e-8 a number.
 """
@@ -36,7 +36,7 @@ class WhiteningOptions(Options):
 def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Fit the map y = (x - mean) matrix, with the covariance C = U S U^T and matrix = U S^(-1/2) (equation 6).
 
-    The covariance of the sample is that of N - 1, as numpy's.
+    The covariance of the sample divides by N - 1, as in numpy.
 
     Args:
         vectors: (N, D), N above D: of fewer, a covariance has no inverse.

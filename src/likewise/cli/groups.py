@@ -152,7 +152,7 @@ def group(
 ) -> Callable[[Callable[[], CommandTable | CommandSections]], Callable[[], Any]]:
     """Turn a function that returns a table of commands, or sections of them, into one that makes their group.
 
-    The table is asked for when one of the commands is needed. Without a help text the group has the summary in the
+    The table is built when one of the commands is needed. Without a help text the group has the summary in the
     table that it is in.
     """
 

@@ -61,7 +61,7 @@ class ContextFinder:
     ) -> np.ndarray:
         """Return the context set of a sentence: int64 [C], numbers in the store, in the order of choice.
 
-        It is smaller than asked for where retrieval finds too few chunks or the rules leave too few contexts. The
+        It is smaller than requested if retrieval finds too few chunks or the rules leave too few contexts. The
         scorer, equation 3, is asked where `screened` is above 0.
         """
         options, store = options or SelectionOptions(), self.store
@@ -97,7 +97,7 @@ class ContextFinder:
         return np.array(taken, np.int64)
 
     def _of_others(self, own: frozenset[str], numbers: np.ndarray, options: SelectionOptions) -> list[bool]:
-        """Return of each context whether the sentence, or one very like it, stands neither in it nor in its gap."""
+        """Return for each context whether neither it nor its gap contains the sentence or a near-copy."""
         if options.same > 1:
             return [True] * len(numbers)
         texts = self.store.around(numbers)

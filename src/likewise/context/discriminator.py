@@ -11,7 +11,7 @@ the contexts alike, and nothing separates a sentence from a negative. Here a ter
 
     w . [h_left, h_s, h_right] + sum_j t_j u(P h_s + p) . u(Q_j h_j + q_j),    u(x) = x / |x|,
 
-over the places j of the context; a rank R of 0 leaves equation 1 as it stands. Concatenation and layer split over their
+over the places j of the context; a rank R of 0 leaves equation 1 unchanged. Concatenation and layer split over their
 inputs (Q is one block a place), so what a context gives is a sum over its sentences, computed once and cached
 (`context_part`), and so is what a sentence gives (`sentence_part`), each K numbers. Scoring S sentences against C
 contexts is then one matrix product, (S, K) x (K, C).
@@ -56,7 +56,7 @@ class LstmReader(nn.Module):
         nn.init.normal_(self.embed.weight, std=0.3)
         with torch.no_grad():
             for name in ("bias_ih_l0", "bias_ih_l0_reverse"):
-                # Gates that remember from the start: the last state then holds something of every word.
+                # Gates that remember from the start: the last state then depends on every word.
                 self.lstm.get_parameter(name)[hidden : 2 * hidden].fill_(1.0)
 
     def forward(self, sentences: Sequence[np.ndarray]) -> Tensor:
@@ -77,7 +77,7 @@ class Discriminator(nn.Module):
         reader: Module that computes representations; None if they are vectors of a frozen encoder.
         width: W, numbers of a representation.
         left, right: Places of a context.
-        rank: R, dimensions in which sentence and context meet; 0: equation 1 as it stands.
+        rank: R, dimensions in which sentence and context meet; 0: equation 1 unchanged.
     """
 
     def __init__(self, reader: LstmReader | None, width: int, left: int, right: int, rank: int) -> None:
@@ -119,7 +119,7 @@ class Discriminator(nn.Module):
         at = torch.arange(there, device=places.device)
 
         def gathered(blocks: Tensor) -> Tensor:
-            # (S, J, width), each sentence as it is in every place, to (C, width), the sum over who stands there.
+            # (S, J, width), each sentence as it is in every place, to (C, width), the sum over who is there.
             return torch.cat([blocks, blocks.new_zeros(1, *blocks.shape[1:])])[rows, at].sum(dim=1)
 
         summed = gathered(self.sum_context(representations)[..., None])  # (C, 1)
@@ -141,7 +141,7 @@ def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor)
 
     Args:
         logits: (C, S) of every sentence in every context.
-        centres: (C,) the sentence that stands in each.
+        centres: (C,) the sentence in each.
         same, other: Negatives of the same document and of other documents, bool (C, S).
     """
     positive = softplus(-logits.gather(1, centres[:, None])).mean()

@@ -45,7 +45,7 @@ def epoch_batches(
 ) -> Iterator[np.ndarray]:
     """Yield the chunk numbers of each batch of an epoch: units in random order, up to `size` sentences.
 
-    A last batch of fewer is left out where there is another, but for `all_of`.
+    A last batch of fewer is skipped where there is another, but for `all_of`.
     """
     order = np.random.default_rng([seed, 1, epoch]).permutation(len(units))
     batch: list[np.ndarray] = []

@@ -32,7 +32,7 @@ from likewise.runs.progress import StopRequest
 from likewise.runs.whole_files import Parts, Record
 
 _UNIT = 128
-"""Most sentences of a document that stay together: longer ones are cut, so that a batch holds several documents."""
+"""Most sentences of a document that stay together: longer ones are cut, so that a batch contains several documents."""
 _WARMUP = 20
 _SAMPLE = 150
 """Documents that the start is calibrated on, about 3,000 sentences."""
@@ -61,7 +61,7 @@ def train_discriminator(
         resume, overwrite, quiet: as in `likewise.context.build_index`.
 
     Returns:
-        The stage; its record holds the held-out accuracy.
+        The stage; its record contains the held-out accuracy.
 
     Raises:
         ContextError: If there is no index, it is stale or too small, or the training diverged.
@@ -112,8 +112,8 @@ def accuracy_of(
 ) -> Record:
     """Return the accuracy at p = 1/2 on held-out contexts, each with its own sentence and all possible negatives.
 
-    It is the mean of that of the sentences in their own place and that of the negatives, of which both kinds count
-    equally; None stands for that of a kind of which there is none.
+    It is the mean of the accuracy for sentences in their own place and for negatives, of which both kinds count
+    equally; None means that there are no negatives of a kind.
     """
     positive: list[np.ndarray] = []
     by_kind: tuple[list[float], list[float]] = ([], [])

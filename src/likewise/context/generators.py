@@ -44,7 +44,7 @@ SOURCES: dict[Side, tuple[Side, Side]] = {
 SentenceReadings = Sequence[SentenceReading]
 """The sentences of one side of a context, or one sentence."""
 Texts = Mapping[Side, Sequence[SentenceReadings]]
-"""What stands at each side of N contexts."""
+"""Texts on each side of N contexts."""
 _LEFT_OUT = 0.1
 _CONTEXTS = 256
 """Contexts whose memories are held at a time."""
@@ -245,8 +245,8 @@ class Transformers(Generators):
     """An encoder-decoder for each task, of torch's own layers (pre-norm).
 
     Embeddings of token position and sentence position are added to the word embeddings (section 4.1). A side is encoded
-    by itself, so that its memory is computed once for all that read it; one learnt token stands in every memory, for
-    texts that are left out. Ids after the V words: end of a text, separator of sentences, start of a target.
+    by itself, so that its memory is computed once for all that read it; one learnt token is part of every memory, for
+    omitted texts. Ids after the V words: end of a text, separator of sentences, start of a target.
 
     Args:
         options: Sizes of encoder and decoder.
@@ -334,7 +334,7 @@ class _Network(nn.Module):
         )
         x = self.dropout(self.words(ids) + self.tokens(tokens) + self.target_sentences(sentences))
         later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).triu(1)
-        # Padding stands at the end, so a causal layer cannot see it.
+        # Padding comes at the end, so that a causal layer cannot see it.
         return self.decoder(x, memory, tgt_mask=later, memory_key_padding_mask=~there)
 
     def logits(self, states: Tensor) -> Tensor:

@@ -45,8 +45,8 @@ def train_generators(
     Arguments and errors are as in `likewise.context.train_discriminator`.
 
     Returns:
-        The stage; its record holds the held-out perplexity by task with the right sources, with shuffled ones and none,
-        of models that were trained.
+        The stage; its record contains the held-out perplexity by task with the right sources, with shuffled ones and
+        none, of models that were trained.
     """
     options = options or GeneratorOptions()
     train = _take if options.reads == "pretrained" else _train
@@ -67,7 +67,7 @@ def load_generators(stage: Stage, states: States) -> Generators | PretrainedGene
 def held_out_contexts(store: ChunkStore, documents: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the contexts for training, and the contexts of held-out documents, a third of all at most.
 
-    Of the held-out ones, those are left out whose sentence occurs elsewhere in the corpus, and all but
+    Of the held-out ones, those are skipped whose sentence occurs elsewhere in the corpus, and all but
     `MOST_OF_A_DOCUMENT` of a document.
     """
     numbers = np.arange(store.n_contexts)
@@ -163,7 +163,7 @@ def _train(job: Job, states: States, options: GeneratorOptions, stop: StopReques
 
 
 def _take(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> Record:
-    """Return the facts of a pretrained model, which is opened, so that one that cannot be is told at once."""
+    """Return the facts of a pretrained model, which is opened, so that errors are reported at once."""
     causal = PretrainedGenerators(options.model, options.given).causal
     stop.progress.tell(f"{options.model} has {causal.model.num_parameters():,} parameters, none of which is trained")
     return {"fingerprint": digest_of(f"{causal.identity} {options.given}").hex(), "perplexity": {}}

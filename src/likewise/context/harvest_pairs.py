@@ -1,6 +1,6 @@
 """The pairs of a harvest: which sentences of a corpus are paired, shard by shard.
 
-Each pair, near, far or unrelated, stands in exactly one shard. The sentences of the pool are put into an order drawn by
+Each pair, near, far or unrelated, is in exactly one shard. The sentences of the pool are put into an order drawn by
 the seed, and each shard takes its anchors from that order. An anchor is paired
 
 - with the sentences that stand at given ranks (1, 2, 4, ... by default) among those most like it by the frozen encoder,
@@ -8,7 +8,7 @@ the seed, and each shard takes its anchors from that order. An anchor is paired
 - with other anchors of its shard drawn at random, which are unrelated as a rule.
 
 So the pairs of a shard depend on pool, options and its number alone: any machine can make any shard, and makes the same
-one again after a crash. A partner by rank stands behind its anchor in the order, and random partners share a shard: no
+one again after a crash. A partner by rank comes after its anchor in the order, and random partners share a shard: no
 pair is found from both of its sides, and none in two shards.
 
 Letters: N sentences of the pool, A anchors of a shard.
@@ -62,7 +62,7 @@ class PairSource:
     def shards(self) -> int:
         """The number of shards."""
         anchors = math.ceil(self.options.pairs / (len(self.options.ranks) + self.options.random))
-        # The last ones in the order would have nobody behind them.
+        # The last sentences in the order would have no partner behind them.
         anchors = min(anchors, len(self.pool) - max(self.options.ranks))
         return max(1, anchors // self.options.anchors)
 

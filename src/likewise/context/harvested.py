@@ -74,8 +74,8 @@ class Harvest:
 def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
     """Read all shards of a harvest, including the parts of several machines.
 
-    The folder holds *.parquet, itself or in its folders, with the columns sentence1 and sentence2 (strings), score (a
-    number) and split ("train", "dev" or "test"). Hidden files and names that begin with an underscore are ignored.
+    The folder contains *.parquet, itself or in its folders, with the columns sentence1 and sentence2 (strings), score
+    (a number) and split ("train", "dev" or "test"). Hidden files and names that begin with an underscore are ignored.
     """
     path = Path(folder).expanduser()
     parquet_files = (file.relative_to(path) for file in path.rglob("*.parquet"))
@@ -107,8 +107,8 @@ class ScoreScale:
     """A linear map from scores to targets, which keeps the order of pairs.
 
     * cosine, the paper's: Origin's similarity is itself a cosine (equation 4) and is the target itself.
-    * stretch, ours: the score that 1% of the training pairs lie below becomes 0 (`low`), the one that 99% lie below
-      becomes 1 (`high`), and targets are cut at -1 and 1. Origin's vectors hold log probabilities, which all have one
+    * stretch, ours: the 1% quantile of the training pairs becomes 0 (`low`), the 99% quantile becomes 1 (`high`), and
+    targets are clipped to -1 and 1. Origin's vectors hold log probabilities, which all have one
       sign: their cosines crowd below 1, and an encoder trained towards them would give all sentences one vector.
     * base, ours: the line on which the scores are nearest to the cosines of the base, by least squares. What then
       differs from the base is what the scores add to it, and a base that agreed with them would not be moved.

@@ -180,7 +180,7 @@ def shard_name(number: int) -> str:
 
 
 def _check_parts(out: Path, plan: Plan) -> None:
-    """Raise a JobError if the folder holds another harvest than the one of this part."""
+    """Raise a JobError if the folder contains another harvest than the one of this part."""
     if read_record(out) or work_of(out).exists():
         raise JobError(f"{out} contains a harvest of one machine: choose another --out")
     for folder in out.glob("part-*"):

@@ -1,9 +1,9 @@
 """The stage `index` of a workspace: documents as chunks on disk, the contexts in them, and their retrieval by TF-IDF.
 
 A chunk is a run of consecutive sentences of one document. It is what retrieval finds, and it gives at most one context
-to a sentence's context set (section 3.3 of the paper). A context is a place in a chunk: the sentences before it and
-after it, without the sentence that stands there. Every context has a sentence on both sides, so a chunk of n sentences
-has n - 2 of them, at the positions 1 to n - 2.
+to a sentence's context set (section 3.3 of the paper). A context is a place in a chunk: the sentences before and after
+it, without the sentence in it. Every context has a sentence on both sides, so a chunk of n sentences has n - 2 of them,
+at the positions 1 to n - 2.
 
 Words and bigrams are hashed, so no vocabulary is held and a corpus of any size is read once; weights and hashing are
 scikit-learn's: (1 + ln tf) (1 + ln((1 + n) / (1 + df))), every chunk of length 1. The transpose is stored, a row a
@@ -186,7 +186,7 @@ class ChunkStore:
         return self._flat.take(self.places(contexts)[0] - 1).to_pylist()
 
     def around(self, contexts: np.ndarray) -> list[list[str]]:
-        """Return the sentences of each context, by index, and first the one that stands in its gap."""
+        """Return the sentences of each context, by index, first the sentence in its gap."""
         return self._texts_at(np.column_stack(self.places(contexts)))
 
     def _texts_at(self, rows: np.ndarray) -> list[list[str]]:

@@ -5,8 +5,8 @@ Equation 3 scores sentences in contexts. The form `paper` has log p(y = 1 | s, c
     S(s, c) = w1 log p(y = 1 | s, left, right) + w2 / |s| log p(s | left, right)
             + w3 / |left| log p(left | s, right) + w4 / |right| log p(right | left, s).
 
-The form `pmi` takes from each term what it would be without the sentence, so that neither the fluency of a sentence nor
-that of a context is in it:
+The form `pmi` takes from each term what it would be without the sentence, so that it contains neither the fluency of a
+sentence nor of a context:
 
     coherence   logit of p(y = 1 | s, c): the discriminator learns log p(s, c) / p(s) p(c) up to a constant
     centre      1 / |s|      (log p(s | left, right) - log p(s))

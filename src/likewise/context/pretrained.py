@@ -1,6 +1,6 @@
 """Generators of equation 2 by a pretrained causal language model, of which nothing is trained.
 
-Texts of near-equal length share a batch. Sums are kept in likewise's cache, so that the same question is not computed
+Texts of near-equal length share a batch. Sums are cached, so that the same question is not computed
 again.
 
 A causal model reads from left to right. What it is asked depends on `given`:
@@ -84,7 +84,7 @@ class PretrainedGenerators:
                 other; each is scored given all before it.
             progress: Progress of the cells.
         """
-        order = np.lexsort(cells.T[::-1])  # by what stands before
+        order = np.lexsort(cells.T[::-1])  # by the preceding text
         pieces = range(0, len(order), _PIECE)
 
         def make(folder: Path) -> None:
@@ -128,7 +128,7 @@ class PretrainedGenerators:
 
     @cached_property
     def start(self) -> int:
-        """The token before the first one: what stands between texts in the model's training, or its first token."""
+        """The token before the first one: the token between texts in the model's training, or its first token."""
         tokenizer = self.causal.tokenizer
         marks = "<|endoftext|>", tokenizer.bos_token, tokenizer.eos_token
         return next((tokenizer.convert_tokens_to_ids(mark) for mark in marks if mark in tokenizer.get_vocab()), 0)

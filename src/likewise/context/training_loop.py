@@ -145,7 +145,7 @@ class Loop:
         }
 
     def _backward(self, batches: Sequence[object], stop: StopRequest) -> float | None:
-        """Return the loss of an update; None if a stop was asked for between two of its batches."""
+        """Return the loss of an update; None if a stop was requested between two of its batches."""
         self.model.train()
         total = 0.0
         for number, batch in enumerate(batches):

@@ -65,7 +65,7 @@ def match_words(first: SentenceReading, second: SentenceReading, idf: np.ndarray
 
 
 def fit_to(corpus: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Return the mean cosine of vectors (N, D) with their nearest rows of the corpus (S, D), copies left out: (N,)."""
+    """Return the mean cosine of vectors (N, D) with their nearest rows of the corpus (S, D), without copies: (N,)."""
     fits = np.zeros(len(vectors))
     for begin in range(0, len(vectors), _SENTENCES):
         cosines = vectors[begin : begin + _SENTENCES] @ corpus.T

@@ -5,8 +5,8 @@ runs/contexts/
   discriminator/    ...
   harvest/
 
-A stage's record holds the fingerprints of the stages that it was made from. A stage whose inputs were remade since
-is stale: whoever asks for it gets an error with the command that makes it again.
+A stage's record contains the fingerprints of the stages that it was made from. A stage whose inputs were remade since
+is stale: reading it is an error that names the command to rebuild it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Split = Literal["auto", "line", "prose"]
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, `hf:NAME[:CONFIG][:SPLIT][:COLUMN]`, or a list of these."""
 TEXT = "text"
-"""The field that holds the text of a row where none is named, in a file as in Python."""
+"""The field that contains the text of a row where none is named, in a file as in Python."""
 
 
 class CorpusError(LikewiseError):

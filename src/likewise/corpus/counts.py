@@ -21,7 +21,7 @@ _OWN = re.compile(r"""\d+|'[^']*'|"[^"]*"|\([^()]*\)""")  # what a sentence says
 
 
 def shortened(told: Sequence[str]) -> list[str]:
-    """Return the first sentences of each kind on what was left out, and one that counts the others.
+    """Return the first sentences of each kind on skipped input, and one sentence that counts the others.
 
     >>> shortened(["a", "b"]), shortened([f"a.csv:{line}: no text" for line in range(8)] + ["b.txt: no end"])[-2:]
     (['a', 'b'], ['2 more lines of this kind', 'b.txt: no end'])
@@ -69,7 +69,7 @@ class CorpusReport:
 
     @property
     def read(self) -> int:
-        """Sentences looked at; in a file with one sentence per line, its lines, also the empty and undecodable ones."""
+        """Sentences examined; in a file with one sentence per line, its lines, also the empty and undecodable ones."""
         return self.kept + sum(self.dropped.values())
 
     def drop(self, reason: Reason, file: object, line: int, count: int = 1) -> None:

@@ -33,7 +33,7 @@ class SeparatedValues(Format):
     holds = "rows"
 
     def read(self, source: Source) -> Iterator[Row]:
-        """Yield the rows; cells that no column has are told."""
+        """Yield the rows; cells without a column are reported."""
         form = csv_form(source)
         rows = _cells(source, form)
         _, header = next(rows, (0, []))

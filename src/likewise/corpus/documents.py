@@ -72,9 +72,9 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
 
     An articles file and a MediaWiki dump give an article a document; a plain text file is one document with
     one section. Neighbours matter here, so no sentence is dropped for its length or because it came before;
-    what is not a sentence (captions, list entries, tables) is left out, and documents with no sentence are too.
+    text that is not a sentence (captions, list entries, tables) is skipped, as are documents without sentences.
 
-    With `options.deduplicate` a document with the same sentences as an earlier one is left out: a context
+    With `options.deduplicate` a document with the same sentences as an earlier one is skipped: a context
     that is met twice would be found as its own best match. To know them takes about 100 bytes a document.
 
     Raises:

@@ -8,7 +8,7 @@ AUTO = "auto"
 """UTF-8, or what the bytes look like if they are not."""
 
 BINARY = ""
-"""In the place of an encoding: the bytes are no text."""
+"""Instead of an encoding: the bytes are no text."""
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -45,7 +45,7 @@ _ALPHABETS = [
 
 
 def named_encoding(name: str, sample: bytes, complete: bool = True) -> str:
-    """Return Python's name of a file's encoding, by the one that was named and the beginning of the file.
+    """Return Python's name of a file's encoding, from the given name and the beginning of the file.
 
     Args:
         name: Encoding, or `AUTO`. A byte order mark wins over it.
@@ -79,7 +79,7 @@ def named_encoding(name: str, sample: bytes, complete: bool = True) -> str:
 
 
 def legacy_encoding(lines: Iterable[bytes]) -> str:
-    """Return the encoding of lines that are not UTF-8, by chardet; most likely that of Windows if they are short."""
+    """Return the encoding of lines that are not UTF-8, by chardet; short lines are most likely in Windows' encoding."""
     evidence = b"\n".join(lines)[: 16 * _EVIDENCE]
     if sum(byte > 127 for byte in evidence) < _FEW and _is_in("cp1252", evidence):
         return "cp1252"
@@ -128,7 +128,7 @@ def _has_western_words(raw: bytes) -> bool:
 
 
 def decoded_as(content: bytes, name: str) -> str:
-    r"""Return the text of bytes in a named encoding, as browsers do: what is said to be Latin 1 is that of Windows.
+    r"""Return the text of bytes in a named encoding; like browsers, Latin 1 is read as Windows' encoding.
 
     Raises:
         LookupError: If there is no such encoding.
@@ -146,7 +146,7 @@ def seen_encoding(content: bytes) -> str:
 
 
 def _as_browsers(name: str, raw: bytes, complete: bool = True) -> str:
-    """Return Python's name of an encoding; of Latin 1 that of Windows, which has € and “ where Latin 1 has no letters.
+    """Return Python's name of an encoding, with Windows' encoding for Latin 1, which adds € and “.
 
     Raises:
         LookupError: If there is no such encoding.

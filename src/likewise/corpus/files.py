@@ -23,7 +23,7 @@ Tick = Callable[[int], None]
 """Called with the bytes of the file on disk that are done."""
 
 STANDARD_INPUT = Path("standard input")
-"""In the place of a file: what is piped into this process."""
+"""Instead of a file: what is piped into this process."""
 
 LINE_LIMIT = 1 << 20
 """Longest piece of a line, in bytes, that is held at once; a longer line comes in several pieces."""
@@ -95,7 +95,7 @@ def _pieces(stream: Any, path: Path, compression: str | None, options: CorpusOpt
 
 
 def check_expansion(path: Path, size: int, options: CorpusOptions) -> None:
-    """Raise a CorpusError if a compressed file holds more bytes than a text expands to."""
+    """Raise a CorpusError if a compressed file contains more bytes than a text expands to."""
     times = options.max_expansion
     if size > max(FREE_EXPANSION, times * path.stat().st_size):
         raise CorpusError(
@@ -128,10 +128,10 @@ def kernel_devices() -> frozenset[int]:
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a path is that of a folder.
+    """Return whether a path belongs to a folder.
 
     Raises:
-        CorpusError: If it cannot be looked at now: its folder is closed, or on a disk that does not answer.
+        CorpusError: If it cannot be examined now: its folder is closed, or on a disk that does not answer.
     """
     try:
         return path.is_dir()

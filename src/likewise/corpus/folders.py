@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 IGNORE_FILES = (".gitignore", ".likewiseignore")
 _NO_PROSE = ("makefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile", "gemfile", "procfile")
 _CODE_BEGINS = (b"#!", b"<", b"{", b"[")
-_KINDS = 5  # endings of files that are left out
+_KINDS = 5  # endings of files that are skipped
 _CURE = "check its permissions, or exclude it"
 
 
@@ -50,7 +50,7 @@ def list_folder(folder: Path, exclude: Sequence[str] = ()) -> Listing:
 
     Text, Markdown, reStructuredText, Org, AsciiDoc, JSONL, CSV, TSV, Parquet and MediaWiki dumps are read, compressed
     or not, and text without an ending, such as README; notebooks, and with the extra `files` web pages, mails, office
-    files and PDFs. JSON and code must be named to be read. Hidden files and folders are left out, and so are models,
+    files and PDFs. JSON and code must be named to be read. Hidden files and folders are skipped, and so are models,
     indexes that likewise made among the texts.
 
     Args:
@@ -85,7 +85,7 @@ IgnoreRule = tuple[Path, str, "GitIgnoreSpec"]
 
 
 class _Walk:
-    """A walk through a folder, with what it could not look at, and how much each rule has left out."""
+    """A walk through a folder, with unreadable paths, and the number of paths that each rule excludes."""
 
     def __init__(self, folder: Path, exclude: Sequence[str]) -> None:
         self.listing = Listing(folder)
@@ -178,7 +178,7 @@ def _rules_above(folder: Path) -> list[IgnoreRule]:
 
 
 def _is_prose(path: Path) -> bool:
-    """Return whether a file of a folder is one that is read; one that cannot be looked into is told when it is read."""
+    """Return whether a file of a folder is one that is read; an unreadable one is reported when it is read."""
     if not path.is_file():
         return False
     if suffix := format_suffix(path):

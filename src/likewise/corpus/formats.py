@@ -12,13 +12,13 @@ from likewise.corpus.files import Tick, format_suffix, read_head
 from likewise.runs.whole_files import Record
 
 Contents = Literal["text", "markdown", "rows", "articles", "pages"]
-"""What a file holds: lines of plain text or Markdown, rows with a field of text, articles with sections, or pages."""
+"""Contents of a file: lines of plain text or Markdown, rows with a text field, articles with sections, or pages."""
 
 Line = tuple[int, str]
 """The number of a line, from 1, and its text."""
 
 Row = tuple[int, Record]
-"""The number of the line where a row begins, from 1 (in Parquet and .xlsx that of the row), and its values by field."""
+"""The number of the line where a row begins, from 1 (the row in Parquet and .xlsx), and its values by field."""
 
 
 class Page(NamedTuple):
@@ -28,7 +28,7 @@ class Page(NamedTuple):
         place: Number of the page, slide, cell or chapter, from 1; 0 for a document without such parts.
         text: Text of the page.
         title: Heading above all of it.
-        form: "markdown", in which a backslash stands before each character that is no mark; "written", Markdown as
+        form: "markdown", with a backslash before each ordinary special character; "written", Markdown as
             its author wrote it; or "plain", paragraphs between blank lines.
         fields: Values that the document gives about itself, such as the sender of a mail.
         cells: Cells of a row of a sheet.
@@ -50,8 +50,8 @@ class Format:
     """A format of files. A new one is a subclass, registered by an entry point of the group `likewise.formats`.
 
     Attributes:
-        name: Name of the format in messages; by default, that of the class.
-        suffixes: Endings of its files in small letters, each with its dot.
+        name: Name of the format in messages; by default, the name of the class.
+        suffixes: Endings of its files in lower case, each with its dot.
         holds: What `read` yields: "text" and "markdown" are lines, "rows" and "articles" rows, "pages" pages.
         unit: Word for a place in a file, such as "page"; "" if a place is a line.
         in_folders: Whether its files are read when their folder is named.
@@ -84,7 +84,7 @@ class Format:
         cls.name = cls.__dict__.get("name", cls.__name__)
 
     def accepts(self, source: "Source") -> bool:
-        """Return whether a file is in this format; by default, its ending decides, without that of a compression."""
+        """Return whether a file is in this format, by default from its suffix without the suffix of a compression."""
         return format_suffix(source.path) in self.suffixes
 
     def lacks(self) -> str:
@@ -117,7 +117,7 @@ class Source:
         format: Format of the file.
         contents: What it holds, if that differs from what its format does: the rows of a sheet, or a JSONL file of
             articles.
-        report: Report that counts and names what is left out while the file is read.
+        report: Report that counts and names what is skipped while the file is read.
         tick: Function that is called with the number of bytes read so far.
         strict: Whether a row that cannot be read is an error; otherwise the report names it.
     """
@@ -132,7 +132,7 @@ class Source:
 
     @property
     def holds(self) -> Contents:
-        """What the file holds."""
+        """What the file contains."""
         return self.contents or self.format.holds
 
     @property
@@ -158,7 +158,7 @@ class Source:
         return self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
 
     def drop(self, reason: Reason, line: int, count: int = 1) -> None:
-        """Count sentences that begin at a line and are left out."""
+        """Count sentences that begin at a line and are skipped."""
         self.report.drop(reason, self.path, line, count)
 
     def drop_row(self, line: int, reason: str) -> None:

@@ -17,7 +17,7 @@ _SLICE = re.compile(r"(\w[\w.-]*)\[:(\d+)\]")
 
 
 def hub_rows(entry: str) -> Path:
-    """Return a file of the cache that holds the rows of a data set, called by the column of its text.
+    """Return a cached file of the rows of a data set, named after the column of its text.
 
     The rows are streamed by the library `datasets`, once: another call finds the file, unless the data set has changed.
 

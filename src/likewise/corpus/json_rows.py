@@ -20,7 +20,7 @@ _GAP = re.compile(r"[\s,]*")
 
 
 def json_object(text: str, where: str) -> Record:
-    """Return the object that a line of a JSONL file holds; the error of one that holds none names its place."""
+    """Return the object that a line of a JSONL file contains; the error of one that holds none names its place."""
     try:
         value = parse_json(text)
         reason = f"it is {json_type(value)}"

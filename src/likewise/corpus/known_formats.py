@@ -63,7 +63,7 @@ def row_format(path: Path) -> Format:
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether the ending of a file is that of a table."""
+    """Return whether the suffix of a file belongs to a table."""
     format = format_named(path)
     return format is not None and (format.holds == "rows" or format.has_rows)
 

@@ -17,7 +17,7 @@ LANGUAGES = {
     "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sr": "Serbian", "sv": "Swedish", "ta": "Tamil", "te": "Telugu",
     "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu", "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
-"""The languages that are told, by their ISO 639-1 codes."""
+"""The languages that are detected, by their ISO 639-1 codes."""
 
 _SAMPLE = 50_000
 _PIECE = 400  # characters that are told at a time: a sentence alone is often too little
@@ -40,7 +40,7 @@ def _identifier() -> Any:
 def language_of(texts: Iterable[str]) -> str:
     """Return the English name of the language in which most of some texts are written.
 
-    The first 50,000 characters are looked at.
+    The first 50,000 characters are examined.
 
     Returns:
         A name of `LANGUAGES`, or "" if the texts do not tell: a list of numbers, or a few names.
@@ -76,7 +76,7 @@ def likely_codes(text: str) -> tuple[str, ...]:
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the letters of texts in pieces that are long enough to be told, up to the size of the sample."""
+    """Yield the letters of texts in pieces that are long enough for detection, up to the size of the sample."""
     held, read = "", 0
     for text in texts:
         for begin in range(0, min(len(text), _SAMPLE), _PIECE):

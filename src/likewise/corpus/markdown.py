@@ -62,7 +62,7 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
     """Yield the blocks of Markdown in order.
 
     Code and tables are one block each, a paragraph or a list another; a block past `PARAGRAPH_LIMIT` characters is
-    given in several. Comments, and pictures that are written into the text as base64, are left out.
+    given in several. Comments, and pictures that are written into the text as base64, are skipped.
 
     Args:
         titles: Headings above the whole text.

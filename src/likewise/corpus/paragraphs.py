@@ -174,7 +174,7 @@ def _or_title(blocks: Iterator[Block], place: int, title: str) -> Iterator[Block
 
 
 def _with_text(source: Source, pages: Iterable[Page]) -> Iterator[Page]:
-    """Yield the pages of a document; what could not be read of one is told."""
+    """Yield the pages of a document; unreadable parts are reported."""
     for page in pages:
         if page.left_out:
             source.report.left_out(source.path, page.place, page.left_out)

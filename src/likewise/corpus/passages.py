@@ -79,7 +79,7 @@ def read_passages(
         options: Options of reading; passages of fewer than `min_words` words are dropped.
         most: Maximum number of passages; a larger corpus is sampled.
         seed: Random seed of the sample.
-        progress: as in `find_sources`; it shows what was left out, too.
+        progress: as in `find_sources`; it shows what was skipped, too.
         report: Report that counts kept and dropped passages.
     """
     options, report = options or CorpusOptions(), report or CorpusReport()

@@ -28,7 +28,7 @@ def json_type(value: object) -> str:
 
 
 def field_names(header: Iterable[object]) -> list[str]:
-    """Return the names of columns; one without a name, or with that of another, gets its number.
+    """Return the names of columns; a column without a name, or with a repeated name, gets its number.
 
     >>> field_names(["id", " text", "", "id"])
     ['id', 'text', 'column 3', 'id 4']
@@ -41,7 +41,7 @@ def field_names(header: Iterable[object]) -> list[str]:
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Return the names of columns as they are, unless two are alike: one of them would take the place of the other."""
+    """Return the names of columns as they are, unless two are alike: one of them would replace the other."""
     return list(names) if len({*names}) == len(names) else field_names(names)
 
 

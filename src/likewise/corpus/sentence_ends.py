@@ -76,7 +76,7 @@ def _by_abbreviations(text: str, code: str) -> set[int]:
 
 
 def _ends_by_rules(text: str, end: int, code: str) -> bool:
-    """Return whether the rules of LanguageTool end a sentence at a place, by what stands around it."""
+    """Return whether the rules of LanguageTool end a sentence at a place, by its surroundings."""
     from choppa import SrxTextIterator
 
     begin = max(0, end - _AROUND)

@@ -1,6 +1,6 @@
 """Sentence splitting of prose, and the rule that distinguishes prose from one sentence per line.
 
-The rule of `split="auto"`, on the first 500 lines (at most 64 KiB) of a file, blank ones left out:
+The rule of `split="auto"`, on the first 500 lines (at most 64 KiB) of a file, without blank ones:
 
 1. Wrapped prose: of the pairs of neighbouring lines, 30% or more continue (a line that ends no sentence, then
    one that begins with a small letter), and most of these were full: the next word would take the line past
@@ -57,7 +57,7 @@ _QUOTES = "“”‘’"  # of Chinese, too
 
 
 def gap(before: str, after: str) -> str:
-    """Return what stands between two lines or sentences of a paragraph: a blank, or nothing in Chinese or Japanese.
+    """Return the separator of two lines or sentences of a paragraph: a blank, or nothing in Chinese or Japanese.
 
     >>> gap("The pump leaks.", "It is old."), gap("水泵坏了。", "请修理。"), gap("“坏了。”", "他说")
     (' ', '', '')
@@ -72,7 +72,7 @@ def joined(texts: Sequence[str]) -> str:
 
 
 def _with_gaps(texts: Sequence[str]) -> list[str]:
-    """Return the lines or sentences of a paragraph, each with what stands behind it."""
+    """Return the lines or sentences of a paragraph, each with the text after it."""
     return [text + gap(text, after) for text, after in pairwise(texts)] + list(texts[-1:])
 
 

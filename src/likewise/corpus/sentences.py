@@ -36,7 +36,7 @@ _DATA, _FACTS = "sentences.arrow", "corpus.json"
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence that was kept, and where it begins."""
+    """A kept sentence and its place."""
 
     text: str
     words: int

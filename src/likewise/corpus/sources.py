@@ -210,7 +210,7 @@ def _read_pipe(path: Path) -> Path:
 
 
 def _of_rows(source: Source) -> Source:
-    """Return a source of rows with the field that holds their texts.
+    """Return a source of rows with the field that contains their texts.
 
     Raises:
         CorpusError: It is not clear which field that is, or there is no row.

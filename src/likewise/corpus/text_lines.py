@@ -31,7 +31,7 @@ class MarkedText(Format):
     escaped: ClassVar[bool] = False
 
     def accepts(self, source: Source) -> bool:
-        """Return whether the ending of a file is that of the format, and its lines need not stay as they are."""
+        """Return whether the suffix of a file belongs to the format, and its lines need not stay as they are."""
         return source.options.split != "line" and super().accepts(source)
 
     def read(self, source: Source) -> Iterator[Line]:

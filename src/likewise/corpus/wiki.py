@@ -11,7 +11,7 @@ from likewise.corpus.formats import Format, Row, Source
 from likewise.corpus.rows import read_rows
 
 MIN_ARTICLE_CHARACTERS = 200
-"""Shorter pages are stubs and are left out, as gensim's segment_wiki does."""
+"""Shorter pages are stubs and are skipped, as gensim's segment_wiki does."""
 
 LISTS_ONLY = frozenset(
     {"see also", "references", "external links", "further reading", "notes", "bibliography", "sources"}
@@ -146,7 +146,7 @@ def _read_dump(source: Source) -> Iterator[Article]:
     """Yield each article in order, through gensim's segment_wiki.
 
     Its page function is called in this process: its pool of workers hides which page failed, and fails where
-    a program has no main module. Redirects, stubs and pages that are not articles are left out.
+    a program has no main module. Redirects, stubs and pages that are not articles are skipped.
     """
     path = source.path
     try:

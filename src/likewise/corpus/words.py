@@ -30,7 +30,7 @@ class DividedText:
 
     Attributes:
         words: N words, in order; none is empty or holds white space.
-        gaps: N + 1 strings of white space: what stands before the first word and behind each of them. Between words of
+        gaps: N + 1 strings of white space: before the first word and after each word. Between words of
             a script without blanks it is "".
     """
 
@@ -110,7 +110,7 @@ class DividedText:
 
 
 def has_unspaced(text: str) -> bool:
-    """Return whether a text holds a script that is written without blanks between its words."""
+    """Return whether a text contains a script that is written without blanks between its words."""
     return not text.isascii() and _LETTER_OF_THESE.search(text) is not None
 
 

@@ -46,7 +46,7 @@ class BundledModel:
 
 
 def _from_zip(file: Path, folder: Path) -> None:
-    """Unpack a zip that holds one folder, without that folder's name."""
+    """Unpack a zip that contains one folder, without that folder's name."""
     with zipfile.ZipFile(file) as archive:
         for entry in archive.infolist():
             _, _, inside = entry.filename.partition("/")
@@ -61,7 +61,7 @@ def _from_gguf(file: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    # Its bar knows no setting of transformers': it takes a second or two, and stands in the way of every table.
+    # Its bar knows no setting of transformers': it takes a second or two before every table.
     with no_bar(), only_errors(), redirect_stderr(io.StringIO()):
         read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
@@ -107,7 +107,7 @@ def bundled_bases() -> list[str]:
 def resolve_model(name: str) -> str:
     """Return the folder of a bundled model; any other name or path comes back unchanged.
 
-    A model that comes as a packed file is unpacked into the cache when it is first asked for.
+    A model that comes as a packed file is unpacked into the cache when it is first requested.
 
     - `bundled:minilm`: all-MiniLM-L6-v2, 384 dimensions;
     - `bundled:mpnet`: all-mpnet-base-v2, 768 dimensions;

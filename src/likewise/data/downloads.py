@@ -106,7 +106,7 @@ def _from_tar(path: Path, targets: list[Path]) -> None:
             for member in archive:
                 parts = PurePosixPath(member.name).parts
                 top = next((i for i, part in enumerate(parts[:-1]) if part in wanted), None)
-                # Links and devices are left out, and so is what would climb out of the folder.
+                # Links and devices are skipped, and so is what would climb out of the folder.
                 if top is None or not member.isfile() or ".." in parts or parts[-1].startswith("."):
                     continue
                 source: IO[bytes] | None = archive.extractfile(member)

@@ -62,7 +62,7 @@ class Mailbox(PagedFormat):
 
 
 def _mail(content: bytes, number: int) -> Page:
-    """Return a mail as a page. A header that cannot be parsed, such as that of spam, stays as it is written."""
+    """Return a mail as a page. A header that cannot be parsed, as in spam, stays unchanged."""
     from email import message_from_bytes, policy
 
     content = _with_readable_headers(content)

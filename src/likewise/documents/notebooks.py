@@ -15,7 +15,7 @@ class Notebook(Format):
     is_text = False
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield the cells, numbered from 1; outputs are left out.
+        """Yield the cells, numbered from 1; outputs are skipped.
 
         Raises:
             CorpusError: The file is no whole notebook.

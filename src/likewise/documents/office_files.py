@@ -28,7 +28,7 @@ _SIGN_OF_FORM = re.compile(r"""\\.|"[^"]*"|.""")
 _AROUND_RUNS = re.compile(
     rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
 )
-"""Fields, ruby and directions around the runs of a Word file; of ruby, what is above the line is left out."""
+"""Fields, ruby and directions around the runs of a Word file; of ruby, what is above the line is skipped."""
 _BREAK = re.compile(rb"<w:(?:br|cr)(?:\s[^>]*)?/>")
 _TAB = re.compile(rb"<w:ptab(?:\s[^>]*)?/>")
 _ALTERNATIVE = re.compile(rb"<mc:AlternateContent(?:\s[^>]*)?>.*?</mc:AlternateContent>", re.DOTALL)
@@ -205,7 +205,7 @@ def _has_formulas(path: Path) -> bool:
 def _readable(name: str, content: bytes) -> bytes:
     """Return a part of a Word file of which mammoth and MarkItDown pass over less.
 
-    Elements around its runs are removed, each break becomes that of a line, the text of a box takes the place of its
+    Elements around its runs are removed, each break becomes a line break, the text of a box replaces its
     drawing, and an equation that MarkItDown cannot write becomes its letters.
     """
     if not name.endswith(".xml"):

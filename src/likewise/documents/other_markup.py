@@ -22,7 +22,7 @@ _ADOC_FENCE = re.compile(r"(-{4,}|\.{4,}|`{3,})$")
 _ADOC_ITEM = re.compile(r"([*.-]{1,5}) (?=\S)")
 _FENCE = "`````"
 _RST_LINE = re.compile(r"([!-/:-@[-`{-~])\1+$")
-"""What stands below a heading, and above some."""
+"""The lines below a heading, and above some."""
 _RST_RULE = re.compile(r"\+[-=][-=+]*\+$|=+ [ =]*=$")
 """A line of a table with borders, or of one with columns."""
 _RST_DIRECTIVE = re.compile(r"\.\. +(?:\|[^|]{1,100}\| +)?([\w:+.-]{1,60}):: *")
@@ -164,7 +164,7 @@ def adoc_lines(lines: Iterable[Line]) -> Iterator[Line]:
 def rst_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines of a reStructuredText file as Markdown.
 
-    Comments, the targets of links and the options of directives are left out.
+    Comments, the targets of links and the options of directives are skipped.
 
     >>> [line for _, line in rst_lines([(1, "Pumps"), (2, "====="), (3, ".. note:: See :ref:`valves <v>`.")])]
     ['# Pumps', 'See valves.']

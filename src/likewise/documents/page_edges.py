@@ -14,8 +14,8 @@ def edges_of(pages: Sequence[Sequence[str]]) -> list[list[int]]:
     """Return the positions of the header and footer among the lines of each page.
 
     A header or footer is a short line among the first or last two of a page that is on more than half of the pages,
-    and on three at least, with the same numbers or with the numbers of the pages. Where nothing else stands on any
-    page, the lines are no edges.
+    and on three at least, with the same numbers or with the numbers of the pages. If no page has other text, the lines
+    are not edges.
 
     >>> edges_of([["Manual", "Open the valve.", "1/3"], ["Manual", "Turn it.", "2/3"], ["Manual", "Wait.", "3/3"]])
     [[0, 2], [0, 2], [0, 2]]

@@ -25,9 +25,9 @@ _BEGIN = b"%PDF-"
 _FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
 _NO_LETTERS = "this page has no text, only pictures or glyphs without letters: docling can convert a scan to text"
 _MISSED = 0.9
-"""Share of the letters of a page below which its blocks do not hold what stands on it, such as upright text."""
+"""Share of the letters of a page below which its blocks miss text, such as vertical text."""
 _EACH = 7
-"""One of so many glyphs of a page is looked at."""
+"""One of so many glyphs of a page is examined."""
 _HYPHENATED = 10, 0.05
 """Number and share of lines with a hyphen at their ends from which on a program has divided the words of a text."""
 _LEADING = 4.0

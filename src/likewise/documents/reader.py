@@ -57,7 +57,7 @@ def _answer(line: str) -> Record:
 
 
 def _end_with(parent: int) -> None:
-    """Have the system end this process with the one that started it, even if both are in the middle of something."""
+    """Have the system end this process together with its parent, even if both are busy."""
     with suppress(OSError, AttributeError):  # another system: it ends after the file that it reads
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NO_TEXT = ("script", "style", "noscript", "template", "svg", "rt", "rp")  # of ruby, what is above the line
 _AROUND = ("nav", "footer")
-"""What stands on each page of a site; it is text only where there is no other."""
+"""Text that repeats on each page of a site; it is text only where there is no other."""
 _BLOCKS = tuple(
     "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
 )
@@ -50,7 +50,7 @@ _WORD = re.compile(r"\w")
 
 
 class WebPage(PagedFormat):
-    """Web pages, without what stands on each page of a site."""
+    """Web pages, without text that repeats on each page of a site."""
 
     suffixes = (".html", ".htm", ".xhtml")
 
@@ -175,7 +175,7 @@ def _number_items(soup: BeautifulSoup) -> None:
 
 
 def _whole(text: object, default: int) -> int:
-    """Return the whole number that an attribute holds, or the default."""
+    """Return the whole number that an attribute contains, or the default."""
     return int(found[0]) if (found := re.match(r"\s*-?\d{1,9}", str(text))) else default
 
 
@@ -268,7 +268,7 @@ def _text_of_page(content: bytes) -> bytes | str:
 
 
 def _without_open_comments(content: bytes | str) -> bytes | str:
-    """Return HTML without the marks of comments that never end: Python's parser looks for the end of each anew."""
+    """Return HTML without the marks of comments that never end: Python's parser searches for the end of each again."""
     if isinstance(content, bytes):
         end = content.rfind(b"-->") + 1
         return content[:end] + content[end:].replace(b"<!--", b"")

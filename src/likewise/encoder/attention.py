@@ -111,7 +111,7 @@ def only_pooled_token(model: nn.Module) -> Iterator[bool]:
 
 
 def is_hooked(model: nn.Module) -> bool:
-    """Return whether somebody waits for the calls of a model's parts, which another engine does not make."""
+    """Return whether hooks wait for calls of a model's parts, which another engine does not make."""
     for part in parts_of(model):
         if part._forward_hooks or part._forward_pre_hooks:
             hooks = (*part._forward_hooks.values(), *part._forward_pre_hooks.values())

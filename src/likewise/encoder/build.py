@@ -64,7 +64,7 @@ def build_encoder(
         set_dropout(transformer_of(model, base), dropout)
         train_adapters(model)
         for module in model:
-            if isinstance(module, WordWeights):  # a choice of tokens, as that of a prompt's mask
+            if isinstance(module, WordWeights):  # a choice of tokens, such as a prompt's mask
                 module.requires_grad_(False)
         return for_training(model, head).train()
     transformer, settings = open_base(base, dropout)
@@ -107,14 +107,14 @@ def reads_left_to_right(transformer: Transformer) -> bool:
 def set_dropout(transformer: Transformer, probability: float | None) -> None:
     """Set the probability of every dropout of a transformer, including attention; None changes nothing.
 
-    Its configuration, which is saved with the model, keeps the base's, for whoever trains it next.
+    Its configuration, which is saved with the model, keeps the base's, for the next training.
     """
     if probability is None:
         return
     for module in transformer.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = probability
-        for name in _DROPOUTS:  # kept as a number by attention that calls torch's own, such as that of Llama
+        for name in _DROPOUTS:  # kept as a number by attention that calls torch's own, as in Llama
             if isinstance(getattr(module, name, None), int | float):
                 setattr(module, name, probability)
 

@@ -76,7 +76,7 @@ class ModelPlace:
 
 
 def check_loadable(name: str) -> ModelPlace:
-    """Find a model, and check that it is there without loading it. Takes about a second if the hub answers.
+    """Find a model, and check that it exists without loading it. Takes about a second if the hub answers.
 
     Args:
         name: Folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or `bundled:NAME`.
@@ -153,7 +153,7 @@ def model_fingerprint(name: str) -> str:
 
 
 def check_cross_encoder(name: str) -> None:
-    """Check that a cross-encoder is there without loading it.
+    """Check that a cross-encoder exists without loading it.
 
     Args:
         name: Folder, or a name of the model hub.
@@ -186,7 +186,7 @@ def _looks_like_a_path(name: str) -> bool:
 
 def _check_folder(folder: Path) -> None:
     if (folder / MODULES).is_file() or (folder / CONFIG).is_file():
-        # sentence-transformers would take the transformer of each of these with a pooling that nobody trained.
+        # sentence-transformers would use the transformer of each of these with an untrained pooling.
         if _kind(folder) == "SparseEncoder":
             raise LoadError(
                 f"'{folder}' is a sparse encoder, whose vectors have a weight for each word of the vocabulary. Give a "
@@ -244,7 +244,7 @@ def _classifies(folder: Path) -> bool:
 
 
 def _json_of(path: Path) -> Record:
-    """Return the object in a JSON file of a model; {} if there is none: whoever loads it says what is wrong."""
+    """Return the object in a JSON file of a model; {} if there is none: loading it reports the error."""
     with suppress(OSError, ValueError):
         content = read_json(path)
         return content if isinstance(content, dict) else {}

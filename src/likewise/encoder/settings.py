@@ -85,7 +85,7 @@ def add_adapter(encoder: SentenceTransformer, rank: int) -> None:
 def computation_of(model: nn.Module) -> str:
     """Return what decides vectors besides the weights, as a text: configurations and the state of adapters.
 
-    Activations, heads and windows of attention are told by a transformer's configuration alone.
+    Activations, heads and windows of attention are only known from a transformer's configuration.
     """
     configurations = [
         {
@@ -198,7 +198,8 @@ class ModelSettings:
     def carried_by(self, modules: Sequence[nn.Module], device: object = None) -> SentenceTransformer:
         """Return a model of other modules that carries the prompts, the dimension and the similarity of this one.
 
-        What else a record holds lies in the modules: the length and the tokenizer in the first one, routes, adapters.
+        What else a record contains lies in the modules: the length and the tokenizer in the first one, routes,
+        adapters.
 
         Args:
             modules: Modules, which are not copied.

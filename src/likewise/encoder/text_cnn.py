@@ -18,7 +18,7 @@ REGIONS = (1, 1, 1, 6, 15, 20)
 GROUP = 32
 """Sentences of near-equal length that are convolved together in training; the vectors do not depend on it."""
 FILL = 1e-9
-"""What algorithm 1 puts in the place of a score with padding (and not -1e9, as attention with a softmax has)."""
+"""What algorithm 1 puts instead of a score with padding (and not -1e9, as attention with a softmax has)."""
 
 
 class TextCNN(SavedModule):

@@ -29,7 +29,7 @@ Masks = Callable[[torch.Size, float], Tensor]
 _ENCODER, _BUFFERS = "copy", "buffers.safetensors"
 _LEVELS = 1 << 16
 _WATCHED = 2
-"""For how many times the interval each batch is looked at, at the beginning and after a triplet in the wrong order."""
+"""For how many times the interval each batch is examined, at the beginning and after a triplet in the wrong order."""
 
 
 class TrainingHead(TrainingOnly):
@@ -75,11 +75,11 @@ class PairClassifier(TrainingOnly):
 class TripletWatch(TrainingOnly):
     """The batches in which ArcCSE looks for triplets in the wrong order: all for a while, and then one of several.
 
-    It is a module of the encoder so that a checkpoint holds `until`: a training that was stopped looks in the batches
-    in which it would have looked.
+    It is a module of the encoder so that a checkpoint contains `until`: a training that was stopped looks in the
+    batches in which it would have looked.
 
     Args:
-        every: Number of updates of which one is looked at, if the last ones brought no such triplet.
+        every: Number of updates of which one is examined, if the last ones brought no such triplet.
     """
 
     until: Tensor
@@ -90,7 +90,7 @@ class TripletWatch(TrainingOnly):
         self.register_buffer("until", torch.tensor(_WATCHED * every))
 
     def is_due(self, step: int) -> bool:
-        """Return whether the batches of an update, counted from 0, are looked at."""
+        """Return whether the batches of an update, counted from 0, are examined."""
         return step < int(self.until) or step % self.every == 0
 
     def restart(self, step: int) -> None:
@@ -114,9 +114,9 @@ class NoisyWords(TrainingOnly):
 
 
 class DrawnUnknownWords(TrainingOnly):
-    """Vectors of unknown words that are drawn anew in training, from -spread to spread; evaluation has the saved one.
+    """Vectors of unknown words that are drawn again in training, from -spread to spread; evaluation has the saved one.
 
-    Chance comes from torch's global generator, as that of `NoisyWords` does.
+    Random numbers come from torch's global generator, as in `NoisyWords`.
     """
 
     def __init__(self, spread: float) -> None:

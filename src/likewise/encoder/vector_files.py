@@ -104,7 +104,7 @@ def _check_size(where: str, size: int, wanted: int) -> None:
 
 
 def _checked_path(source: str) -> Path | None:
-    """Return the path of a file that is there; None for the bundled vectors."""
+    """Return the path of an existing file; None for the bundled vectors."""
     path = Path(source).expanduser()
     if source == BUNDLED:
         require_extra("words", BUNDLED, _PACKAGE)
@@ -145,7 +145,7 @@ def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
                 raise
             return _from_lines(path, source)
     vectors = np.asarray(table.vectors, dtype=np.float32)
-    # gensim puts None in the place of a word that comes twice.
+    # gensim puts None instead of a word that comes twice.
     kept = [row for row, word in enumerate(table.index_to_key) if word is not None]
     words = [table.index_to_key[row] for row in kept]
     return WordTable(words, vectors if len(words) == len(vectors) else vectors[kept], source)

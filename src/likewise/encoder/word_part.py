@@ -23,13 +23,13 @@ class WordPart(SavedModule):
     """A module that appends a weighted sum of word-piece vectors to the sentence vector.
 
     v = [x / |x| ; weight w / |w|], scaled to length 1, where w is the sum of the vectors of the sentence's pieces, each
-    times the square root of its count: the cosine of two sentences is that of their vectors x plus weight^2 times that
-    of their words, up to a factor. Pieces that the corpus does not hold share some rows of the table, and special
-    tokens have the vector zero.
+    times the square root of its count: the cosine of two sentences is the cosine of their vectors x plus weight^2 times
+    the cosine of their words, up to a factor. Pieces that the corpus does not hold share some rows of the table, and
+    special tokens have the vector zero.
 
     Args:
         pieces: V.
-        rows: R, rows of the table besides that of zeros.
+        rows: R, rows of the table except for the row of zeros.
         dimension: D, of the sentence vector.
         width: W, numbers of the part; the vector v has D + W.
         weight: Weight of the part.

@@ -146,7 +146,7 @@ def with_frequent_words(tokenizer: Tokenizer, sentences: Sequence[str], words: i
 
 
 def encoded_words(model: SentenceTransformer, words: Sequence[str]) -> np.ndarray:
-    """Return the encoder's normalised vectors (V, D) of the words, kept in the cache for the next run.
+    """Return the encoder's normalised vectors (V, D) of the words, cached for the next run.
 
     They are sentence-transformers' own, without a `TextEncoder`: words of a few tokens gain nothing by its batches, and
     this room is below the one that encodes.
@@ -168,7 +168,7 @@ def encoded_words(model: SentenceTransformer, words: Sequence[str]) -> np.ndarra
 def frequency_weighted(vectors: _Array, shares: _Array, mean: _Array) -> _Array:
     """Return word vectors without their mean, frequent words scaled down: (v - mean) a / (a + p).
 
-    The weight is that of Arora, Liang and Ma 2017; the mean takes the place of their first principal component, which
+    The weight follows Arora, Liang and Ma 2017; the mean replaces their first principal component, which
     needs the sentences.
 
     Args:

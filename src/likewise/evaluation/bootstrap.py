@@ -88,8 +88,9 @@ def paired_difference(
 ) -> Difference | None:
     """Return the difference of two models' means over the seeds, with its interval over the items and the seeds.
 
-    Items and seeds are drawn anew at once. Seeds that both models have are drawn together. Few seeds deviate too little
-    from their own mean: their deviations are scaled by the root of S / (S - 1), as in a standard deviation with S - 1.
+    Items and seeds are resampled together. Seeds that both models have are drawn together. Few seeds deviate too
+    little from their own mean: their deviations are scaled by the root of S / (S - 1), as in a standard deviation with
+    S - 1.
 
     Args:
         ours, theirs: Seed to score.

@@ -159,7 +159,7 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
     separation: it separates broken models from good ones, but good ones less well.
 
     Args:
-        sentences: Sentences that are not trained on. Repeats and sentences of one word are left out, and sentences of
+        sentences: Sentences that are not trained on. Repeats and sentences of one word are skipped, and sentences of
             fewer than five words, unless these are more than half of all.
         limit: Highest number of sentences, drawn by the seed.
 
@@ -311,7 +311,7 @@ class TokenCache:
     """A list of tokenized sentences, to be encoded repeatedly while the model changes.
 
     Repeats are encoded once; batches hold different sentences of near-equal length, and their tokens are kept, so that
-    a call costs the forward passes only. The tokens are made again when the tokenizing module, its longest sequence or
+    a call costs the forward passes only. The tokens are rebuilt when the tokenizing module, its longest sequence or
     the model's prompt has changed. This is no `TextEncoder`: what is trained may be
     any encoder, also one that the fast path does not take, and its scores are compared to the bit, in batches of 32.
 

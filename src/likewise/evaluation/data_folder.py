@@ -18,7 +18,7 @@ from likewise.evaluation.task import DataError, Task, TaskMissing
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import Record
 
-# A folder that holds one of these is a data folder.
+# A folder that contains one of these is a data folder.
 _KNOWN = ("STS", "SICK", "MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC", "AFS", "wikipedia", "wikipedia-sections")
 LAYOUT = (
     "The folder has SentEval's layout: STS/STS12-en-test ... STS/STS16-en-test (STS.input.*.txt, STS.gs.*.txt), "

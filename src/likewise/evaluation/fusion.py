@@ -39,8 +39,8 @@ def towards_near(own: np.ndarray, near: np.ndarray) -> np.ndarray:
 def token_gains(own: np.ndarray, fits: np.ndarray) -> tuple[np.ndarray, float]:
     """Compute what the fit of their tokens says of the first passages, on the scale of their scores, and of all others.
 
-    It is deviation(own) (fit - mean(fit)) / deviation(fit) for the first. The others, whose tokens are not looked at,
-    get the mean of the least sixth of these, so that looking at a passage is neither an honour nor a fault.
+    It is deviation(own) (fit - mean(fit)) / deviation(fit) for the first. The others, whose tokens are not examined,
+    get the mean of the least sixth of these, so that the examination of a passage neither raises nor lowers its score.
 
     Args:
         own: (S,) the scores of the first passages.

@@ -210,7 +210,7 @@ class ScoreTable(Printed):
     def texts(self) -> TableTexts:
         """Return the columns and the cells.
 
-        The best mean of each column stands between two asterisks; one asterisk behind a cell says that the interval of
+        The best mean of each column is between two asterisks; one asterisk behind a cell says that the interval of
         its difference from the reference does not hold zero.
         """
         last = ("Seeds",) if self.notes_of else ()

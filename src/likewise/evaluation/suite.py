@@ -189,7 +189,7 @@ def read_tasks(
 
 
 def _named_scorer(name: str, precision: Precision | None) -> Any:
-    """Return the scorer or the search that a name stands for; None for a model."""
+    """Return the scorer or the search of a name; None for a model."""
     kind_of_name, colon, place = name.partition(":")
     wanted = kind_of_name if colon else job_of(name)  # an index is a folder like any other
     for entry in entry_points(group=SCORERS_GROUP):

@@ -106,7 +106,7 @@ class CheckedEngines:
         return known
 
     def known(self, pair: EngineVariant) -> Fidelity | str | None:
-        """Return how near an engine's vectors are, or why it has none; None if nobody has looked."""
+        """Return how near an engine's vectors are, or why it has none; None if it was not checked."""
         return self.checked.get(pair) or self.store.verdict(pair)
 
     def open(self, pair: EngineVariant, sample: Sample) -> Engine:

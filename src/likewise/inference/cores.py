@@ -10,7 +10,7 @@ from types import ModuleType
 
 _SETTING = threading.Lock()
 _POOLS: dict[tuple[int, int, bool], ThreadPoolExecutor] = {}
-"""Pools by their process, as a fork has no threads; by size; and by whether torch was there to be told."""
+"""Pools by their process, as a fork has no threads; by size; and by whether torch was imported."""
 
 
 def cores() -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 EXPORTS: tuple[EngineName, ...] = ("onnx", "openvino")
-"""The engines that run a model without loading it, first the one that opens faster."""
+"""The engines that run a model without loading it, the faster one to open first."""
 _FACTS = "facts.json"
 _FORMAT = 3
 """The format of the facts; facts in another format are determined again."""

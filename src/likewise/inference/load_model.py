@@ -185,7 +185,7 @@ def default_prompt(model: SentenceTransformer) -> str:
 
 
 def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
-    """Return the name of a base: as it is given, or of an encoder that is loaded, that of the folder that holds it.
+    """Return the name of a base: as it is given, or the name of the folder of a loaded encoder.
 
     An encoder that was changed since it was loaded, or never had a folder, is saved in the cache, in a folder called by
     its content, so that the same encoder resumes the same job.
@@ -208,7 +208,7 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
                 return str(traced)
     kept = str(cached("bases", content, lambda folder: _save(base, folder)))
     if ModelSettings.of(load(kept, precision="fp32")).key != ModelSettings.of(base).key:
-        # Some tokenizers of transformers are built anew from their vocabulary, without what was set on them.
+        # Some tokenizers of transformers are rebuilt from their vocabulary, without what was set on them.
         raise LoadError(
             "the base was changed after loading in a way that a saved copy does not preserve (such as a tokenizer's "
             "normalizer, pre-tokenizer or special tokens): change the texts instead, or give a folder with this change"

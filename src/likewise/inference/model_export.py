@@ -35,7 +35,7 @@ from likewise.runs.whole_files import write_json, write_text
 
 MODEL2VEC = "model2vec"
 _LARGEST = 2e9
-"""Bytes of weights from which no export is made that nobody asked for: it takes minutes, and their size again."""
+"""Size of weights from which no export is made without a request: it takes minutes, and their size again."""
 FORMATS = (*MAKERS, MODEL2VEC)
 # Short, long, empty and special texts on which a graph is compared with torch.
 _TEXTS = ["A cat.", "", "It isn't 3.5, says \u201cX\u201d.", *("a few words more " * n for n in (2, 9, 40))]

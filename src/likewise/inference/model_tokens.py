@@ -96,7 +96,7 @@ def _compare(tokens: Tokens, model: SentenceTransformer, texts: list[str]) -> No
     ):
         raise UnfitModel(f"its preprocess returns other features ({', '.join(sorted(extra)) or 'no ids'})")
     kind = getattr(getattr(getattr(model[0], "auto_model", None), "config", None), "model_type", "")
-    # GPT-2 adds the vector of a type to a token, also that of type 0.
+    # GPT-2 adds the vector of a type to a token, also of type 0.
     if "token_type_ids" in wanted and (bool(wanted["token_type_ids"].any()) or "gpt" in kind):
         raise UnfitModel("its tokens have types")
     ids, mask = tokens.batch(tokens(texts))
@@ -115,4 +115,4 @@ def token_state(model: SentenceTransformer) -> tuple[object, ...]:
 
 
 tokens_of = for_each_model(_made, token_state)
-"""The tokenizer of a model, made again if the model's own or its length has changed."""
+"""The tokenizer of a model, rebuilt if the model's own or its length has changed."""

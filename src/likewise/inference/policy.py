@@ -3,8 +3,8 @@
 What is fast follows from the processor and was measured (benchmarks/notebook/speed.md): int8 where the processor
 multiplies it, bfloat16 where it has that, else the exported graphs where there is AVX2, and torch. That an engine keeps
 the vectors is checked on a sample of the user's own texts and remembered in the cache, by model, release and processor.
-An export takes 15 to 40 s: one is made if it was asked for by name, or by a job that is long enough for it to pay; a
-call of `encode` takes an export that is there, and makes none unless its engine or precision was named.
+An export takes 15 to 40 s: it is created if it was requested by name, or by a job that is long enough to justify it; a
+call of `encode` uses an existing export, and creates one only if its engine or precision was given.
 
 Letters of the shapes: S sentences, D embedding.
 """
@@ -48,7 +48,7 @@ from likewise.inference.verdict import LOWER, TORCH, PairFacts, candidates, verd
 from likewise.runs.progress import WORTH_TELLING, Progress, seconds_each, spoken
 
 DEFAULT = EngineChoice("auto", "close")
-"""The choice of `load` if it is told nothing."""
+"""The default choice of `load`."""
 LONG = 5e12
 """Operations from which a job makes an export: about a minute of two cores with AVX2."""
 LONG_IN_BF16 = 1e14
@@ -133,7 +133,7 @@ class Policy:
         except Exception as error:
             if not default or chosen.engine.name == "torch":
                 raise
-            # Nobody asked for this engine: what torch can encode must not fail by it.
+            # This engine was not requested: what torch can encode must not fail by it.
             logger.warning("%s fails, and torch runs instead: %s", chosen.engine, first_line(error))
             self.engines.failed[chosen.engine.pair] = first_line(error)
             self._settle(model, Chosen(TorchEngine(model), f"{chosen.engine} fails: {first_line(error)}"))
@@ -276,7 +276,7 @@ def _refusal(pair: EngineVariant, choice: EngineChoice, error: Exception) -> tup
     """Return whether the user is notified of an engine that cannot be taken, and the words.
 
     Raises:
-        Exception: The error itself, if the caller asked for what cannot be given.
+        Exception: The error itself, if the caller requested something impossible.
     """
     auto, named = choice.engine == "auto", choice.precision in LOWER
     nobody_asked = auto and choice.precision == "close"
@@ -295,7 +295,7 @@ def _refusal(pair: EngineVariant, choice: EngineChoice, error: Exception) -> tup
 
 
 policy_of = for_each_model(Policy, lambda model: (mark(model), is_hooked(model)))
-"""The policy of a model, made anew if its weights or its hooks have changed."""
+"""The policy of a model, rebuilt if its weights or its hooks have changed."""
 
 
 def text_encoder(

@@ -26,7 +26,7 @@ Taken = TypeVar("Taken")
 Item = Any
 """A text as an encoder takes it: its token ids, or a `WholeText` for sentence-transformers' own `encode`."""
 Spread = Callable[..., Iterable[Any]]
-"""Maps over batches: `map` on one core, that of an executor on several."""
+"""Maps over batches: `map` on one core, an executor's `map` on several."""
 
 
 def _nothing(_: int) -> None:
@@ -162,7 +162,7 @@ class TextEncoder:
     def read_query(self, text: str, side: TextSide | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the vector (D,) of a query, and the vectors (T, E) and the ids (T,) of its tokens.
 
-        Tokens of the prompt, and others that every text begins with, are left out.
+        Tokens of the prompt, and others that every text begins with, are skipped.
         """
         item, empty = self.items([text, ""], side)
         same = min(len(item), len(empty))
@@ -229,7 +229,7 @@ def equal_vectors(tokens: Tokens, engine: Engine, texts: Sequence[str], batch_si
 
 
 def finished(vectors: Vectors, truncate_dim: int | None, normalized: bool) -> Vectors:
-    """Return vectors (S, D), an array or a tensor, cut to a dimension and scaled to length 1, if asked for."""
+    """Return vectors (S, D), an array or a tensor, cut to a dimension and scaled to length 1, on request."""
     vectors = vectors if truncate_dim is None else vectors[..., :truncate_dim]
     if not normalized:
         return vectors

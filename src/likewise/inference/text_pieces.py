@@ -34,7 +34,7 @@ from likewise.runs.results import RECORD
 WINDOW = 8192
 """The number of texts that are held, encoded and written at a time."""
 STREAM = "-"
-"""Standard input or output, in the place of a file."""
+"""Standard input or output, instead of a file."""
 _WINDOW_CHARACTERS = 1 << 24
 _COMPRESSED = (*COMPRESSED, ".zstd")
 _USUAL = ("sentence", "text")
@@ -102,7 +102,7 @@ def check_source(path: str) -> None:
 
 
 def _field(path: str, options: CorpusOptions) -> str | None:
-    """Return the field of each line that holds its text, or None if that is the line itself."""
+    """Return the field of each line that contains its text, or None if that is the line itself."""
     suffix = format_suffix(Path(path))
     format = format_named(Path(path))
     is_jsonl = isinstance(format, JsonLines)

@@ -24,7 +24,7 @@ def candidates(choice: EngineChoice) -> list[EngineVariant]:
     fast_graphs = not auto or bool(processor.flags() & {"avx2", "asimd"})
     pairs: list[EngineVariant] = []
     if "int8" in tried and (named or fast_graphs):
-        # Without VNNI the int8 of ONNX Runtime is faster than its float32, and that of OpenVINO is not.
+        # Without VNNI, int8 is faster than float32 in ONNX Runtime, but not in OpenVINO.
         int8: list[EngineVariant] = [("onnx", "int8"), ("openvino", "int8")]
         pairs += int8[::-1] if processor.has_int8() else int8 if named else int8[:1]
     if "bf16" in tried and (named or processor.has_bf16()):
@@ -90,7 +90,7 @@ def verdict(pair: EngineVariant, facts: PairFacts) -> Verdict:
 
 
 def _reason_to_skip(pair: EngineVariant, facts: PairFacts) -> str:
-    """Return why an engine that the caller did not name is passed over; "" if it is not."""
+    """Return why an engine that the caller did not name is skipped; "" if it is not."""
     name, close = pair[0], facts.choice.precision == "close"
     if facts.failure:
         return f"{' '.join(pair)}: {facts.failure}"

@@ -115,7 +115,7 @@ class DistillationLoss(EncoderLoss[Any]):
     """The mean of 1 - cos(vector, vector of a teacher), which is a `FrozenCopy` among the encoder's modules.
 
     The encoder learns without dropout: what it should give is one vector, and not two views. Its own probability stays
-    in its configuration, for whoever trains it next.
+    in its configuration, for the next training.
 
     Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher; and one more as tokens
     of the encoder for each other prompt that it should learn. No labels.

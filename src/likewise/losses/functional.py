@@ -242,9 +242,9 @@ def spread(vectors: Tensor) -> Tensor:
 def false_negatives(first: Tensor, second: Tensor, share: float = 0.95) -> Tensor:
     """Return which pairs of a batch are no safe negatives, (B, B) bool, by the vectors of the frozen base.
 
-    Text j is left out of the contrast of text i where its cosine reaches `share` of the cosine of the pair i (taken as
-    0.6 if it is lower), or where it is nearly the same text as i's own partner. The filter by a share of the positive
-    is that of NV-Retriever (Moreira et al. 2024, section 4).
+    Text j is excluded from the contrast of text i where its cosine reaches `share` of the cosine of the pair i (taken
+    as 0.6 if it is lower), or where it is nearly the same text as i's own partner. The filter by a share of the
+    positive is that of NV-Retriever (Moreira et al. 2024, section 4).
 
     Args:
         first, second: (B, D) the two texts of each pair under the base.

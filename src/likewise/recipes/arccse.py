@@ -184,7 +184,7 @@ def arccse_loss(
 
 
 def triplet_hinge(loss: EncoderLoss[ArcCSEOptions], triplets: Features | None) -> Tensor | None:
-    """Return L_triplet (ArcCSE, equation 4), the mean over K triplets; None where it is flat, or not looked at.
+    """Return L_triplet (ArcCSE, equation 4), the mean over K triplets; None where it is flat, or not examined.
 
     The hinge is flat for a triplet in the right order: a backward pass through it, two thirds of its cost, would add
     zeros. So the encoder first reads all triplets without a gradient, in the updates that `TripletWatch` says, and then
@@ -226,7 +226,7 @@ def two_views(loss: EncoderLoss[ArcCSEOptions], sentences: Features) -> Tensor:
 
 
 def _can_skip(options: ArcCSEOptions) -> bool:
-    """Return whether triplets in the right order can be left out: not if dropout, or nothing else, makes the loss."""
+    """Return whether triplets in the right order can be skipped: not if dropout, or nothing else, makes the loss."""
     return options.contrastive != "none" and not options.triplet_dropout
 
 

@@ -78,7 +78,7 @@ class TextCollator:
 
     Args:
         views: Function from rows to texts by column (or to lists of token numbers), and to tensors, which go into the
-            batch as they are; an empty column is left out. The loss gets one set of features for each column, in this
+            batch as they are; an empty column is skipped. The loss gets one set of features for each column, in this
             order.
         reading: How texts are tokenised.
         others: The columns that are tokenised in another way.

@@ -1,7 +1,7 @@
 """Exclusions: 'A, excluding X' learns the base's vector of A minus a part of X's vector. Not from a paper.
 
 Encoders put a text that asks to leave X out next to the texts about X. A rule on the query mends that: the vector of
-the rest, less a share of that of the excluded words. Here the encoder itself learns the rule, from sentences with
+the rest, minus a fraction of the excluded words' vector. Here the encoder itself learns the rule, from sentences with
 exclusions that are written for them. Every sentence without one keeps the vector that it has: a distillation, in which
 the teacher never sees an exclusion. docs/systems/others.md has what chose the values.
 """

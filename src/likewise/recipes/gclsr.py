@@ -279,7 +279,7 @@ def _check_base(base: str, options: GCLSROptions) -> None:
 
 
 def _with_paraphrases(dataset: Dataset, path: str) -> Dataset:
-    """Add the column 'view': the paraphrase of each sentence; sentences without one are left out.
+    """Add the column 'view': the paraphrase of each sentence; sentences without one are skipped.
 
     Args:
         dataset: Rows with 'sentence'.

@@ -1,7 +1,7 @@
 """A light encoder: the mean of word vectors and a small network, which learn a frozen encoder's sentence vectors.
 
 Not from a paper as a whole. From GCLSR (Wang et al. 2023) it has a light encoder and a loss of cosines with a stop
-gradient; a frozen encoder takes the place of the other view, as in tokenlearn. Its values: docs/systems/others.md.
+gradient; a frozen encoder replaces the other view, as in tokenlearn. Its values: docs/systems/others.md.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def build_optimizer(encoder: SentenceTransformer, options: LightOptions, steps: 
     from likewise.runs import processes
 
     words: Any = encoder[0]
-    # A batch holds a few thousand of the words; neither clipping nor averaging over processes takes sparse gradients.
+    # A batch contains a few thousand of the words; neither clipping nor averaging over processes takes sparse
+    # gradients.
     words.embedding.sparse = not options.max_grad_norm and processes.count() == 1
     network = [parameter for module in list(encoder)[1:] for parameter in module.parameters()]
     groups: list[Record] = [

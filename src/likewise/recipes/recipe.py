@@ -56,7 +56,7 @@ class Run:
         evaluator: Evaluator that selects the checkpoint; None if it is simply the last.
         progress: What shows the course of the work.
         train: Function from the run of an earlier stage, and whether it is needed, to that run's model in the cache, or
-            to None. A model that is there already is needed.
+            to None. The model must exist.
         encoder: Encoder to train; None until it is built.
     """
 
@@ -127,7 +127,7 @@ class Run:
     def trained_first(self, recipe: Recipe, needed: Callable[[], bool], **options: Any) -> Run:
         """Return the run with another recipe's model of the same corpus as its base, if that is needed.
 
-        It is trained from the base to its last checkpoint, and kept in the cache for every seed and every later run.
+        It is trained from the base to its last checkpoint, and cached for every seed and every later run.
 
         Args:
             recipe: Recipe to train first.
@@ -180,7 +180,7 @@ class Recipe(WithPresets):
         views: Function from corpus rows ({'sentence', 'words'}) to texts by column, as in `TextCollator`; it is called
             with (rows), or with (rows, options, seed) if it takes them.
         loss: Equation of an `EncoderLoss`: a function of that loss and the tokens of each column that returns a scalar,
-            or weighted parts by name. A class is made anew for each training, so that it can count.
+            or weighted parts by name. A class is rebuilt for each training, so that it can count.
         distils: Whether the encoder learns, without dropout, from a `FrozenCopy` among its modules; without `loss`, it
             learns the copy's vectors.
         build_encoder: Function from (base, options) to a SentenceTransformer; by default the base's own pooling, with

@@ -1,8 +1,8 @@
 """The options that recipes share, and the presets of a method.
 
-An options class has one parent, and an option is declared where every class below it has a use for it. Whoever reads an
-option that only some methods have asks by `isinstance` for the class that declares it. Nothing here imports torch: help
-texts need these options.
+An options class has one parent, and an option is declared where every class below it has a use for it. To read an
+option that only some methods have, check by `isinstance` for the class that declares it. Nothing here imports torch:
+help texts need these options.
 """
 
 from __future__ import annotations

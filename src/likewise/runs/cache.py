@@ -99,7 +99,7 @@ def cached(kind: str, key: object, make: Callable[[Path], object], *, resumes: b
     """Return the folder that the cache has for a key, which `make` fills unless an earlier call has done so.
 
     One process makes it at a time, and others wait for it. It appears when it is whole, and one whose files have
-    changed or are cut short is made again. There is no second way to keep what can be made again.
+    changed or are cut short is rebuilt. There is no second way to store what can be rebuilt.
 
     Args:
         kind: Name in `KINDS`.
@@ -178,8 +178,8 @@ class KeptRows:
     """Rows of the cache by their keys, for what is made row by row: negations of sentences, queries for passages.
 
     They are a SQLite file for a kind and a key, as in `cached`, which several processes may use at once. A row has a
-    checksum, so that one that is damaged is made again. A file that is damaged is begun anew, and one that cannot be
-    written is passed over: the rows are then made again.
+    checksum, so that one that is damaged is rebuilt. A file that is damaged is begun again, and one that cannot be
+    written is skipped: the rows are then made again.
 
     >>> rows = KeptRows("negation", ["an", "example"])
     >>> rows.put({b"one": ["A", None]})
@@ -212,7 +212,7 @@ class KeptRows:
         """Return the values of those keys that are there."""
         values: dict[bytes, Any] = {}
         for key in keys:
-            # A damaged page or text is an error, as is a closed file; what is behind it is made again.
+            # A damaged page or text is an error, as is a closed file; what is behind it is rebuilt.
             with suppress(sqlite3.Error, ValueError, AttributeError):
                 if row := self._base.execute("SELECT value FROM rows WHERE key = ?", (key,)).fetchone():
                     check, _, value = row[0].partition(b" ")

@@ -138,7 +138,7 @@ class Job:
 
     @property
     def result(self) -> Path:
-        """The content that `finish` installs: a folder, made when it is first asked for, or the path of a file."""
+        """The content that `finish` installs: a folder, made when it is first requested, or the path of a file."""
         path = self.work / RESULT
         if self.kind == "folder":
             path.mkdir(exist_ok=True)
@@ -354,7 +354,7 @@ def complete_installation(target: str | os.PathLike[str]) -> Record:
 
 
 def _locked(work: Path, target: Path) -> BaseFileLock:
-    if work.is_symlink():  # somebody else's, who would have us write and remove files elsewhere
+    if work.is_symlink():  # another user's, who could make us write and remove files elsewhere
         raise JobError(f"{work} is a link that likewise did not create: remove it, or choose another --out")
     try:
         work.mkdir(parents=True, exist_ok=True)

@@ -164,7 +164,7 @@ def read_toml(path: Path, known: Iterable[str] | None = None) -> Record:
 
 
 def write_toml(content: Mapping[str, object]) -> str:
-    """Return values as TOML for `read_toml`: options as tables, paths as texts; None, which TOML lacks, is left out."""
+    """Return values as TOML for `read_toml`: options as tables, paths as texts; None, which TOML lacks, is skipped."""
     import tomli_w
 
     return tomli_w.dumps(_for_toml(content))

@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 _LONGEST_WAIT = timedelta(days=1)
 """Others wait while the first process prepares a corpus; the launcher ends them all where one fails."""
 FAILED = 2
-"""The exit code of a process that ends because another one failed, which has told why."""
+"""The exit code of a process that ends because another process failed, which reported the reason."""
 
 
 def start() -> None:

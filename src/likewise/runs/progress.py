@@ -1,7 +1,7 @@
 """The display of a long job, its duration and its stop.
 
 Lines, and bars with the time left, or one line a minute without a terminal. The duration is measured on a few items,
-and told before the job starts if somebody has to wait. Ctrl-C or a termination signal lets a job save first.
+and reported before the job starts if it is long. Ctrl-C or a termination signal lets a job save first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Done = TypeVar("Done")
 EVERY_SECONDS = 60.0
 """The seconds between two lines of a bar if there is no terminal."""
 WORTH_TELLING = 120.0
-"""The least seconds of a job whose duration is told."""
+"""Minimum number of seconds of a job whose duration is reported."""
 _FIRST, _LEAST = 4, 0.5  # items of the first batch, and seconds that the measured one takes
 _SETTLED = 0.7  # of the seconds of an item in the batch before
 EXIT_CODE = 130

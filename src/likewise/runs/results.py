@@ -1,6 +1,6 @@
 """Results of jobs: folders into which they are moved, safe to kill at any moment, and files that replace no others.
 
-A file is replaced only if likewise wrote it, and nobody has changed it since. The note of that lies next to the file,
+A file is replaced only if likewise wrote it, and it was not changed since. The note of that lies next to the file,
 since the cache may be cleared at any time: `.vectors.npy.likewise` for vectors.npy.
 """
 
@@ -48,7 +48,7 @@ def install(target: Path, work: Path) -> None:
     (target / RECORD).unlink(missing_ok=True)
     for name in sorted(record["files"], key=lambda name: name == _LAST):
         if (work / RESULT / name).exists():
-            if (target / name).exists():  # not of the old record, so somebody else's
+            if (target / name).exists():  # not in the old record, so written by another program
                 _move(target / name, target / f"{name}.before")
             _move(work / RESULT / name, target / name)
     emptied = {target / parent for name in old.get("files", []) for parent in Path(name).parents} - {target}
@@ -74,7 +74,7 @@ def read_working_file(path: Path) -> Record:
 def check_results(*paths: str | os.PathLike[str] | None, overwrite: bool = False) -> None:
     """Check the files that a job is going to write; one that is None is not written.
 
-    A file may be replaced if likewise wrote it and nobody has changed it since, or if it is empty. Others are replaced
+    A file may be replaced if likewise wrote it and it was not changed since, or if it is empty. Others are replaced
     only with `overwrite`. A device, a pipe, a folder or a link never is: a rename over /dev/null would remove it.
 
     Raises:
@@ -113,7 +113,7 @@ def note_results(*paths: Path) -> None:
 
 @contextmanager
 def written_result(path: Path, overwrite: bool = False) -> Iterator[Path]:
-    """Provide a temporary file, as `written_whole` does, for a result that replaces no file of somebody else.
+    """Provide a temporary file, as `written_whole` does, for a result that replaces no other program's file.
 
     Raises:
         JobError: As in `check_results`, before and after, because another process may write there in between.

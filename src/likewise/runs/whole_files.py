@@ -24,7 +24,7 @@ Record = dict[str, Any]  # a JSON object: what a file or a line of one says, or 
 Values = Mapping[str, Any]  # a record, or the like, that is only read
 UNFINISHED_FILE = ".*.part"
 """A pattern for the names of temporary files."""
-_LONGEST_NAME = 50  # characters of a file's name in that of its temporary file, which may have 255 bytes in all
+_LONGEST_NAME = 50  # characters of a file's name in the name of its temporary file, which may have 255 bytes in total
 _FULL = re.compile(
     r"No space left on device|os error 28|Disk quota exceeded|disk is full|StreamWriter failed writing|"
     r"requested and \d+ written|iostream error|unexpected pos \d+ vs"
@@ -41,7 +41,7 @@ class FullDiskError(LikewiseError, OSError):
 def written_whole(path: Path) -> Iterator[Path]:
     """Provide an empty temporary file in the same folder, renamed to `path` at the end and removed after an error.
 
-    Its name cannot be guessed, and it is made anew (O_EXCL, no link is followed): in a folder where others may write,
+    Its name cannot be guessed, and it is rebuilt (O_EXCL, no link is followed): in a folder where others may write,
     a link in its place would have us write over a file of ours. It ends in `.part`, so that no pattern for finished
     files finds it.
     """
@@ -113,7 +113,7 @@ class Parts:
     """Named files in a folder, with the facts and the checksum of each.
 
     A part counts once its line is in the index, which is only ever appended to; after a kill, a line that was cut in
-    two is ignored. Parts that are missing or whose bytes have changed do not count, so that they are made again.
+    two is ignored. Parts that are missing or whose bytes have changed do not count, so that they are rebuilt.
     """
 
     def __init__(self, folder: Path) -> None:

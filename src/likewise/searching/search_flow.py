@@ -131,7 +131,7 @@ class Search:
         return self._shown(query, request, self._ranked(query, request))
 
     def _check_neighbours(self) -> None:
-        """Raise SearchError if the pipeline wants more neighbours than the index holds."""
+        """Raise SearchError if the pipeline wants more neighbours than the index contains."""
         known = self.opened.stored.geometry.near.shape[1]
         if self.steps.neighbours and self.steps.nearest > known:
             raise SearchError(

@@ -68,7 +68,7 @@ class LengthBatchSampler(BatchSampler):
         for start in range(0, len(order), pool):
             rows = order[start : start + pool]
             n_batches = len(rows) // self.batch_size
-            # The rows that fill no batch are left out before sorting, or they would always be the longest.
+            # The rows that fill no batch are skipped before sorting, or they would always be the longest.
             rows = rows[: n_batches * self.batch_size]
             rows = rows[np.argsort(self.lengths[rows], kind="stable")]
             for batch in rng.permutation(n_batches):

@@ -1,9 +1,9 @@
 """The memory of a training: pages that the process keeps, and large batches that are encoded in chunks.
 
-A large batch can be encoded in chunks, so that its memory is that of one chunk (Gao et al. 2021, "Scaling Deep
+A large batch can be encoded in chunks, so that its memory equals one chunk's (Gao et al. 2021, "Scaling Deep
 Contrastive Learning Batch Size under Memory Limited Setup"): the loss needs the vectors of the whole batch and the
 activations of none. Each chunk is a checkpoint of torch: its activations are dropped after the forward pass and made
-again, under the same dropout masks, when the gradient reaches it. The gradient is that of the whole batch; the price is
+again, under the same dropout masks, when the gradient reaches it. The gradient equals the whole batch's; the price is
 a second forward pass.
 """
 

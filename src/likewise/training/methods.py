@@ -81,7 +81,7 @@ def parse_methods(
     """Read methods as they are written on the command line and in a configuration.
 
     Args:
-        lines: Lines of one or more methods each; a `Method` stands for itself.
+        lines: Lines of one or more methods each; a `Method` is used as it is.
         preset: Preset of recipes that name none.
         shared: Options of all recipes, over the preset's.
 

@@ -93,7 +93,7 @@ def collect(
     kind: str | None = None,
     number: Callable[[Any, str], object] | None = None,
 ) -> LabelledRows:
-    """Collect rows in a dataset; those with an empty text or without a label are left out.
+    """Collect rows in a dataset; those with an empty text or without a label are skipped.
 
     Args:
         rows: Texts of each row, then its label.
@@ -152,7 +152,7 @@ class Objective(WithPresets):
     """A method for labelled rows of one kind.
 
     Attributes:
-        read: (files, data folder, options) to rows; no files means what the data folder holds, where it holds any.
+        read: (files, data folder, options) to rows; no files means what the data folder contains, where it holds any.
         held_out: (dataset, options) to an evaluator on rows that are not trained on.
         build_loss: (encoder, options) to a sentence-transformers loss.
         training_only: (dimension of the vectors) to modules that are in the encoder for training alone.

@@ -179,7 +179,7 @@ class TrainingSteps(BaseTrainer):
         return LengthBatchSampler(lengths, batch_size * processes.count(), seed)
 
     def create_optimizer(self, *model: nn.Module) -> torch.optim.Optimizer:
-        """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
+        """Return AdamW, wrapped in SAM on request, or the optimizer that the trainer was given."""
         optimizer: torch.optim.Optimizer = super().create_optimizer(*model)
         if self._rho and not isinstance(optimizer, TwoPassSAM):
             # One group a rate and decay, as the trainer made them; AdamW's state starts empty either way.
@@ -291,7 +291,7 @@ def trainer_arguments(
         eval_steps=every,
         save_strategy="steps",
         save_steps=every,
-        save_total_limit=2,  # the older one is there for when the newer is damaged
+        save_total_limit=2,  # the older one is used if the newer one is damaged
         load_best_model_at_end=bool(selection.evaluator),
         metric_for_best_model=selection.metric or None,
         greater_is_better=getattr(selection.evaluator, "greater_is_better", True),

@@ -17,7 +17,7 @@ FEWEST, FEWEST_WITHOUT_BLANKS = 3.2, 0.8
 The tokens of all-MiniLM-L6-v2 hold 4.0 to 4.4 letters of English captions, tweets, encyclopedia and biomedical titles,
 2.6 of German and Spanish, 2.0 of Polish, and 0.4 of Chinese, of which it does not know six characters in ten.
 """
-_TEXTS = 500  # texts that are looked at
+_TEXTS = 500  # texts that are examined
 
 
 def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> float | None:

@@ -35,7 +35,7 @@ def antonyms() -> dict[str, str]:
     """
     text = resources.files(__package__).joinpath("antonyms.txt").read_text(encoding="utf-8")
     pairs = [line.split() for line in text.splitlines() if line and not line.startswith("#")][::-1]
-    # Of a word that is there twice, the first pair counts, and one whose first word it is before others.
+    # If a word occurs twice, the first pair counts, and pairs with it as their first word come before others.
     return {second: first for first, second in pairs} | dict(pairs)
 
 
@@ -53,7 +53,7 @@ def opposites(sentence: str, negation: str | None) -> tuple[str, str] | None:
     """Return a sentence and its negation with the antonym of the negated word; None if it has none.
 
     The first agrees in meaning with the negation, the second with the sentence. Either of the two given may be the one
-    with 'not'. The word must be the same in both: a verb that changes its form under 'not' is left out.
+    with 'not'. The word must be the same in both: a verb that changes its form under 'not' is skipped.
 
     >>> opposites("The road is safe.", "The road is not safe.")
     ('The road is dangerous.', 'The road is not dangerous.')
@@ -72,7 +72,7 @@ def opposites(sentence: str, negation: str | None) -> tuple[str, str] | None:
 
 
 def _word_with_antonym(text: str, reach: int) -> str | None:
-    """Return the first word of a text that has an antonym, if nothing that could be negated stands before it."""
+    """Return the first word of a text with an antonym, if nothing before it could be negated."""
     for match in islice(_WORD.finditer(text), reach):
         if match.group() in antonyms():
             return match.group()

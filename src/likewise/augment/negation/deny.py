@@ -28,7 +28,7 @@ _NO_NOT = BEFORE_NOT - {"also"} | {"not", "never", "still", "rather", "only", "n
 # 'had better go' and 'would rather go' are negated after the adverb.
 _SEMI_MODAL_ADVERBS = frozenset(("better", "best", "rather", "sooner"))
 
-# 'God save the Queen' has a subjunctive, whose negation nobody uses.
+# 'God save the Queen' has a subjunctive, whose negation is not in use.
 _WISHED = frozenset(("god", "heaven", "lord"))
 
 

@@ -77,7 +77,7 @@ class Edits:
     def result(self) -> str:
         """Return the edited text; the new first word takes over the capital of the old one."""
         text = self.text
-        # From the right; of two changes at one offset the one made first stands first.
+        # From the right; of two changes at one offset, the earlier one comes first.
         for _, (start, stop, new) in sorted(
             enumerate(self.changes), key=lambda one: (one[1][:2], one[0]), reverse=True
         ):

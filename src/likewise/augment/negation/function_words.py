@@ -41,7 +41,7 @@ BEFORE_NOT = listed(
 # Under a negation 'some' becomes 'any', and back when the negation goes.
 TO_ANY = {f"some{ending}": f"any{ending}" for ending in ("", "one", "body", "thing", "where")}
 TO_SOME = {value: key for key, value in TO_ANY.items()}
-# A negative pronoun and what stands there when the sentence is affirmed.
+# A negative pronoun and what is there when the sentence is affirmed.
 NEGATIVE_PRONOUNS = {
     "nobody": "somebody",
     "no-one": "someone",

@@ -19,7 +19,7 @@ _OBJECTS = listed("dobj attr acomp oprd dative nsubj nsubjpass expl advmod npadv
 _NEGATIVE_STARTS = listed("not no nor neither nowhere rarely seldom little none")
 _NEAR = ("hardly", "scarcely", "barely")
 # A negative adverbial and what takes its place in the affirmation. 'hardly' and its like negate by themselves
-# ('does not hardly' would be double); 'does not rarely play' is correct and nobody says it.
+# ('does not hardly' would be double); 'does not rarely play' is correct but not in use.
 _ADVERBIALS = {
     **dict.fromkeys(("never", "never ever", "never , ever", *_NEAR, "anything but"), ""),
     **dict.fromkeys(("by no means", "in no way", "at no time", "in no sense", "at no point"), ""),
@@ -36,7 +36,7 @@ class Negator:
     """One negation of a clause.
 
     It reaches from `token` to `last` (None: one word); `instead` is what takes its place where the kind alone
-    does not tell; `fronted` says that it stands before an inverted verb.
+    does not tell; `fronted` means that it precedes an inverted verb.
     """
 
     token: Token

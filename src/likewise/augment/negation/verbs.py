@@ -198,7 +198,7 @@ def conjuncts(head: Token) -> Iterator[Token]:
             subjects(verb)
             # 'the valve sticks', where the parser took the subject for a part of the verb.
             or any(child.dep_ in ("det", "compound") for child in verb.lefts)
-            # Another finite verb in between may be the one that this verb is joined to.
+            # Another finite verb in between may be the verb to which this verb is joined.
             or any(token.tag_ in ("VBD", "VBZ", "VBP") and token.dep_ not in _NO_VERB for token in between)
             or (joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)))
             # 'did the dishes and her sister did the laundry': the parser took a subject for an object.

@@ -1,6 +1,6 @@
 """Your own sentences in classes: `classes:FOLDER`.
 
-A folder holds `train.tsv` or `classes-train.tsv`, and `PART.tsv` or `classes-PART.tsv`: label, tab, text. Nothing is
+A folder contains `train.tsv` or `classes-train.tsv`, and `PART.tsv` or `classes-PART.tsv`: label, tab, text. Nothing is
 trained on the labels: a text of the part takes the class of its nearest training texts.
 
 Letters of the shapes: N training texts, M texts of the part, D embedding.

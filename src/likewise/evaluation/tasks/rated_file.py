@@ -39,7 +39,7 @@ def rated_rows(path: Path) -> Iterator[TableRow]:
     """Yield the place of each pair of a file, and its score and sentences as texts.
 
     Raises:
-        DataError, CorpusError: the file cannot be read, or its columns cannot be told apart.
+        DataError, CorpusError: the file cannot be read, or its columns cannot be distinguished.
     """
     tabs = format_suffix(path) != ".csv"
     if not isinstance(row_format(path), SeparatedValues):

@@ -5,7 +5,7 @@ pytrec_eval, as in BEIR's and MTEB's tables. scikit-learn's ndcg_score gives the
 from the grades and scores of all documents, which it sorts whole for each query; it has no recall at a depth. trec_eval
 needs the first hundred only.
 
-A folder holds `corpus.jsonl` or `docs.jsonl` (_id, title, text), `queries.jsonl` (_id, text), each also as .gz, and
+A folder contains `corpus.jsonl` or `docs.jsonl` (_id, title, text), `queries.jsonl` (_id, text), each also as .gz, and
 `qrels/PART.tsv` or `qrels-PART.tsv` (query, document, grade; a header is optional). `violations-PART.tsv` (query,
 document) may name documents that answer all of a query but what it excludes.
 
@@ -30,7 +30,7 @@ from likewise.runs.progress import Progress
 _HIGHEST = 1000
 """The highest grade of a document: a larger number is of another column, such as a time."""
 DEPTH = 100
-_PASSAGES = 200  # passages that are looked at for these documents
+_PASSAGES = 200  # passages that are examined for these documents
 _CELLS = 2**24  # scores held at once: 64 MB in float32
 
 
@@ -176,7 +176,7 @@ def ranked_by(
 ) -> dict[str, dict[str, float]]:
     """Rank documents by a search, as in `DocumentSearch`: query to document to score, of the best hundred.
 
-    A document is called by that of its names which has a grade, otherwise by the first.
+    A document is identified by the name that has a grade, otherwise by the first name.
     """
     ranking: dict[str, dict[str, float]] = {}
     with (progress or Progress(quiet=True)).bar("searching", len(queries)) as bar:
@@ -195,15 +195,15 @@ def measures_of_each(
     """Return trec_eval's nDCG@10 and recall@100, times 100, of each query of the ranking."""
     import pytrec_eval
 
-    # -inf stands for a document that is left out, which trec_eval would rank last instead.
-    # A query without any document gets one that nobody judged, since trec_eval skips queries without documents.
+    # -inf stands for a document that is skipped, which trec_eval would rank last instead.
+    # A query without any document gets an unjudged document, since trec_eval skips queries without documents.
     kept = {q: {d: s for d, s in scores.items() if s > -math.inf} or {"": 0.0} for q, scores in ranking.items()}
     judged = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10", f"recall.{DEPTH}"}).evaluate(kept)
     return {q: (100 * measures["ndcg_cut_10"], 100 * measures[f"recall_{DEPTH}"]) for q, measures in judged.items()}
 
 
 def read_texts(path: Path, kind: str) -> dict[str, str]:
-    """Read id to text; the title of a document stands before its text, as in BEIR."""
+    """Read id to text; the title of a document precedes its text, as in BEIR."""
     texts: dict[str, str] = {}
     for where, row in json_rows(path):
         name, text, title = row.get("_id"), row.get("text"), row.get("title") or ""

@@ -91,10 +91,10 @@ def pair_key(first: str, second: str) -> frozenset[str]:
 
 
 def without_overlap(tasks: Iterable[Task]) -> list[Task]:
-    """Return the tasks with the pairs of STS-B train and dev left out of every other test of the seven.
+    """Return the tasks with the pairs of STS-B train and dev excluded from every other test of the seven.
 
-    Most pairs of STS-B come from the tests of 2012 to 2016: whoever chooses a checkpoint by STS-B dev, or trains on
-    STS-B train, has seen them.
+    Most pairs of STS-B come from the tests of 2012 to 2016: a checkpoint selected on STS-B dev, or trained on STS-B
+    train, has seen them.
     """
     seen = tuple(task for task in TASKS if task.name in ("sts-b-train", "sts-b-dev"))
     return [replace(task, without=seen) if isinstance(task, StsTask) and task.name in SEVEN else task for task in tasks]

@@ -135,7 +135,7 @@ def lean_bert(model: SentenceTransformer, *, whole: bool) -> LeanBert | None:
 
 
 def _joined(attention: Any) -> tuple[Tensor, Tensor]:
-    """Return weight (3D, D) and bias (3D,) of query, key and value in one, made again if one of them has changed."""
+    """Return weight (3D, D) and bias (3D,) of query, key and value in one, rebuilt if one of them has changed."""
     parts = (attention.query, attention.key, attention.value)
     pairs = [(part.weight, part.bias) for part in parts]
     state = [(each.data_ptr(), 0 if each.is_inference() else each._version) for pair in pairs for each in pair]

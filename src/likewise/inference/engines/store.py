@@ -38,7 +38,7 @@ MAKERS: dict[str, ModuleType] = {"openvino": openvino_engine, "onnx": onnx_engin
 PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime", "torch": "torch"}
 TOKENIZER = "tokenizer.json"
 _FORMAT = 5
-"""The format of the graphs: an export of another one is made again."""
+"""The format of the graphs: an export of another one is rebuilt."""
 _KIND, _FACTS = "engines", "facts.json"
 
 
@@ -92,9 +92,9 @@ class Store:
         return cached(_KIND, self._graph(pair), write)
 
     def verdict(self, pair: EngineVariant) -> Fidelity | str | None:
-        """Return how near the vectors of a pair are to float32's, or why there are none; None if nobody knows.
+        """Return how near the vectors of a pair are to float32's, or why there are none; None if it is unknown.
 
-        The verdict is that of the installed release, and for a lower precision of this processor.
+        The verdict belongs to the installed release and, for a lower precision, to this processor.
         """
         if (kept := found_in_cache(_KIND, self._verdict(pair))) is None:
             return None

@@ -38,7 +38,7 @@ _EXAMPLES = 3
 _PAIRS = 5000
 _SAMPLE = 500
 _BELOW = 0.05
-"""How far below the threshold examples are looked for."""
+"""Distance below the threshold in which examples are searched."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class TextError(LikewiseError):
 
 
 class Unit(NamedTuple):
-    """A text: a line, a row or a paragraph, where it stands, and the fields of its row."""
+    """A text: a line, a row or a paragraph, its place, and the fields of its row."""
 
     text: str
     file: str
@@ -54,7 +54,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class KeptTexts:
-    """Texts in their order, each with the number of the different text that it is; empty ones are left out.
+    """Texts in their order, each with the number of the different text that it is; empty ones are skipped.
 
     Attributes:
         folder: Folder in the cache with the distinct texts and their vectors.
@@ -164,7 +164,7 @@ def keep_texts(
 ) -> KeptTexts:
     """Read texts and encode each distinct text, unless an earlier call has done so.
 
-    A text of which the cache holds all vectors is not encoded again, whatever file it comes from. A run that was
+    A text of which the cache contains all vectors is not encoded again, whatever file it comes from. A run that was
     stopped while it encoded is resumed.
 
     Raises:

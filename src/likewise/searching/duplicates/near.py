@@ -17,7 +17,7 @@ BLOCK = 4096
 EXACT = 100_000
 """Number of texts up to which each is compared with all representatives; from there on with the cells around it."""
 LOOKS = 20
-"""The nearest kept texts above the threshold whose words are looked at: of form letters there may be thousands."""
+"""The nearest kept texts above the threshold whose words are examined: of form letters there may be thousands."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def repeats(
     """Find the kept text that each text repeats, in their order.
 
     A text is kept if no kept text before it has a cosine of the threshold or more and no reason against it. So each
-    one that is left out is that near to the one kept for it, and no chain of small steps joins what is far apart.
+    duplicate is that close to its representative, and no chain of small steps joins distant texts.
 
     Args:
         vectors: (S, D) of length 1.
@@ -107,7 +107,7 @@ def repeats(
 def _is_kept(
     result: Repeats, text: int, candidates: list[tuple[float, int]], reason: Callable[[int, int], str]
 ) -> bool:
-    """Return whether a text repeats none of the candidates, and note the one that it repeats or is told apart from."""
+    """Return whether a text repeats none of the candidates, and note the repeated or distinguished candidate."""
     nearest = sorted(candidates, key=lambda pair: (-pair[0], pair[1]))[:LOOKS]
     for number, (cosine, other) in enumerate(nearest):
         why = reason(text, other)

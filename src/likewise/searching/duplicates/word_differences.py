@@ -31,7 +31,7 @@ _SIGNS = frozenset("👍 👎 ✅ ✔ ✓ ☑ ❌ ✖ ✗ ✘ ☐ 🟢 🔴 ≠ 
 _SIGNED = re.compile(r"\w[+#]+$")
 _BETWEEN_NAMES = re.compile(r"[\s,;()<>\"]+")
 _FILE = re.compile(r"[^\W\d_][^\W_]{1,3}")
-"""The ending of a file: more than one letter, as that of 'e.g.' is none."""
+"""The ending of a file: more than one letter, to exclude 'e.g.'."""
 _SHORT_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 _DIGIT = re.compile(r"[\d%‰]")
 _THOUSANDS = re.compile(r"[−-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?")
@@ -42,7 +42,7 @@ _UNITS = (
     "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
     "nineteen twenty"
 )
-"""'One' is left out, as it mostly is no number."""
+"""'One' is skipped, as it mostly is no number."""
 _TENS = "thirty forty fifty sixty seventy eighty ninety"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
 _NUMBER_WORDS = {
@@ -184,7 +184,10 @@ def exclude(first: str, second: str) -> bool:
     same = meanings.keys() & other.keys()
     if any(meanings[number] == other[number] for number in same):
         return False
-    ways = ((first, second), (second, first))  # a word has one antonym in the list, and may be that of several
+    ways = (
+        (first, second),
+        (second, first),
+    )  # a word has one antonym in the list, and may be the antonym of several words
     return bool(same) or any(antonyms().get(word) == other for word, other in ways)
 
 
@@ -313,7 +316,7 @@ def _same_order(first: Wording, second: Wording) -> bool:
         key=len,
     )
     rest = iter(many)
-    if all(word in rest for word in few):  # as where an article is left out
+    if all(word in rest for word in few):  # as where an article is skipped
         return True
     common = first.words & second.words
     here, there = (_in_common(wording.order, common) for wording in (first, second))

@@ -1,6 +1,6 @@
 """The conditions of a search, `where`: a small part of SQL, parsed here and translated for LanceDB.
 
-A condition comes from whoever may search, also over HTTP, and LanceDB would evaluate any function in it: one that
+A condition comes from any user of the search, also over HTTP, and LanceDB would evaluate any function in it: one that
 repeats a text can ask for more memory than there is, which ends the process. So LanceDB never sees what was given.
 
     condition   any ("OR" ...)     any: term ("AND" ...)

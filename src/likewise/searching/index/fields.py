@@ -31,7 +31,7 @@ CALLED = {
     "list": "lists of texts",
 }
 LONGEST = 200
-"""Characters of a field's texts on average; a field of longer ones is left out, as it is text to read, no property."""
+"""Characters of a field's texts on average; a field of longer ones is skipped, as it is text to read, no property."""
 BETWEEN = "\x1f"
 """The character before, between and after the members of a list: ASCII's unit separator, which no text has."""
 _INT = re.compile(r"[+-]?(?:0|[1-9]\d*)")
@@ -43,7 +43,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?P<seconds>:\d\d(?:\.\d{1,9
 _MISSING = frozenset(
     ["", "-", "--", "?", ".", "\\n", "n/a", "#n/a", "na", "<na>", "nan", "null", "none", "nil", "missing"]
 )
-"""Texts, in small letters, that stand for a missing value in a field of numbers, dates, or true and false."""
+"""Texts, in lower case, that stand for a missing value in a field of numbers, dates, or true and false."""
 
 
 class FieldColumn(NamedTuple):
@@ -112,7 +112,7 @@ def kinds_of(
     seen: dict[str, _Seen] = defaultdict(_Seen)
     text = options.field or TEXT
     for path in paths if wanted is None or wanted else ():
-        with suppress(CorpusError):  # it is told when the file is read
+        with suppress(CorpusError):  # it is reported when the file is read
             source = open_source(path, options)
             decimal = decimal_of(source)
             for row in read_fields(source):
@@ -208,7 +208,8 @@ def kept_values(
 ) -> tuple[tuple[object, ...], list[str]]:
     """Return the values of a row's fields, in the order of `kinds`, and sentences on values of another kind.
 
-    A value is None if it is not there, or is of another kind than the index holds, which an earlier update has fixed.
+    A value is None if it is not there, or is of another kind than the index contains, which an earlier update has
+    fixed.
     """
     values, misfits = [], []
     for name, kind in kinds.items():

@@ -113,7 +113,7 @@ class Geometry:
         """Return the mean and the deviation of a query's cosines with all passages.
 
         The mean of q.v over the vectors v is q.m with their mean m, and its variance is q.Cq with their covariance C,
-        so that no vector needs to be looked at.
+        so that no vector needs to be examined.
 
         Args:
             vector: (D,)
@@ -153,8 +153,8 @@ def _moments_along(vector: np.ndarray, mean: np.ndarray, covariance: np.ndarray)
 def build(table: Table, count: int, stop: StopRequest, before: Geometry | None = None) -> Geometry:
     """Compute the geometry of a table.
 
-    Nearest passages are exact, except for many passages in a table with an approximate index: these are
-    looked for in the cells around each passage.
+    Nearest passages are exact, except for many passages in a table with an approximate index: these are searched in the
+    cells around each passage.
 
     Args:
         count: K, nearest passages of each.

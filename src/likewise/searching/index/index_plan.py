@@ -125,7 +125,7 @@ class FilePlan:
         return sum(sum(self.states[source][:1]) for source in self.fresh)
 
     def stale(self, keep: bool) -> list[str]:
-        """Return the sources that the index holds and that have changed, are gone or no longer named.
+        """Return the sources that the index contains and that have changed, are gone or no longer named.
 
         Args:
             keep: Whether passages that are no longer named stay.

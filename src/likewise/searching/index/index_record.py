@@ -19,7 +19,7 @@ from likewise.searching.index.table import OWN_FOLDER
 from likewise.searching.parts.pipeline import Pipeline
 
 FORMAT = 7
-"""The format of the files of an index: an index of another one is to be made again."""
+"""The format of the files of an index: an index of another one is to be rebuilt."""
 _WAIT = 2.0
 _QUERY = frozenset(["prompt", "tokenizer", "truncate_dim"])
 

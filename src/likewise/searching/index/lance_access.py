@@ -85,7 +85,7 @@ def lancedb_module() -> ModuleType:
     import lancedb
 
     if client is not None:
-        del sys.modules[_CLIENT]  # imported by somebody else, it is whole
+        del sys.modules[_CLIENT]  # imported elsewhere, it is complete
     return lancedb
 
 

@@ -1,8 +1,8 @@
 """The token vectors of passages, stored in a few bytes each, and the fit of a query's tokens to them (MaxSim).
 
-An encoder makes a vector of each token on its way to that of the text. The sum over a query's tokens of the best match
-among a passage's (Khattab and Zaharia 2020, equation 3) sees single words that the one vector of a passage blurs. Here
-the vectors come from the encoder as it is, which was not trained for this.
+An encoder computes a vector of each token on the way to the vector of the text. The sum over a query's tokens of the
+best match among a passage's (Khattab and Zaharia 2020, equation 3) sees single words that the one vector of a passage
+blurs. Here the vectors come from the encoder as it is, which was not trained for this.
 
 Letters of the shapes: Q tokens of a query, T tokens of a passage, S passages, E a token's vector, P its projection,
 V the vocabulary.
@@ -142,7 +142,7 @@ class TokenCodec:
             packed: S texts as `pack` gives them.
 
         Returns:
-            (S,); of a text without tokens that of the text that fits worst.
+            (S,); a text without tokens gets the fit of the worst text.
         """
         lengths = self.lengths(packed)
         fits, there = np.zeros(len(packed)), lengths > 0

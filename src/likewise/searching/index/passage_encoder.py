@@ -22,7 +22,7 @@ from likewise.searching.index.table import Encoded, SearchError, Table, number_o
 _FITTED = 256
 """Number of passages whose tokens determine the form in which all tokens are stored."""
 _UNWEIGHED = 0.01
-"""Share of passages, texts and files that may change before the weights of tokens are found anew."""
+"""Share of passages, texts and files that may change before the weights of tokens are determined again."""
 _COUNTED = 10_000
 """Passages by which the weights of tokens are found, all of a smaller index."""
 
@@ -109,7 +109,7 @@ class PassageEncoder:
         return None if self._vectors is None else str(self._vectors.engine)
 
     def weighed(self, unweighed: int) -> tuple[TokenCodec | None, int]:
-        """Return the form of the tokens with weights that are found anew if much has changed, and how much is left.
+        """Return the form of the tokens, with new weights after many changes, and the remaining number of changes.
 
         Args:
             unweighed: Number of passages, texts and files that have changed since they were determined.

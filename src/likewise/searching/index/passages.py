@@ -55,7 +55,7 @@ def has_text(text: str) -> bool:
 
 @dataclass(frozen=True)
 class IndexedPassage:
-    """A passage, and where it stands.
+    """A passage and its place.
 
     Attributes:
         text: Sentences of the passage.
@@ -275,7 +275,7 @@ class Splitting:
                 yield from (piece[start : start + step] for start in range(0, len(piece), step))
 
     def _lines(self, placed: Sequence[Placed], title: str) -> Iterator[Placed]:
-        """Join the lines of code or of a table, as they stand, to passages.
+        """Join the lines of code or of a table, unchanged, to passages.
 
         Each passage of a divided table begins with its header.
         """

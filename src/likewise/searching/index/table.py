@@ -1,8 +1,8 @@
 """The table of passages in LanceDB: its columns, what is written to it, and its two kinds of search.
 
 A reader sees the version that the record names, and so never half of an update. Row ids belong to one version. The
-column `searched` holds the text of a passage as its words are looked for; that of a field has a name of its own: its
-kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q queries.
+column `searched` contains the text of a passage in the form that is searched; that of a field has a name of its own:
+its kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q queries.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class Table:
         finished(self._table.update({"source": name}, where=_among("source", [source])))
 
     def remove_ids(self, ids: Sequence[str]) -> int:
-        """Remove the rows of ids, and return how many there were. A file that loses one will be read anew."""
+        """Remove the rows of ids, and return how many there were. A file that loses one will be read again."""
         removed: set[str] = set()
         for some in _pieces(ids):
             rows = self._select(["id", "source", "file"], _among("id", some))
@@ -204,7 +204,7 @@ class Table:
             finished(self._table.delete(_among("id", some)))
             of_files = {row["source"] for row in rows.to_pylist() if row["file"]}
             for source in sorted(of_files):
-                self.rename(source, uuid4().hex)  # is that of no file, and so the file is read again
+                self.rename(source, uuid4().hex)  # belongs to no file, so that the file is read again
         return len(removed)
 
     def complete(self, sources: Sequence[str]) -> set[str]:
@@ -382,7 +382,7 @@ class Table:
         return _ids(self._filtered(query, f"({where}) AND _rowid IN ({_listed(ids)})", where))
 
     def _filtered(self, query: AsyncStandardQuery, condition: str | None, where: str | None = None) -> pa.Table:
-        """Return the rows of a query that meet a condition, which holds `where`, that of the user."""
+        """Return the rows of a query that meet a condition, which includes the user's `where`."""
         try:
             return finished((query.where(condition) if condition else query).to_arrow())
         except (ValueError, RuntimeError) as error:

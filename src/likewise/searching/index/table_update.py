@@ -38,7 +38,7 @@ class Changed(NamedTuple):
     recall: float | None = None
 
     def lines(self) -> list[str]:
-        """Return the lines for the user: the first on what was left out or read differently, and how many more."""
+        """Return the lines for the user: the first on what was skipped or read differently, and how many more."""
         reasons = [*self.unread, *(reason for reason in self.skipped if reason not in self.unread)]
         told = [(": read as " in reason or ", and read as " in reason, reason) for reason in shortened(reasons)]
         return [f"{'reading' if is_read else 'skipped'}: {reason}" for is_read, reason in told]
@@ -205,7 +205,7 @@ class TableUpdate:
             raise CorpusError(f"{first}no text to index in {counted(len(plan.wanted), 'file')}: {reason}")
         self.table.remove([*stale, *self.failed])
         for source in self.changed:
-            self.table.rename(source, uuid4().hex)  # is that of no file, and so the next run reads it again
+            self.table.rename(source, uuid4().hex)  # belongs to no file, so that the next run reads it again
         return self._done(len(stale))
 
     def _windows(self, plan: FilePlan) -> Iterator[list[IndexedPassage]]:

@@ -1,8 +1,8 @@
 """The parts of a hybrid search, each of which adds to the scores of passages, in one list.
 
 What is compared is a passage's score in a query of all passages: z = (score - mean) / deviation over the whole index.
-Both kinds of hits are scored by both kinds of scores, so that the ranking is that of an exhaustive search wherever the
-hits of vectors and of words hold the answer.
+Both kinds of hits are scored by both kinds of scores, so that the ranking equals an exhaustive search wherever the hits
+of vectors and of words contain the answer.
 
 A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`parts/pipeline.py`), or, with a weight
 of its own, registered by a package as an entry point, or given to an `Index`.
@@ -91,7 +91,7 @@ class Candidates(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What an index holds of its passages.
+    """What an index contains of its passages.
 
     Attributes:
         codec: Format of the stored tokens; None if there are none.
@@ -288,7 +288,7 @@ class Neighbours(Part):
 class Documents(Part):
     """A share of the score of the whole document that a passage is of, if it has other passages.
 
-    The score is that of the document's mean vector and of the sum of its passages' BM25 scores, each standardised over
+    The score combines the document's mean vector and the sum of its passages' BM25 scores, each standardised over
     all documents: long documents are about a query in several passages, none of which may say all of it. The sum is
     divided by a pivoted length, or a document of many passages would be above all others in every query.
     """

@@ -18,10 +18,10 @@ class Pipeline(Options):
     (`whitening`), and the best sentence of a question of several sentences has a share (`sentences`). To the scores of
     the `first` passages, `tokens` times the fit of their tokens to the query's tokens is added, scaled to mean 0 and
     the deviation of these scores. Then each score takes a share of the mean score of the passage's nearest, and
-    `documents` times the score of the whole document is added, if documents have several passages: that of its mean
-    vector and of the sum of its passages' BM25 scores. Then `phrases` times the share of the query's phrases in quotes
-    that stand in the passage is added. If the query says what it excludes, as in 'excluding' or 'do not mention', the
-    rest of it is searched for, and `excluded` times the score that a passage has for the excluded words is taken off.
+    `documents` times the score of the whole document is added, if documents have several passages: by its mean vector
+    and by the sum of its passages' BM25 scores. Then `phrases` times the share of the query's phrases in quotes that
+    stand in the passage is added. If the query says what it excludes, as in 'excluding' or 'do not mention', the rest
+    of it is searched for, and `excluded` times the score that a passage has for the excluded words is taken off.
 
     With a `reranker`, a cross-encoder of sentence-transformers, the first `reranked` passages are put into its order: a
     passage's score is then its output, on the scale of the scores of these passages.

@@ -1,6 +1,6 @@
 """Queries with an exclusion, split into the request and the exclusion.
 
-An encoder and BM25 alike take the excluded words for wanted ones. Only phrases that are an order to leave something out
+Encoders and BM25 treat excluded words like requested words. Only phrases that are an order to leave something out
 are cues: 'other than', 'except' and 'without' alone often name the very thing that the answer is about, and so does
 'avoiding' behind a preposition. All patterns are matched on a query whose blanks are single ones, in a time
 proportional to its length.

@@ -100,7 +100,7 @@ class QueryEncoder:
 
 
 def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] | None, **engine: Any) -> ModelHandle:
-    """Return the encoder that was given, or that of an index; engine and precision as in `load`.
+    """Return the given encoder, or the encoder of an index; engine and precision as in `load`.
 
     Raises:
         SearchError: If none was given, and the index names none.

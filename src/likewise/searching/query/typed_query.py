@@ -57,7 +57,7 @@ class TypedQuery:
     def of(cls, query: str, language: str = "English") -> TypedQuery:
         """Read what was typed.
 
-        A phrase stands in quotes of its own. It is demanded in a query that is otherwise a few words: less than 7, at
+        Each phrase has its own quotes. It is demanded in a query that is otherwise a few words: less than 7, at
         most one of them a stop word of the language, and no stop at the end. A word is barred by a hyphen before it if
         a blank is before that; a number is not barred, as -40 is one. A phrase that the query excludes in words is
         barred. A query that bars all of its words bars none.
@@ -102,7 +102,7 @@ class TypedQuery:
 
 
 def _is_prose(text: str, language: str) -> bool:
-    """Return whether the text around phrases is a sentence, and not a few words that are looked for."""
+    """Return whether the text around phrases is a sentence, and not a few search words."""
     silent, text = stop_words(language), text.strip()
     if text.endswith(_STOPS):
         return True
@@ -154,7 +154,7 @@ def _lists() -> dict[str, frozenset[str]]:
 
 
 def stop_words(language: str) -> frozenset[str]:
-    """Return the words of a language that say nothing by themselves, as they are looked for."""
+    """Return the function words of a language, in the form that is searched."""
     return _lists()[language]
 
 

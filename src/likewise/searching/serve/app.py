@@ -94,7 +94,7 @@ def _answer_errors(app: FastAPI) -> None:
                 return _unknown(request, str(first["loc"][-1])).response()
             if first["type"] == "json_invalid":
                 return RequestError(f"the body is not valid JSON at character {first['loc'][-1]}").response()
-            kinds = ("list[", "str", "function-after[")  # of a union, in the place of a fault
+            kinds = ("list[", "str", "function-after[")  # of a union, instead of a fault
             place = ".".join(str(part) for part in first["loc"][1:] if not str(part).startswith(kinds))
             return RequestError(f"{place or 'body'}: {first['msg']}", param=place or None).response()
         if isinstance(error, LikewiseError):

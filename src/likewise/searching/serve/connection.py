@@ -24,7 +24,7 @@ class Connection(HttpToolsProtocol):
     - The head of a request arrives within `header_timeout`; clients that send half of a request each would otherwise
       hold all connections that a process may have.
     - What is no body, such as a head, trailers or the extensions of a chunk, has up to `max_head` bytes on end.
-    - What follows after an answer, for example after one that a body is too large, is read and thrown away for
+    - What follows after an answer, for example after one that a body is too large, is read and discarded for
       `body_timeout`: most clients read the answer only when they have sent all, and would otherwise find the
       connection closed.
     - An answer is read within `timeout`, or at least 64 KiB of it.

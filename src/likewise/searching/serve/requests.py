@@ -43,10 +43,10 @@ ListsOfNumbers = Annotated[list[ListedNumbers], Field(fail_fast=True)]
 
 
 class Body(BaseModel):
-    """The body of a request. A field that is null is one that is left out, and one that is not known is an error.
+    """The body of a request. A null field is ignored, and an unknown field is an error.
 
-    Clients such as LiteLLM and Dify send null for what is not set. A field that is passed over in silence, such as
-    `filter` for `where`, gives an answer to another question.
+    Clients such as LiteLLM and Dify send null for what is not set. A field that is skipped in silence, such as
+    `filter` for `where`, would answer another question.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -90,7 +90,7 @@ class SearchBody(Body):
 
 
 class TextObject(BaseModel):
-    """A text in an object, as Cohere and Jina also take it; that it has other fields is told."""
+    """A text in an object, as Cohere and Jina also take it; the error names its other fields."""
 
     model_config = ConfigDict(extra="allow")
 

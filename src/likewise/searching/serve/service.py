@@ -278,7 +278,7 @@ class Service:
         """Search; called in a thread of a search."""
         self._work.present = work
         try:
-            self._model_of(index)  # it may have been made again by another one
+            self._model_of(index)  # another process may have rebuilt it
         except LikewiseError as error:
             raise self._unreadable(error) from error
         settings: Record = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
@@ -298,7 +298,7 @@ class Service:
         return vector, tokens, ids
 
     def _unreadable(self, error: LikewiseError) -> RequestError:
-        """Log why an index cannot be searched any more, with its place, and return what a client is told."""
+        """Log why an index cannot be searched any more, with its place, and return the message for a client."""
         logger.warning("%s", error)
         return RequestError("the index cannot be searched at the moment; see the log of the service", 503)
 
@@ -333,7 +333,7 @@ class Service:
 
 
 def index_name(folder: str | os.PathLike[str]) -> str:
-    """Return the name of an index: that of its folder, without the ending .index.
+    """Return the name of an index: the name of its folder, without the suffix .index.
 
     >>> index_name("notes.index"), index_name("data/notes.2023")
     ('notes', 'notes.2023')

@@ -89,7 +89,7 @@ class Batcher:
             future.add_done_callback(partial(self._done, taken))
 
     def _take(self) -> list[_Text]:
-        """Take texts of as many tokens as a batch holds, from the requests in turn."""
+        """Take texts of as many tokens as a batch contains, from the requests in turn."""
         taken: list[_Text] = []
         room = self.model.budget
         while self._queue and room > 0:
