@@ -1,11 +1,10 @@
 """The parts of a hybrid search, each of which adds to the scores of passages, in one list.
 
-What is compared is a passage's score in a query of all passages: z = (score - mean) / deviation over the whole index.
-Both kinds of hits are scored by both kinds of scores, so that the ranking equals an exhaustive search wherever the hits
-of vectors and of words contain the answer.
+Scores are z-scores over the whole index. Hits of vectors and of words get both scores, so that the ranking equals an
+exhaustive search wherever these hits contain the answer.
 
-A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`parts/pipeline.py`), or, with a weight
-of its own, registered by a package as an entry point, or given to an `Index`.
+A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`parts/pipeline.py`); or, with its own
+weight, an entry point of a package or an argument of `Index`.
 
 Letters of the shapes: N all passages, S some of them, M documents, K nearest passages, D embedding, R sentences and
 Q tokens of the query, P a token's vector.
@@ -46,9 +45,8 @@ class Ranking:
     """Passages, the best first.
 
     Attributes:
-        ids: (S,) their row ids.
-        scores: (S,) what they are sorted by.
-        similarity, words: (S,) cosines and BM25 scores.
+        ids, scores: Row ids (S,), and the scores (S,) that sort them.
+        similarity, words: Cosines and BM25 scores, (S,) each.
         parts: Contribution (S,) of each part of the pipeline, whose sum is the score.
     """
 
@@ -167,18 +165,14 @@ class Part:
     Attributes:
         name: Name of the part in the pipeline and in the scores of a hit.
         weight: Factor of its scores: the pipeline's option of this name, or else the class's weight.
-        lookup: Lookup of the query.
-        geometry: Geometry of the index.
-        pipeline: Options of the search.
+        lookup, geometry, pipeline: Lookup of the query, geometry of the index, and options of the search.
 
     >>> class Short(Part):
-    ...     name = "short"
-    ...     weight = 0.1
-    ...
+    ...     name, weight = "short", 0.1
     ...     def score(self, query, candidates):
     ...         return [-len(passage["text"]) / 100 for passage in self.passages(candidates)]
-    >>> Short.name, Short.weight  # likewise.Index("my.index", parts=[Short])
-    ('short', 0.1)
+    >>> Short.weight  # likewise.Index("my.index", parts=[Short])
+    0.1
     """
 
     name: ClassVar[str] = ""
