@@ -196,7 +196,7 @@ def _add_rerank(app: FastAPI, service: Service) -> None:
     limits = service.options
 
     @app.post("/v2/rerank", include_in_schema=False)
-    @app.post("/v1/rerank", tags=["Cohere and Jina"], summary="Texts by how well they answer a query")
+    @app.post("/v1/rerank", tags=["Cohere and Jina"], summary="Texts by relevance to a query")
     @app.post("/rerank", include_in_schema=False)
     async def rerank(body: RerankBody, request: Request) -> Response:
         (query,) = checked_texts([body.query], "query", limits)
@@ -239,7 +239,7 @@ def _add_operation(app: FastAPI, service: Service) -> None:
             raise RequestError("too many texts are waiting", 503)
         return _json({"status": "ready"})
 
-    @app.get("/metrics", tags=["running"], summary="Measurements for Prometheus")
+    @app.get("/metrics", tags=["running"], summary="Metrics for Prometheus")
     async def metrics() -> Response:
         return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 

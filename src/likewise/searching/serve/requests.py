@@ -60,10 +60,12 @@ class Body(BaseModel):
 class EmbeddingsBody(Body):
     """A request for vectors, as OpenAI's API has it."""
 
-    input: Text | ListedTexts | ListedNumbers | ListsOfNumbers = Field(description="A text, or a list of texts.")
+    input: Text | ListedTexts | ListedNumbers | ListsOfNumbers = Field(description="Text, or list of texts.")
     model: str
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: Annotated[int, Field(ge=1)] | None = Field(None, description="Cut the vectors, and scale them again.")
+    dimensions: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="Number of dimensions to which vectors are truncated; they are normalized again."
+    )
     user: str | None = None
 
 
@@ -72,18 +74,18 @@ class SimilarityBody(Body):
 
     texts: ListedTexts = Field(min_length=1)
     others: ListedTexts | None = Field(None, min_length=1)
-    model: str | None = Field(None, description="The first model if it is left out.")
+    model: str | None = Field(None, description="Name of the model; by default the first one.")
 
 
 class SearchBody(Body):
     """A request for passages."""
 
     query: Text
-    k: int = Field(10, ge=1, le=1000, description="How many hits.")
-    offset: int = Field(0, ge=0, le=10_000, description="How many of the best hits are passed over, for further pages.")
+    k: int = Field(10, ge=1, le=1000, description="Number of hits.")
+    offset: int = Field(0, ge=0, le=10_000, description="Number of hits to skip (pagination).")
     mode: Literal["hybrid", "vectors", "words"] = "hybrid"
-    where: Text | None = Field(None, max_length=2000, description="A condition as in SQL.")
-    index: str | None = Field(None, description="The first index if it is left out.")
+    where: Text | None = Field(None, max_length=2000, description="Condition as in SQL.")
+    index: str | None = Field(None, description="Name of the index; by default the first one.")
     pipeline: dict[str, float] | None = Field(
         None, description="Weights of the pipeline's parts, which override the index's weights."
     )
@@ -106,18 +108,20 @@ class RerankBody(Body):
 
     query: Text
     documents: Annotated[list[Text | TextObject], Field(fail_fast=True)] | None = None
-    texts: ListedTexts | None = Field(None, description="Instead of documents, as text-embeddings-inference has it.")
-    model: str | None = Field(None, description="The reranker, or else the first model, if it is left out.")
-    top_n: Annotated[int, Field(ge=1)] | None = Field(None, description="How many, the best first; all if left out.")
+    texts: ListedTexts | None = Field(None, description="Texts instead of documents, as in text-embeddings-inference.")
+    model: str | None = Field(
+        None, description="Name of the model; by default the reranker, or otherwise the first model."
+    )
+    top_n: Annotated[int, Field(ge=1)] | None = Field(None, description="Number of results; by default all.")
     return_documents: bool = False
-    return_text: bool = Field(False, description="As return_documents, for texts.")
-    raw_scores: bool = Field(False, description="Outputs of a cross-encoder without a sigmoid.")
+    return_text: bool = Field(False, description="Whether to return the texts, as return_documents does for documents.")
+    raw_scores: bool = Field(False, description="Whether to return the outputs of a cross-encoder without a sigmoid.")
     # Of Cohere's and Jina's clients.
-    max_tokens_per_doc: int | None = Field(None, description="Changes nothing: a model reads as much as it can.")
-    max_chunks_per_doc: int | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
-    truncation: bool | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
-    truncate: bool | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
-    truncation_direction: str | None = Field(None, description="Changes nothing, as max_tokens_per_doc.")
+    max_tokens_per_doc: int | None = Field(None, description="Not supported: a model reads as many tokens as it can.")
+    max_chunks_per_doc: int | None = Field(None, description="Not supported, like max_tokens_per_doc.")
+    truncation: bool | None = Field(None, description="Not supported, like max_tokens_per_doc.")
+    truncate: bool | None = Field(None, description="Not supported, like max_tokens_per_doc.")
+    truncation_direction: str | None = Field(None, description="Not supported, like max_tokens_per_doc.")
 
 
 UNUSED = frozenset(

@@ -1,5 +1,5 @@
 "use strict";
-// One page, no library: each panel asks the service again a moment after its fields have changed.
+// One page without libraries: each panel sends a request shortly after its fields have changed.
 
 const get = (id) => document.getElementById(id);
 const WAIT = 200; // milliseconds without a key press
@@ -15,7 +15,7 @@ function make(tag, { text, className, ...attributes } = {}, ...children) {
   return made;
 }
 
-// What is wrong with each panel: one that works again must not hide the error of another.
+// The error of each panel: a panel that works again must not hide another's error.
 const faults = new Map();
 
 function complain(panel, message) {
@@ -34,7 +34,7 @@ async function ask(path, body, signal) {
     answer = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The service does not answer. Is it still running?");
+    throw new Error("The service does not respond. Check whether it is running.");
   }
   const content = await answer.json().catch(() => ({}));
   if (answer.status === 401) get("login").hidden = false;
@@ -42,7 +42,7 @@ async function ask(path, body, signal) {
   return content;
 }
 
-// Run `work` when fields change; an answer that is no longer wanted is dropped.
+// Run `work` when fields change; an outdated response is dropped.
 function panel(ids, work) {
   let timer, running;
   const start = async () => {
@@ -95,7 +95,7 @@ const negation = panel(["said", "same", "other"], async (signal) => {
     make("h3", { text: model }),
     bar("means the same", same, number),
     bar("looks the same", other, number),
-    make("p", { className: "verdict", text: same > other ? "Nearer to what means the same." : "Nearer to what looks the same." }),
+    make("p", { className: "verdict", text: same > other ? "Closer to the same meaning." : "Closer to the same words." }),
   ]);
   get("not").replaceChildren(...shown);
 });
@@ -125,10 +125,10 @@ const list = panel(["list"], async (signal) => {
 const NAMES = { vectors: "meaning", reranker: "cross-encoder" }; // of the parts of a score, where the page has another
 const SCALES = {
   hybrid:
-    "Sorted by score: the sum of what each part of the search gives, in standard deviations above the average passage. " +
-    "The cosine is one part of it, so cosines need not follow the order.",
+    "Sorted by score: the sum of the z-scores of all parts of the search. " +
+    "The cosine is only one part, so cosines may be in another order.",
   vectors: "Sorted by the cosine of query and passage.",
-  words: "Sorted by BM25, which counts the words in common: rare words count more, and long passages less.",
+  words: "Sorted by BM25, which counts common words: rare words count more, and long passages less.",
 };
 const INCOMPARABLE = " Cosines and scores of two models are not comparable: compare the passages that they put first.";
 const SHOWN_HITS = 5;
