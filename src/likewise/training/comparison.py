@@ -84,6 +84,11 @@ def compare(
 
     Example:
         >>> import likewise
+        >>> from pathlib import Path
+        >>> _ = Path("pairs.tsv").write_text("5\\tIt rains.\\tRain falls.\\n0\\tIt rains.\\tHe sold his car.\\n")
+        >>> table = likewise.compare("base", out="runs/compared", tasks="pairs:pairs.tsv", quiet=True)
+        >>> table.labels
+        ('base',)
         >>> methods = ["simcse", "arccse margin=10"]
         >>> table = likewise.compare(methods, "text.txt", steps=200, out="runs/both")  # doctest: +SKIP
     """
