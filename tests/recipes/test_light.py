@@ -87,7 +87,7 @@ def test_the_vectors_of_the_base_are_made_once(finished, cache, corpus_file, bas
     def encoded(*_, **__):
         raise AssertionError("encoded again")
 
-    monkeypatch.setattr("likewise.inference.encoded_files.encode_file", encoded)
+    monkeypatch.setattr("likewise.inference.policy.text_encoder", encoded)
     run = train(corpus_file, base, tmp_path / "run", select_by="last", seed=2, epochs=12)
     assert run.steps == finished.steps
     with pytest.raises(AssertionError):

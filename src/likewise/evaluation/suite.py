@@ -147,12 +147,12 @@ def evaluate(
         named, settings = scorer.name, dict(scorer.settings)
     else:
         from likewise.encoder.settings import ModelSettings  # imported here, as torch is not needed above
-        from likewise.inference.handle import told_cosine
         from likewise.inference.load_model import load
+        from likewise.inference.text_encoder import cosine_note
 
         encoder: Any = load(model, precision="fp32") if isinstance(model, (str, os.PathLike)) else model
         if other := ModelSettings.of(encoder).other_similarity:
-            progress.tell(told_cosine(other))
+            progress.tell(cosine_note(other))
         vectors = _vectors_of(encoder, [ready for _, ready in prepared], precision, progress)
         with progress.bar("scoring", len(prepared)) as bar:
             for task, ready in prepared:

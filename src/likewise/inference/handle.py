@@ -89,16 +89,6 @@ class Facts:
         return TextSide(self.prompt(role), role)
 
 
-def told_cosine(other_similarity: str) -> str:
-    """Return the line that is said of a model whose own similarity ranks otherwise than the cosine.
-
-    >>> told_cosine("dot")
-    "the model's own similarity is 'dot', of vectors that are not of length 1: they are compared by their cosines"
-    """
-    own = f"the model's own similarity is '{other_similarity}', of vectors that are not of length 1"
-    return f"{own}: they are compared by their cosines"
-
-
 class ModelHandle:
     """A model that is loaded when it is first needed.
 

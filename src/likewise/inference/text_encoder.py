@@ -259,6 +259,16 @@ def all_finite(vectors: np.ndarray) -> np.ndarray:
     return vectors
 
 
+def cosine_note(other_similarity: str) -> str:
+    """Return the line that is shown for a model whose own similarity ranks otherwise than the cosine.
+
+    >>> cosine_note("dot")
+    "the model's own similarity is 'dot', of vectors that are not of length 1: they are compared by their cosines"
+    """
+    own = f"the model's own similarity is '{other_similarity}', of vectors that are not of length 1"
+    return f"{own}: they are compared by their cosines"
+
+
 def vector_column(vectors: np.ndarray) -> pa.Array:
     """Return vectors (S, D) as a column of an Arrow table."""
     import pyarrow as pa

@@ -7,6 +7,7 @@ gradient; a frozen encoder replaces the other view, as in tokenlearn. Its values
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.recipes import AdamWOptions, OptionError, Recipe, Run, TextCollator, check_encoder, option
-from likewise.runs.whole_files import Record
+from likewise.runs.progress import orderly_stop
+from likewise.runs.whole_files import Parts, Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from likewise.losses import EncoderLoss
 
 _AT_A_TIME = 10_000  # sentences whose vectors are in memory
+_BLOCK = 8192  # sentences that are encoded and saved together; another number changes the last bits of their vectors
+_VECTORS = "vectors.npy"
 
 
 class LightOptions(AdamWOptions):
@@ -64,9 +68,9 @@ class LightOptions(AdamWOptions):
 def with_teacher(run: Run) -> Run:
     """Return a run whose rows have the column 'teacher': the base's vector of each sentence, less their mean, as bytes.
 
-    The vectors lie in the cache, where every seed and every later run finds them. Encoding is a job like
-    `likewise encode`: shown, resumed after a stop, and in bfloat16 or int8 where those are fast and near enough (a
-    cosine of 0.998 to the exact vector, where a student comes to 0.88). `teacher` holds E float16 numbers
+    The vectors lie in the cache, where every seed and every later run finds them. A stopped run resumes, and the engine
+    runs in bfloat16 or int8 where these are fast and near enough (a cosine of 0.998 to the exact vector, where a
+    student comes to 0.88). `teacher` holds E float16 numbers
     (`numpy.frombuffer`).
     """
     import numpy as np
@@ -171,7 +175,6 @@ def _vectors(run: Run) -> np.ndarray:
     """Return the base's vectors (R, E) of the rows, from the cache."""
     import numpy as np
 
-    from likewise.inference.encoded_files import encode_file
     from likewise.inference.engines.graph import fingerprint
     from likewise.inference.load_model import load
 
@@ -181,14 +184,46 @@ def _vectors(run: Run) -> np.ndarray:
 
     def make(folder: Path) -> None:
         run.progress.tell(f"target vectors by {run.base} are encoded and cached")
-        lines = folder / "sentences.txt"
-        with lines.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-            file.writelines(f"{sentence}\n" for sentence in run.sentences())
-        encode_file(model, lines, folder / "vectors.npy", quiet=run.progress.quiet)
-        lines.unlink()
+        _write_vectors(run, model, folder)
 
     key = [fingerprint(model), model.max_seq_length]
-    return np.load(run.prepared(key, make) / "vectors.npy", mmap_mode="r")
+    return np.load(run.prepared(key, make) / _VECTORS, mmap_mode="r")
+
+
+def _write_vectors(run: Run, model: SentenceTransformer, folder: Path) -> None:
+    """Write the vectors (R, E) of the rows into a folder, block by block, so that a stopped run resumes after one."""
+    import numpy as np
+
+    from likewise.encoder.modules import undisturbed
+    from likewise.inference.load_model import default_prompt
+    from likewise.inference.policy import settled, text_encoder
+    from likewise.inference.tokens import TextSide
+
+    parts, total = Parts(folder / "parts"), len(run.rows)
+    names = {start: f"{start:09d}.npy" for start in range(0, total, _BLOCK)}
+    before = next((facts["engine"] for facts in parts.facts.values()), "")
+    side, first = TextSide(default_prompt(model)), run.rows[:_BLOCK]["sentence"]
+    with (
+        undisturbed(model),
+        orderly_stop(run.progress) as stop,
+        run.progress.bar("encoding", total, done=min(total, len(parts) * _BLOCK)) as bar,
+    ):
+        choice, show = settled(model), run.progress
+        encoder = text_encoder(model, choice, first, total, side=side, normalize=False, progress=show, before=before)
+        if before not in ("", encoder.engine):
+            parts.drop(*names.values())
+        for start, name in names.items():
+            if name in parts:
+                continue
+            vectors = encoder(run.rows[start : start + _BLOCK]["sentence"], bar.advance)
+            with parts.new(name, engine=encoder.engine) as path, path.open("wb") as file:
+                np.save(file, vectors)
+            stop.check(f"after {start + len(vectors):,} of {total:,} sentences")
+    blocks = [np.load(parts.path(name), mmap_mode="r") for name in names.values()]
+    table = np.lib.format.open_memmap(folder / _VECTORS, "w+", np.float32, (total, blocks[0].shape[1]))
+    np.concatenate(blocks, out=table)
+    table.flush()
+    shutil.rmtree(parts.folder)
 
 
 def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:

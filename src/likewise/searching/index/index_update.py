@@ -15,7 +15,8 @@ from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.inputs import GivenTexts, given_texts
 from likewise.encoder.location import check_cross_encoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.inference.handle import Facts, ModelHandle, told_cosine
+from likewise.inference.handle import Facts, ModelHandle
+from likewise.inference.text_encoder import cosine_note
 from likewise.runs.job import Job, Plan, Resume, check_target, open_job
 from likewise.runs.on_ray import cluster, loadable
 from likewise.runs.options import checked
@@ -204,7 +205,7 @@ def _updated(
     before = None if manner.overwrite else record_before(target)
     left, facts = left_in(target), encoder.facts
     if facts.other_similarity and before is None:
-        progress.tell(told_cosine(facts.other_similarity))
+        progress.tell(cosine_note(facts.other_similarity))
     steps = _steps(manner.pipeline, before, facts)
     plan = Plan("index", _settings(asked, before, facts), inputs={"model": facts.fingerprint}, format=FORMAT)
     shared = Shared.open(Path(manner.vectors_from), plan) if manner.vectors_from is not None else None
