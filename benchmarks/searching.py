@@ -39,11 +39,11 @@ from likewise.corpus.clean_text import digest_of
 from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.data.bundled import resolve_model
 from likewise.evaluation.registry import resolve
-from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_text
 from likewise.searching.choose.choice_result import gain_interval
 from likewise.searching.parts.pipeline import WITHOUT_TOKENS, Pipeline
+from likewise.searching.retrieval_task import measures_of_each, ranked_by
 from rows import ResultFile
 
 JUDGED = ("aviation", "exclusion", "regulation", "library", "computing", "security", "articles", "sections")

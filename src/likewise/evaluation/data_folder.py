@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.encodings import AUTO
@@ -78,6 +78,9 @@ def read_rating(text: str, scale: tuple[float, float], where: str) -> float:
 @dataclass(frozen=True)
 class OwnTask(Task):
     """A task on a file or folder that its name gives, with the part of a folder's data that is scored."""
+
+    PLACE: ClassVar[str] = "FOLDER"
+    """What the name of a task has after the first colon, for messages."""
 
     path: Path
     part: str = TEST

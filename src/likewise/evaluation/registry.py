@@ -1,7 +1,7 @@
 """The evaluation tasks by name: built-in tasks, and tasks that other packages register."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -11,18 +11,17 @@ from likewise.evaluation.task import EvaluationError, Task
 from likewise.evaluation.tasks import negation, sts, transfer, wiki_sections
 from likewise.evaluation.tasks.classes import ClassesTask
 from likewise.evaluation.tasks.rated_file import RatedFileTask
-from likewise.evaluation.tasks.retrieval import RetrievalTask
 from likewise.runs.plugins import COMPARED_TASKS, load_registered, not_installed
 
 _FAMILIES = (sts, transfer, negation, wiki_sections)
 TASKS: dict[str, Task] = {task.name: task for family in _FAMILIES for task in family.TASKS}
 """The tasks of likewise itself; `known_tasks` includes other packages' tasks."""
 ENTRY_POINTS = "likewise.tasks"
-"""The group of entry points by which another package registers a task: each loads a `Task`."""
+"""The group of entry points that register tasks: each loads a `Task`, or a class of `OwnTask`, a family by its name."""
 GROUPS: dict[str, tuple[str, ...]] = {"sts": sts.SEVEN, "transfer": transfer.SEVEN}
 """Names for several tasks whose mean is reported, in the order of the papers' tables."""
-OWN_TASKS: dict[str, type[OwnTask]] = {"retrieval": RetrievalTask, "pairs": RatedFileTask, "classes": ClassesTask}
-"""The families of tasks on your own files, by the word before the colon: retrieval:FOLDER."""
+OWN_TASKS: dict[str, type[OwnTask]] = {"pairs": RatedFileTask, "classes": ClassesTask}
+"""The families of tasks on your own files, by the word before the colon; entry points add others (retrieval:FOLDER)."""
 
 
 def known_tasks() -> dict[str, Task]:
@@ -31,7 +30,7 @@ def known_tasks() -> dict[str, Task]:
     Raises:
         EvaluationError: If an entry point of another package cannot be loaded, is no `Task`, or takes a name twice.
     """
-    return {**_registered(), **TASKS}
+    return {**_registered()[0], **TASKS}
 
 
 def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...], tuple[str, ...]]:
@@ -44,7 +43,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
     Returns:
         The tasks, each once and in the order given, and the groups whose members are all among them.
     """
-    known = known_tasks()
+    known, families = known_tasks(), {**_registered()[1], **OWN_TASKS}
     asked = tasks.split(",") if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
     chosen: dict[str, Task] = {}
     for item in asked:
@@ -53,7 +52,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
                 raise EvaluationError(f"Two tasks are named '{item.name}'; rename one of them.")
             continue
         family, colon, place = item.strip().partition(":")
-        if colon and place and (own := OWN_TASKS.get(family.lower())):
+        if colon and place and (own := families.get(family.lower())):
             name = f"{family.lower()}:{place}"
             chosen.setdefault(name, own.at(name, place))
             continue
@@ -61,7 +60,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
         if name not in GROUPS and name not in known:
             if name in COMPARED_TASKS:
                 raise EvaluationError(not_installed(name))
-            raise EvaluationError(f"Unknown task '{item.strip()}'. Choose from {_listed(known)}.")
+            raise EvaluationError(f"Unknown task '{item.strip()}'. Choose from {_listed(known, families)}.")
         for member in GROUPS.get(name, (name,)):
             chosen.setdefault(member, known[member])
     groups = tuple(group for group, members in GROUPS.items() if set(members) <= set(chosen))
@@ -83,20 +82,27 @@ def rated_task(name: str) -> sts.StsTask:
     return rated[wanted]
 
 
-def _listed(known: Iterable[str]) -> str:
+def _listed(known: Iterable[str], families: Mapping[str, type[OwnTask]]) -> str:
     groups = [f"{group} ({', '.join(members)})" for group, members in GROUPS.items()]
     others = [name for name in known if not any(name in members for members in GROUPS.values())]
-    return ", ".join([*groups, *others, "retrieval:FOLDER", "pairs:FILE", "classes:FOLDER"])
+    own = [f"{family}:{kind.PLACE}" for family, kind in families.items()]
+    return ", ".join([*groups, *others, *own])
 
 
 @cache
-def _registered() -> dict[str, Task]:
+def _registered() -> tuple[dict[str, Task], dict[str, type[OwnTask]]]:
+    """Return the tasks and the families of tasks that entry points register, by name."""
     tasks: dict[str, Task] = {}
+    families: dict[str, type[OwnTask]] = {}
     for point in entry_points(group=ENTRY_POINTS):
         where = f"the entry point {point.name}"
+        family = load_registered(point, object, where, EvaluationError)
+        if isinstance(family, type) and issubclass(family, OwnTask):
+            families[point.name] = family
+            continue
         # mypy takes an abstract class for one that is about to be called.
         task = load_registered(point, Task, where, EvaluationError)  # type: ignore[type-abstract]
         if task.name in TASKS or task.name in GROUPS or task.name in tasks:
             raise EvaluationError(f"{where} ({point.value}): the task {task.name!r} already exists")
         tasks[task.name] = task
-    return tasks
+    return tasks, families

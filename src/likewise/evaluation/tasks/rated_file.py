@@ -95,6 +95,8 @@ class RatedFileResult(TaskResult):
 class RatedFileTask(OwnTask):
     """Rated pairs of a file."""
 
+    PLACE = "FILE"
+
     @classmethod
     def at(cls, name: str, place: str) -> Self:
         """Return the task on a file."""

@@ -18,12 +18,12 @@ import numpy as np
 from likewise.corpus.rows import json_type
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data_folder import json_rows
-from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
 from likewise.inference.handle import ModelHandle
 from likewise.runs.progress import Progress
 from likewise.searching.choose.held_out import CALLED, Excerpt
 from likewise.searching.choose.query_writer import Writer, Written, round_trip, written_for
 from likewise.searching.parts.pipeline import Pipeline
+from likewise.searching.retrieval_task import measures_of_each, ranked_by, read_grades, read_texts
 from likewise.searching.search_index import Index, Mode
 
 

@@ -9,7 +9,7 @@ import pytest
 from likewise.corpus import CorpusError
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.task import DataError, EvaluationError
-from likewise.evaluation.tasks import retrieval
+from likewise.searching import retrieval_task
 
 DOCUMENTS = {"d1": "river", "d2": "song", "d3": "market", "d4": "king"}
 QUERIES = {"q1": "water", "q2": "music", "q3": "nothing"}
@@ -59,7 +59,7 @@ def test_recall_and_ndcg_of_many_documents_beside_other_formulas(tmp_path, monke
     vectors = rng.normal(size=(307, 16)).astype(np.float32)
     unit = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float64)
     cosines = unit[300:] @ unit[:300].T
-    monkeypatch.setattr(retrieval, "_CELLS", 900)  # blocks of 3 queries
+    monkeypatch.setattr(retrieval_task, "_CELLS", 900)  # blocks of 3 queries
     found = prepared.score(vectors)
     assert found.score == pytest.approx(100 * ndcg_score(grades, cosines, k=10), abs=1e-4)
     shares = []
@@ -72,7 +72,7 @@ def test_recall_and_ndcg_of_many_documents_beside_other_formulas(tmp_path, monke
 
 def test_scores_are_made_in_blocks():
     asked = []
-    collection = retrieval.Collection(
+    collection = retrieval_task.Collection(
         {f"d{i}": "x" for i in range(2**20)}, {f"q{i}": "y" for i in range(40)}, {}, {}, 0
     )
 
@@ -80,7 +80,7 @@ def test_scores_are_made_in_blocks():
         asked.append((block.stop - block.start) * len(collection.documents))
         return np.full((block.stop - block.start, len(collection.documents)), np.nan, dtype=np.float32)
 
-    own = retrieval.RetrievalTask.at("retrieval:x", "x")
+    own = retrieval_task.RetrievalTask.at("retrieval:x", "x")
     assert math.isnan(own.result(collection, scores_of).score)
     assert asked == [2**24]  # 64 MB in float32, and no more after a score that is no number
 
