@@ -150,16 +150,16 @@ def looks() -> dict[str, object]:
     from likewise.augment.negation.antonyms import may_have_opposites, opposites
     from likewise.corpus.clean_text import without_invisible
     from likewise.corpus.inputs import _are_files
-    from likewise.corpus.markdown import (
+    from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans
+    from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
+    from likewise.corpus.words import with_blanks, word_count
+    from likewise.documents.markdown import (
         front_matter,
         is_delimiter,
         markdown_blocks,
         plain,
         without_links,
     )
-    from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans
-    from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
-    from likewise.corpus.words import with_blanks, word_count
     from likewise.documents.other_markup import adoc_lines, org_lines, rst_lines
     from likewise.errors import printable
     from likewise.evaluation.bm25 import analyzer, folded

@@ -8,9 +8,9 @@ import pytest
 
 from likewise.corpus import CorpusOptions
 from likewise.corpus.known_formats import place_in
-from likewise.corpus.markdown import front_matter
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
+from likewise.documents.markdown import front_matter
 from likewise.documents.pdf_files import Hyphens
 
 OPTIONS = CorpusOptions()

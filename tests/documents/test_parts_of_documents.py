@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
-from likewise.corpus.markdown import markdown_blocks
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
+from likewise.documents.markdown import markdown_blocks
 from likewise.documents.page_edges import edges_of
 
 pytest.importorskip("markitdown")

@@ -6,10 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
+from likewise.corpus.blocks import Block
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport, Reason
 from likewise.corpus.files import Tick, format_suffix, read_head
-from likewise.runs.whole_files import Record
+from likewise.runs.whole_files import Record, Values
 
 Contents = Literal["text", "markdown", "rows", "articles", "pages"]
 """Contents of a file: lines of plain text or Markdown, rows with a text field, articles with sections, or pages."""
@@ -105,6 +106,17 @@ class Format:
             CorpusError: The file cannot be read; the message names the cure.
         """
         raise NotImplementedError
+
+    def blocks(self, source: "Source") -> Iterator[tuple[Block, Values]]:
+        """Yield the blocks of a marked text or a document, each with what its document says about itself.
+
+        The formats of `likewise.documents` have them; text, rows and articles do without.
+        """
+        raise NotImplementedError
+
+    def fields(self, source: "Source") -> Iterator[Values]:
+        """Yield what a file says about itself, such as the front matter of Markdown, or the sender of each mail."""
+        return iter(())
 
 
 @dataclass(frozen=True)

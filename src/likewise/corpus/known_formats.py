@@ -11,11 +11,11 @@ from likewise.corpus.files import format_suffix
 from likewise.corpus.formats import Format, Source
 from likewise.corpus.json_rows import JsonLines, JsonList
 from likewise.corpus.parquet_rows import Parquet
-from likewise.corpus.text_lines import MarkedText, PlainText
+from likewise.corpus.text_lines import PlainText
 from likewise.corpus.wiki import Dump
 from likewise.runs.plugins import FORMATS_GROUP, load_registered
 
-_OWN = (Parquet(), SeparatedValues(), Dump(), JsonList(), JsonLines(), MarkedText(), PlainText())
+_OWN = (Parquet(), SeparatedValues(), Dump(), JsonList(), JsonLines(), PlainText())
 """Formats of this room, in the order in which they are asked whether they accept a file."""
 _SUFFIX = re.compile(r"\.[^\sA-Z]+")
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import ClassVar, Literal
+from typing import Literal
 
 from likewise.corpus.clean_text import without_invisible
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.encodings import AUTO, LineDecoder
 from likewise.corpus.files import HEAD, LINE_LIMIT, numbered_lines, read_head
-from likewise.corpus.formats import Contents, Format, Line, Source
+from likewise.corpus.formats import Format, Line, Source
 from likewise.corpus.sentence_splitter import is_prose, is_wrapped
 
 Layout = Literal["line", "prose", "wrapped"]
@@ -16,27 +16,6 @@ SAMPLE_LINES = 500
 """Number of lines of a file that decide how it is split."""
 _FIRST_CHECK = 1000
 """Number of lines after which the share of undecodable ones is first looked at."""
-
-
-class MarkedText(Format):
-    """Text with marks of headings, lists and code: Markdown, and what becomes Markdown line by line.
-
-    Attributes:
-        escaped: Whether `read` writes a backslash before each character that is no mark.
-    """
-
-    name: ClassVar[str] = "Markdown"
-    suffixes: ClassVar[tuple[str, ...]] = (".md", ".markdown")
-    holds: ClassVar[Contents] = "markdown"
-    escaped: ClassVar[bool] = False
-
-    def accepts(self, source: Source) -> bool:
-        """Return whether the suffix of a file belongs to the format, and its lines need not stay as they are."""
-        return source.options.split != "line" and super().accepts(source)
-
-    def read(self, source: Source) -> Iterator[Line]:
-        """Yield the lines."""
-        return text_lines(source)
 
 
 class PlainText(Format):

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.formats import Format, Page, Source
+from likewise.corpus.formats import Page, Source
+from likewise.documents.document_format import DocumentFormat
 from likewise.runs.whole_files import parse_json
 
 
-class Notebook(Format):
+class Notebook(DocumentFormat):
     """Notebooks: a cell is a page."""
 
     suffixes = (".ipynb",)
     unit = "cell"
-    is_text = False
 
     def read(self, source: Source) -> Iterator[Page]:
         """Yield the cells, numbered from 1; outputs are skipped.

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 
 from likewise.corpus.formats import Line, Source
-from likewise.corpus.markdown import front_matter
-from likewise.corpus.text_lines import MarkedText, text_lines
+from likewise.corpus.text_lines import text_lines
+from likewise.documents.markdown import front_matter
+from likewise.documents.marked_text import MarkedText
 
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~=]")
 _NUMBERED = re.compile(r"\d{1,9}[.)] ")

@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.files import check_expansion
-from likewise.corpus.formats import Contents, Format, Page, Source
+from likewise.corpus.formats import Page, Source
+from likewise.documents.document_format import DocumentFormat
 from likewise.documents.guard import GUARD
 from likewise.runs.cache import cached
 from likewise.runs.whole_files import Record, checksum
@@ -25,7 +26,7 @@ _PAGES = "pages.jsonl"
 _FORMAT = 12  # raise it when the same file gives another text
 
 
-class PagedFormat(Format):
+class PagedFormat(DocumentFormat):
     """A format of documents: `pages` runs in a process of its own, with limits on memory and time.
 
     Attributes:
@@ -33,8 +34,6 @@ class PagedFormat(Format):
         no_text: Error of a file without text.
     """
 
-    holds: ClassVar[Contents] = "pages"
-    is_text: ClassVar[bool] = False
     is_zipped: ClassVar[bool] = False
     no_text: ClassVar[str] = "there is no text in this file"
 

@@ -16,7 +16,7 @@ from likewise.corpus.clean_text import without_invisible
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
 from likewise.corpus.csv_rows import decimal_of
 from likewise.corpus.inputs import ID, plain_value
-from likewise.corpus.paragraphs import read_fields
+from likewise.corpus.rows import read_rows
 from likewise.corpus.sources import open_source
 from likewise.runs.whole_files import Values
 
@@ -115,7 +115,9 @@ def kinds_of(
         with suppress(CorpusError):  # it is reported when the file is read
             source = open_source(path, options)
             decimal = decimal_of(source)
-            for row in read_fields(source):
+            is_table = source.holds == "rows"
+            rows: Iterable[Values] = (row for _, row in read_rows(source)) if is_table else source.format.fields(source)
+            for row in rows:
                 for name, value in row.items():
                     value = _value(value, decimal)
                     if value is not None and (name in wanted if wanted is not None else name != text):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from likewise.corpus.blocks import ITEM
 from likewise.corpus.clean_text import digest_of, in_plain_letters, without_invisible, without_surrogates
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.csv_rows import decimal_of
 from likewise.corpus.inputs import ID
-from likewise.corpus.markdown import ITEM, is_delimiter
 from likewise.corpus.paragraphs import Paragraph, read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, gap
 from likewise.corpus.sources import open_source
@@ -282,7 +282,7 @@ class Splitting:
         texts = [text for _, text in placed]
         room = self._room(texts, title)
         sizes = [(_size(text), count) for text, count in zip(texts, self._counts(texts, room), strict=True)]
-        first = 2 if len(placed) > 2 and is_delimiter(texts[1]) else 0
+        first = 2 if len(placed) > 2 and _is_delimiter(texts[1]) else 0
         above = (sum(words for words, _ in sizes[:first]), sum(count for _, count in sizes[:first]))
         if above[0] > self.words // 2 or (room and above[1] > room // 2):  # a header that leaves no room is given once
             first, above = 0, (0, 0)
@@ -320,3 +320,12 @@ def _name(paragraph: Paragraph) -> str | int | None:
     row = paragraph.row or {}
     own = next((row[key] for key in (ID, "id") if row.get(key) not in (None, "")), None)
     return own if own is None or isinstance(own, int) else without_invisible(str(own))
+
+
+def _is_delimiter(line: str) -> bool:
+    """Return whether a line is the one below a table's header.
+
+    >>> _is_delimiter("| --- | ---: |"), _is_delimiter("| a - b |")
+    (True, False)
+    """
+    return "|" in line and "-" in line and not line.strip(" \t|:-")

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from likewise.corpus.markdown import front_matter, markdown_blocks, plain, without_links
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT
+from likewise.documents.markdown import front_matter, markdown_blocks, plain, without_links
 
 
 def blocks(text):
@@ -63,13 +63,13 @@ def test_nothing_is_held_without_limit():
 
 @pytest.mark.parametrize("sign", ["[", "#", "`", "|", "*", "- ", "> ", " ", "![", "[](", "<!--", "|-"])
 def test_a_long_line_of_signs_takes_no_time(sign):
-    from likewise.corpus.markdown import plain
+    from likewise.documents.markdown import plain
 
     line = sign * (200_000 // len(sign))
     begun = time.process_time()
     list(markdown_blocks([(1, "a | b"), (2, line), (3, f"# {line}"), (4, f"{line} x")]))
     plain(line[:300])
-    from likewise.corpus.markdown import without_links
+    from likewise.documents.markdown import without_links
 
     without_links(line)
     assert time.process_time() - begun < 5

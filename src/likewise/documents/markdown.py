@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
+from likewise.corpus.blocks import Block, BlockKind
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed, parted
 from likewise.runs.whole_files import Record
-
-BlockKind = Literal["prose", "code", "table", "heading"]
 
 _PIECE = 1 << 16
 """Characters that are parsed at a time."""
@@ -36,26 +35,8 @@ _EMBEDDED = re.compile(
 """A picture that is written into the text itself."""
 _ATTRIBUTES = re.compile(r"(?<!\s)\s{0,9}\{[#.:][^{}]{0,300}\}$")
 _ESCAPED = re.compile(rf"{_CODE}|\\(?P<sign>[!-/:-@\[-`{{-~])")
+_TAGS = re.compile(r"</?[A-Za-z][^<>]*>")
 _STRONG = re.compile(r"(?<![*\\\w])(\*{1,3})(?![\s*])([^*]{0,298}[^\s*])\1(?!\*)")
-
-ITEM = re.compile(r"\s{0,200}(?:[-*+•]|\d{1,9}[.)])\s+\S")
-"""The beginning of an entry of a list."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A part of a Markdown text.
-
-    Attributes:
-        kind: Kind of the block; a heading is a separate block only if it has no text below.
-        lines: Unchanged lines with their numbers. Lines of prose have no quotation marks of Markdown; entries of a list
-            keep their marks.
-        headings: Headings above it, the outermost first.
-    """
-
-    kind: BlockKind
-    lines: list[Placed]
-    headings: tuple[str, ...] = ()
 
 
 def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), escaped: bool = False) -> Iterator[Block]:
@@ -90,9 +71,6 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
     blocks, _, _ = _parsed(held, opened, escaped, whole=True)
     yield from outline.of(blocks)
     yield from outline.end()
-
-
-_TAGS = re.compile(r"</?[A-Za-z][^<>]*>")
 
 
 @dataclass
@@ -364,15 +342,6 @@ def _value(value: object) -> object:
     return str(value) if isinstance(value, Mapping) else value
 
 
-def is_delimiter(line: str) -> bool:
-    """Return whether a line is the one below a table's header.
-
-    >>> is_delimiter("| --- | ---: |"), is_delimiter("| a - b |")
-    (True, False)
-    """
-    return "|" in line and "-" in line and not line.strip(" \t|:-")
-
-
 def plain(text: str) -> str:
     """Return a line of Markdown without the marks of links, code and emphasis.
 
@@ -394,6 +363,23 @@ def without_links(text: str) -> str:
     '`a[i](j)`, m[i][j] and f[x](y)'
     """
     return _LINK.sub(_words, _LINK.sub(_words, text))  # a picture may be the words of a link
+
+
+def linkless(block: Block) -> Block:
+    """Return a block of Markdown that someone has written with the words of links in their place."""
+    if block.kind != "prose" or not any("](" in line or "][" in line for _, line in block.lines):
+        return block
+    return Block("prose", [(number, without_links(line)) for number, line in block.lines], block.headings)
+
+
+def or_title(blocks: Iterator[Block], place: int, title: str) -> Iterator[Block]:
+    """Yield blocks, or the title where there are none below it."""
+    first = next(blocks, None)
+    if first is not None:
+        yield first
+        yield from blocks
+    elif title:
+        yield Block("heading", [(place, title)])
 
 
 def _words(link: re.Match[str]) -> str:
