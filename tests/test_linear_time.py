@@ -148,10 +148,10 @@ def numbered(text: str) -> list[tuple[int, str]]:
 def looks() -> dict[str, object]:
     """Return functions that look at a user's text, by name."""
     from likewise.augment.negation.antonyms import may_have_opposites, opposites
+    from likewise.corpus.articles import clean_markup, heading_in, is_sentence_like
     from likewise.corpus.clean_text import without_invisible
     from likewise.corpus.inputs import _are_files
     from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans
-    from likewise.corpus.wiki import clean_markup, heading_in, is_sentence_like
     from likewise.corpus.words import with_blanks, word_count
     from likewise.documents.markdown import (
         front_matter,

@@ -14,12 +14,11 @@ from conftest import sentence
 import likewise
 from likewise.adaptation import Candidate, adapt, adaptation_flow, head, texts
 from likewise.adaptation.adaptation_flow import best_of, gained
-from likewise.adaptation.adaptation_result import advice, changed_neighbours
+from likewise.adaptation.adaptation_result import advice, changed_neighbours, ranks_by_scores
 from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, train_head
 from likewise.corpus.passages import OfferedPair
 from likewise.encoder.word_part import WordPart
 from likewise.errors import LikewiseError
-from likewise.evaluation.vector_measures import ranks_by_scores
 from likewise.runs.job import JobError
 from likewise.runs.progress import Progress
 
@@ -375,3 +374,11 @@ def test_what_is_encoded_fits_the_minutes(passages, tiny_base, tmp_path, monkeyp
     with pytest.raises(LikewiseError, match=r"longer than the given 0.01 min: .* 150 passages.*Give --minutes \d+, or"):
         adapt(passages, base=tiny_base, out=tmp_path / "short", minutes=0.01, quiet=True)
     assert list(tmp_path.glob("*short*")) == []  # so that the same folder takes another try
+
+
+def test_torch_gets_its_threads_back_after_an_error(monkeypatch):
+    before = torch.get_num_threads()
+    with pytest.raises(RuntimeError), head._one_core():
+        assert torch.get_num_threads() == 1
+        raise RuntimeError
+    assert torch.get_num_threads() == before

@@ -8,11 +8,12 @@ from datetime import datetime
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_sentences
-from likewise.corpus.csv_rows import csv_form, decimal_of
+from likewise.corpus.csv_rows import csv_form
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.rows import read_rows, texts_of_rows
 from likewise.corpus.sources import open_source
 from likewise.corpus.text_lines import text_lines
+from likewise.searching.index.fields import decimal_of
 
 FIELD = CorpusOptions(field="text")
 

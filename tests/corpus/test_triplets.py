@@ -2,8 +2,9 @@ import csv
 
 import pytest
 
+from likewise.cli.data import write_triplets
 from likewise.corpus.corpus_options import CorpusError
-from likewise.corpus.documents import Document, Section, Triplet, read_triplets, section_triplets, write_triplets
+from likewise.corpus.documents import Document, Section, Triplet, read_triplets, section_triplets
 from likewise.errors import LikewiseError
 
 

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from likewise.inference.cores import cores, one_core_threads, torch_threads
+from likewise.inference.cores import cores, one_core_threads
 from likewise.inference.engines.engine import TorchEngine
 from likewise.inference.model_tokens import tokens_of
 from likewise.inference.text_encoder import TextEncoder
@@ -30,16 +30,6 @@ def test_each_thread_of_the_pool_uses_one_core_and_all_others_what_they_did(two_
     assert list(pool.map(threads_here, range(3))) == [1, 1, 1]
     with ThreadPoolExecutor(1) as new:
         assert new.submit(cores).result() == 2
-    assert torch.get_num_threads() == 2
-
-
-def test_torch_gets_its_threads_back(two_threads):
-    with torch_threads():
-        torch.set_num_threads(1)
-    assert torch.get_num_threads() == 2
-    with pytest.raises(RuntimeError), torch_threads(1):
-        assert torch.get_num_threads() == 1
-        raise RuntimeError
     assert torch.get_num_threads() == 2
 
 

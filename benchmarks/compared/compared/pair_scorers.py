@@ -19,10 +19,11 @@ from torch.nn import functional as F
 
 from likewise.encoder.modules import undisturbed
 from likewise.evaluation.task import EvaluationError
-from likewise.inference.cross_encoder import open_cross_encoder, predict_pairs
+from likewise.inference.cross_encoder import predict_pairs
 from likewise.inference.load_model import load
 from likewise.inference.vectors import Precision, autocast
 from likewise.runs.progress import Progress
+from likewise.searching.parts.reranker import open_cross_encoder
 
 LAYERS = {
     "bert-base-uncased": 9,

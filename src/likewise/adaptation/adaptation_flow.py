@@ -18,7 +18,15 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.adaptation.adapt_options import AdaptOptions
-from likewise.adaptation.adaptation_result import AdaptResult, Candidate, adapted_card, adapted_page, advice, form_of
+from likewise.adaptation.adaptation_result import (
+    AdaptResult,
+    Candidate,
+    adapted_card,
+    adapted_page,
+    advice,
+    form_of,
+    ranks_by_scores,
+)
 from likewise.adaptation.head import BaseTexts, FrozenTexts, Head, HeadTrainingOptions, train_head
 from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
@@ -36,7 +44,6 @@ from likewise.evaluation.fusion import standardised
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
-from likewise.evaluation.vector_measures import ranks_by_scores
 from likewise.inference.load_model import base_name, load
 from likewise.runs.job import Job, Plan, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import checked

@@ -14,7 +14,6 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.evaluation.report import markdown_table
 from likewise.evaluation.task import number
-from likewise.evaluation.vector_measures import ranks_by_scores
 from likewise.inference.load_model import SavedModel
 from likewise.runs.pages import page_of
 from likewise.runs.whole_files import Values
@@ -201,3 +200,18 @@ def changed_neighbours(
             (won if new[0] == own[query] else lost if old[0] == own[query] else other).append(query)
     turns = [query for pair in zip_longest(won, lost) for query in pair if query is not None]
     return [(query, tops[0][query], tops[1][query]) for query in (*turns, *other)[:most]]
+
+
+def ranks_by_scores(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the reciprocal rank of its own target for each query, (Q,); ties rank behind their equals.
+
+    Args:
+        scores: (Q, N) of queries with targets.
+        own: (Q,) the place of each query's target.
+
+    >>> ranks_by_scores(np.array([[3.0, 2.0, 1.0], [1.0, 1.0, 0.0]]), np.array([1, 0]))
+    array([0.5, 0.5])
+    """
+    mine = scores[np.arange(len(scores)), own]
+    # Rounding must not decide a tie: a collapsed model has all cosines equal but for the last bit.
+    return 1 / (scores >= mine[:, None] - 1e-6).sum(axis=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,6 @@ from likewise import processor
 from likewise.encoder.location import LoadError
 from likewise.encoder.modules import with_modules
 from likewise.encoder.word_part import WordPart
-from likewise.inference.cores import torch_threads
 from likewise.inference.model_tokens import UnfitModel, tokens_of
 from likewise.inference.vectors import Precision, encode
 from likewise.losses.functional import cosine_matrix, false_negatives, filtered_contrast, similarities_keep
@@ -176,7 +176,7 @@ def train_head(
     schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, share) for optimizer in optimizers]
     batches, chance = _batches(head, texts, pairs, options, seed), np.random.default_rng([seed, 6])
     # Matrices this small lose more by waiting for other cores than they gain.
-    with torch_threads(1), orderly_stop(progress) as stop, progress.bar("training the head", options.steps) as bar:
+    with _one_core(), orderly_stop(progress) as stop, progress.bar("training the head", options.steps) as bar:
         for _ in range(options.steps):
             stop.check()
             rows = pairs[next(batches)]
@@ -227,3 +227,14 @@ def _batches(
                 if len(batch) < size:
                     batch.setdefault(int(row))
         yield np.array(list(batch))
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """Run torch on one core in a `with` block, and restore its number of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,7 +1,10 @@
 """`likewise negate`, `sections`, `data` and `cache`: text, evaluation data, and the cache."""
 
+import csv
+import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 from typer import Argument, Option
@@ -12,7 +15,13 @@ from likewise.cli.shared_options import ReplaceOption
 from likewise.errors import counted
 from likewise.runs.cache import KINDS, cache_folder, clear_cache, kept_in_cache
 from likewise.runs.progress import Progress
+from likewise.runs.results import written_result
 from likewise.runs.whole_files import Record
+
+if TYPE_CHECKING:
+    from likewise.corpus.documents import Triplet
+
+_COLUMNS = ("Sentence1", "Sentence2", "Sentence3", "Article", "Section", "Other section")
 
 
 @typed
@@ -58,7 +67,7 @@ def sections(
     overwrite: ReplaceOption = False,
 ) -> None:
     """Draw triplets from articles: a sentence, a sentence of its section, and a sentence of another section."""
-    from likewise.corpus.documents import read_documents, section_triplets, write_triplets
+    from likewise.corpus.documents import read_documents, section_triplets
     from likewise.runs.results import check_results
 
     check_results(out, overwrite=overwrite)
@@ -148,3 +157,22 @@ def clear(
         raise typer.Exit(1)
     if not removed:
         typer.echo("nothing to remove")
+
+
+def write_triplets(path: str | os.PathLike[str], triplets: "Iterable[Triplet]", overwrite: bool = False) -> int:
+    """Write triplets in the CSV format that `likewise.corpus.documents.read_triplets` reads.
+
+    The file is written atomically. Returns the number written. Raises a LikewiseError if the folder to write in is not
+    there, or if likewise did not write the file that is there, unless `overwrite` is true.
+    """
+    count = 0
+    with (
+        written_result(Path(path), overwrite) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(_COLUMNS)
+        for t in triplets:
+            writer.writerow((t.anchor, t.positive, t.negative, t.article, t.section, t.other))
+            count += 1
+    return count

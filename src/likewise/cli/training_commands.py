@@ -78,18 +78,30 @@ class _TrainGroup(_RegisteredGroup):
 @group(kind=_TrainGroup)
 def train() -> CommandSections:
     """Return the commands of `likewise train`, one for each recipe."""
-    from likewise.recipes import recipe_summaries
-
     headings = "The four papers", "This library's", "To compare with"
     sections: dict[str, Record] = {heading: {} for heading in headings}
     papers, own, others = sections.values()
-    for name, (source, summary) in recipe_summaries().items():
+    for name, (source, summary) in _recipe_summaries().items():
         is_own = source.startswith("this library")
         place = papers if name in ("arccse", "sncse", "gclsr") else own if is_own else others
         place[name] = (partial(_train_by, name), summary if is_own else f"{source}: {summary}")
     cited = "Sun et al. 2022, Sentence Similarity Based on Contexts"
     papers["contexts"] = ("context:context", f"{cited}: stage by stage, by `likewise context`.")
     return sections
+
+
+def _recipe_summaries() -> dict[str, tuple[str, str]]:
+    """Return the source and the summary of each recipe by its name; of one that cannot be loaded, what is wrong."""
+    from likewise.recipes import find_recipe, recipe_names
+
+    summaries = {}
+    for name in recipe_names():
+        try:
+            recipe = find_recipe(name)
+            summaries[name] = (recipe.source, recipe.summary)
+        except OptionError as error:
+            summaries[name] = ("", str(error))
+    return summaries
 
 
 def _train_by(name: str) -> "PanelCommand":

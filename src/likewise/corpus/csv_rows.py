@@ -15,10 +15,6 @@ from likewise.corpus.rows import field_names
 from likewise.corpus.text_lines import decoded_lines
 
 # No thousands: other than three digits follow, or none but a zero or more than three come before.
-_DECIMAL = {
-    sign: re.compile(rf"[+-]?(?:\d{{1,20}}\{sign}(?!\d{{3}}$)\d{{1,20}}|(?:0|\d{{4,20}})\{sign}\d{{3}})")
-    for sign in ".,"
-}
 _SEPARATORS = (",", ";", "\t", "|")
 _TRIED = 100
 """Number of rows that decide the form of a file."""
@@ -70,25 +66,6 @@ class CsvForm(NamedTuple):
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
         csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be longer than the module's own 128 KiB
         return csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=strict, skipinitialspace=self.spaced)
-
-
-def decimal_of(source: Source) -> str | None:
-    """Return the decimal separator of the cells of a file, None if its values are typed.
-
-    Between commas it is a point. Otherwise it is the one that cells show, as 3,5 and 9.25 do and 1,000 does not; and
-    if none does, a comma between semicolons, as in the countries that write both, and a point elsewhere.
-    """
-    if source.format.holds == "pages":  # numbers of a sheet were shown by Python
-        return "." if source.holds == "rows" else None
-    if not isinstance(source.format, SeparatedValues) or source.options.decimal != "auto":
-        return source.options.decimal if isinstance(source.format, SeparatedValues) else None
-    form = csv_form(source)
-    if form.separator == ",":
-        return "."
-    lines = read_head(source.path, source.options).decode("utf-8", "replace").splitlines(keepends=True)[:_TRIED]
-    cells = [cell.strip() for row in form.rows(lines) for cell in row]
-    shown = [sign for sign in ".," if any(_DECIMAL[sign].fullmatch(cell) for cell in cells)]
-    return shown[0] if len(shown) == 1 else "," if form.separator == ";" else "."
 
 
 def csv_form(source: Source) -> CsvForm:

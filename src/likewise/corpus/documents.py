@@ -2,10 +2,9 @@
 
 Triplets (Ein Dor et al. 2018) are a sentence, one of the same section and one of another: a sentence is nearer in theme
 to its own section than to others of the article. Their set has 1.8 million triplets for training and 222 thousand for
-testing; the same CSV format is read and written here.
+testing; the same CSV format is read here, and written by `likewise sections`.
 """
 
-import csv
 import os
 import random
 from collections.abc import Iterable, Iterator
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from likewise.corpus.articles import is_sentence_like, read_articles
 from likewise.corpus.clean_text import unrepeated
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions, Spec
 from likewise.corpus.formats import Source
@@ -20,10 +20,8 @@ from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sentence_splitter import sentences_of
 from likewise.corpus.sources import find_sources
 from likewise.corpus.tables import read_table
-from likewise.corpus.wiki import is_sentence_like, read_articles
 from likewise.corpus.words import word_count
 from likewise.errors import LikewiseError, counted
-from likewise.runs.results import written_result
 
 COLUMNS = ("Sentence1", "Sentence2", "Sentence3")
 _ALSO_WRITTEN = ("Article", "Section", "Other section")
@@ -190,22 +188,3 @@ def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
     if not triplets:
         raise CorpusError(f"{path}:2: the file contains no triplet: write one per line below the header")
     return triplets
-
-
-def write_triplets(path: str | os.PathLike[str], triplets: Iterable[Triplet], overwrite: bool = False) -> int:
-    """Write triplets in the CSV format that `read_triplets` reads; the file is written atomically.
-
-    Returns the number written. Raises a LikewiseError if the folder to write in is not there, or if likewise did not
-    write the file that is there, unless `overwrite` is true.
-    """
-    count = 0
-    with (
-        written_result(Path(path), overwrite) as unfinished,
-        unfinished.open("w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file)
-        writer.writerow((*COLUMNS, *_ALSO_WRITTEN))
-        for t in triplets:
-            writer.writerow((t.anchor, t.positive, t.negative, t.article, t.section, t.other))
-            count += 1
-    return count

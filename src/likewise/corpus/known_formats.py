@@ -12,10 +12,9 @@ from likewise.corpus.formats import Format, Source
 from likewise.corpus.json_rows import JsonLines, JsonList
 from likewise.corpus.parquet_rows import Parquet
 from likewise.corpus.text_lines import PlainText
-from likewise.corpus.wiki import Dump
 from likewise.runs.plugins import FORMATS_GROUP, load_registered
 
-_OWN = (Parquet(), SeparatedValues(), Dump(), JsonList(), JsonLines(), PlainText())
+_OWN = (Parquet(), SeparatedValues(), JsonList(), JsonLines(), PlainText())
 """Formats of this room, in the order in which they are asked whether they accept a file."""
 _SUFFIX = re.compile(r"\.[^\sA-Z]+")
 

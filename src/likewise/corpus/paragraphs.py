@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from likewise.corpus.articles import is_sentence_like, read_articles
 from likewise.corpus.blocks import ITEM, Block, BlockKind
 from likewise.corpus.formats import Source
 from likewise.corpus.rows import texts_of_rows
 from likewise.corpus.sentence_splitter import Placed, paragraphs_of, sentences_in_lines, sentences_of
 from likewise.corpus.text_lines import Layout, text_layout, text_lines
-from likewise.corpus.wiki import is_sentence_like, read_articles
 from likewise.runs.whole_files import Values
 
 

@@ -9,8 +9,8 @@ from likewise.corpus.formats import Contents, Format, Line, Source
 from likewise.corpus.json_rows import JsonLines
 from likewise.corpus.parquet_rows import Parquet
 from likewise.corpus.text_lines import text_lines
-from likewise.corpus.wiki import Dump
 from likewise.documents.markdown import front_matter, linkless, markdown_blocks, or_title
+from likewise.documents.wiki_dumps import Dump
 from likewise.runs.whole_files import Values
 
 _LONG_FIELD = 60  # characters

@@ -101,19 +101,6 @@ def check_loadable(name: str) -> ModelPlace:
     return ModelPlace(name, name, _only_here(name))
 
 
-def weight_bytes(name: str) -> int | None:
-    """Return the size of a model's weights on disk, also of one of the hub that was fetched; None if it is not here."""
-    folder = Path(resolve_model(name)).expanduser()
-    if not folder.is_dir():
-        from huggingface_hub import snapshot_download
-
-        try:
-            folder = Path(snapshot_download(name, local_files_only=True))
-        except (OSError, ValueError):
-            return None
-    return sum(path.stat().st_size for end in ("safetensors", "bin") for path in folder.rglob(f"*.{end}")) or None
-
-
 def files_of_model(folder: Path) -> dict[str, Path]:
     """Return the files that a model is read from, by name, in order.
 

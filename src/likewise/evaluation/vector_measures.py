@@ -69,21 +69,6 @@ def uniformity(x: ArrayLike) -> float:
     return float(np.log(total / (count * (count - 1) / 2)))
 
 
-def ranks_by_scores(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the reciprocal rank of its own target for each query, (Q,); ties rank behind their equals.
-
-    Args:
-        scores: (Q, N) of queries with targets.
-        own: (Q,) the place of each query's target.
-
-    >>> ranks_by_scores(np.array([[3.0, 2.0, 1.0], [1.0, 1.0, 0.0]]), np.array([1, 0]))
-    array([0.5, 0.5])
-    """
-    mine = scores[np.arange(len(scores)), own]
-    # Rounding must not decide a tie: a collapsed model has all cosines equal but for the last bit.
-    return 1 / (scores >= mine[:, None] - 1e-6).sum(axis=1)
-
-
 def separation_of_each(queries: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return the z-scores (N,) of the cosines of corresponding rows among the cosines of other rows.
 

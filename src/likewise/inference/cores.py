@@ -3,9 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from types import ModuleType
 
 _SETTING = threading.Lock()
@@ -39,23 +37,6 @@ def one_core_threads(count: int) -> ThreadPoolExecutor:
         if here not in _POOLS:
             _POOLS[here] = _made(count, torch)
         return _POOLS[here]
-
-
-@contextmanager
-def torch_threads(count: int | None = None) -> Iterator[None]:
-    """Run torch on `count` cores in a `with` block, and give it back the number it had.
-
-    None changes nothing at first; it is for libraries that change the threads of the whole process, such as Numba.
-    """
-    torch = _torch()
-    before = None if torch is None else torch.get_num_threads()
-    if torch is not None and count is not None:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        if torch is not None:
-            torch.set_num_threads(before)
 
 
 def _made(count: int, torch: ModuleType | None) -> ThreadPoolExecutor:

@@ -1,4 +1,4 @@
-"""Cross-encoders, which read two sentences together: loaded and checked, and their scores of pairs."""
+"""The scores of pairs by a cross-encoder, which reads two sentences together."""
 
 from __future__ import annotations
 
@@ -8,35 +8,8 @@ import numpy as np
 import torch
 from sentence_transformers import CrossEncoder
 
-from likewise.encoder.location import LoadError, check_cross_encoder
 from likewise.encoder.modules import undisturbed
-from likewise.encoder.saved_models import fit_to_weights
-from likewise.errors import first_line
 from likewise.inference.vectors import Precision, autocast
-from likewise.transformers_output import no_bar
-
-
-def open_cross_encoder(model: CrossEncoder | str) -> CrossEncoder:
-    """Return a cross-encoder with one output.
-
-    Args:
-        model: A CrossEncoder, or its folder or hub name.
-
-    Raises:
-        LoadError: If there is no such model, or it has more than one output.
-    """
-    named = model if isinstance(model, str) else type(model).__name__
-    if isinstance(model, str):
-        check_cross_encoder(model)
-    try:
-        with no_bar():
-            encoder = CrossEncoder(model) if isinstance(model, str) else model
-    except (OSError, ValueError) as error:
-        raise LoadError(f"'{named}' cannot be loaded as a cross-encoder: {first_line(error)}") from error
-    fit_to_weights(encoder[0], named)
-    if (outputs := encoder.num_labels) != 1:
-        raise LoadError(f"'{named}' has {outputs} outputs per pair: give a cross-encoder with a single score")
-    return encoder
 
 
 def predict_pairs(

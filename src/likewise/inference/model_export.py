@@ -14,7 +14,8 @@ from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
-from likewise.encoder.location import ABOUT_EXPORT, weight_bytes
+from likewise.data.bundled import resolve_model
+from likewise.encoder.location import ABOUT_EXPORT
 from likewise.encoder.settings import ModelSettings
 from likewise.errors import LikewiseError, counted
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName, EngineVariant
@@ -269,3 +270,16 @@ def _write_model2vec(model: SentenceTransformer, folder: Path) -> None:
         "embedding_dtype": str(words.embedding.weight.dtype).removeprefix("torch."),
     }
     write_json(folder / "config.json", config)
+
+
+def weight_bytes(name: str) -> int | None:
+    """Return the size of a model's weights on disk, also of one of the hub that was fetched; None if it is not here."""
+    folder = Path(resolve_model(name)).expanduser()
+    if not folder.is_dir():
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = Path(snapshot_download(name, local_files_only=True))
+        except (OSError, ValueError):
+            return None
+    return sum(path.stat().st_size for end in ("safetensors", "bin") for path in folder.rglob(f"*.{end}")) or None

@@ -1,7 +1,6 @@
 from .all_recipes import RECIPES as RECIPES
 from .all_recipes import find_recipe as find_recipe
 from .all_recipes import recipe_names as recipe_names
-from .all_recipes import recipe_summaries as recipe_summaries
 from .arccse import ArcCSEOptions as ArcCSEOptions
 from .collator import Reading as Reading
 from .collator import TextCollator as TextCollator

@@ -6,7 +6,6 @@ from likewise.recipes.gclsr import GCLSR
 from likewise.recipes.light import LIGHT
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.sncse import SNCSE
-from likewise.runs.options import OptionError
 from likewise.runs.plugins import RECIPES_GROUP, Registry
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, EXCLUSION, LIGHT)}
@@ -14,18 +13,6 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE,
 
 _ALL = Registry(RECIPES_GROUP, Recipe, "recipe", RECIPES)
 recipe_names = _ALL.names
-
-
-def recipe_summaries() -> dict[str, tuple[str, str]]:
-    """Return the source and the summary of each recipe by its name; of one that cannot be loaded, what is wrong."""
-    summaries = {}
-    for name in recipe_names():
-        try:
-            recipe = find_recipe(name)
-            summaries[name] = (recipe.source, recipe.summary)
-        except OptionError as error:
-            summaries[name] = ("", str(error))
-    return summaries
 
 
 def find_recipe(recipe: str | Recipe) -> Recipe:

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.corpus.documents import Triplet, write_triplets
+from likewise.cli.data import write_triplets
+from likewise.corpus.documents import Triplet
 from likewise.evaluation.pairs import triplet_accuracy
 from likewise.evaluation.task import DataError, TaskMissing
 from likewise.evaluation.tasks.wiki_sections import TASKS

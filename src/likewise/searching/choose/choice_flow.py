@@ -20,11 +20,11 @@ from likewise.corpus.corpus_options import CorpusOptions
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.inputs import GivenTexts, TextSource, given_texts
 from likewise.corpus.sources import tell
-from likewise.encoder.location import weight_bytes
 from likewise.errors import LikewiseError, counted
 from likewise.evaluation.character_bag import CharacterBag
 from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import base_name
+from likewise.inference.model_export import weight_bytes
 from likewise.runs.job import Job, Plan, Resume, check_target, open_job, read_record
 from likewise.runs.options import checked
 from likewise.runs.progress import Progress, orderly_stop, seconds_each, spoken

@@ -14,7 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 from likewise.corpus.clean_text import without_invisible
 from likewise.corpus.corpus_options import TEXT, CorpusError, CorpusOptions
-from likewise.corpus.csv_rows import decimal_of
+from likewise.corpus.csv_rows import SeparatedValues, csv_form
+from likewise.corpus.files import read_head
+from likewise.corpus.formats import Source
 from likewise.corpus.inputs import ID, plain_value
 from likewise.corpus.rows import read_rows
 from likewise.corpus.sources import open_source
@@ -38,6 +40,12 @@ _INT = re.compile(r"[+-]?(?:0|[1-9]\d*)")
 _MOST_DIGITS = 19  # of a whole number of 64 bits
 _FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)?\.\d+(?:[eE][+-]?\d+)?|[+-]?(?:0|[1-9]\d*)\.?(?:[eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
+_DECIMAL = {
+    sign: re.compile(rf"[+-]?(?:\d{{1,20}}\{sign}(?!\d{{3}}$)\d{{1,20}}|(?:0|\d{{4,20}})\{sign}\d{{3}})")
+    for sign in ".,"
+}
+_TRIED_LINES = 100
+"""Lines of a file that show its decimal sign."""
 _BOOL = {"true": True, "false": False}
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?P<seconds>:\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 _MISSING = frozenset(
@@ -97,6 +105,25 @@ class _Seen:
         if kinds and kinds <= {"int", "float"}:
             return "float" if "float" in kinds else "int"
         return kinds.pop() if len(kinds) == 1 else "text"  # type: ignore[return-value]
+
+
+def decimal_of(source: Source) -> str | None:
+    """Return the decimal separator of the cells of a file, None if its values are typed.
+
+    Between commas it is a point. Otherwise it is the one that cells show, as 3,5 and 9.25 do and 1,000 does not; and
+    if none does, a comma between semicolons, as in the countries that write both, and a point elsewhere.
+    """
+    if source.format.holds == "pages":  # numbers of a sheet were shown by Python
+        return "." if source.holds == "rows" else None
+    if not isinstance(source.format, SeparatedValues) or source.options.decimal != "auto":
+        return source.options.decimal if isinstance(source.format, SeparatedValues) else None
+    form = csv_form(source)
+    if form.separator == ",":
+        return "."
+    lines = read_head(source.path, source.options).decode("utf-8", "replace").splitlines(keepends=True)[:_TRIED_LINES]
+    cells = [cell.strip() for row in form.rows(lines) for cell in row]
+    shown = [sign for sign in ".," if any(_DECIMAL[sign].fullmatch(cell) for cell in cells)]
+    return shown[0] if len(shown) == 1 else "," if form.separator == ";" else "."
 
 
 def kinds_of(

@@ -15,13 +15,12 @@ from likewise.corpus.blocks import ITEM
 from likewise.corpus.clean_text import digest_of, in_plain_letters, without_invisible, without_surrogates
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.counts import CorpusReport
-from likewise.corpus.csv_rows import decimal_of
 from likewise.corpus.inputs import ID
 from likewise.corpus.paragraphs import Paragraph, read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, gap
 from likewise.corpus.sources import open_source
 from likewise.corpus.words import word_count
-from likewise.searching.index.fields import Kind, kept_values
+from likewise.searching.index.fields import Kind, decimal_of, kept_values
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer

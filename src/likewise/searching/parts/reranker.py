@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likewise.encoder.location import check_cross_encoder
+from likewise.encoder.location import LoadError, check_cross_encoder
+from likewise.errors import first_line
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -37,8 +38,6 @@ class Reranker:
     @cached_property
     def model(self) -> CrossEncoder:
         """The cross-encoder; raises LoadError if it cannot be loaded or has more than one output."""
-        from likewise.inference.cross_encoder import open_cross_encoder
-
         return open_cross_encoder(self.name)
 
     def scores(self, query: str, texts: Sequence[str], check: Callable[[], object] = lambda: None) -> np.ndarray:
@@ -81,3 +80,31 @@ def in_range(scores: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         return scores
     mapped: np.ndarray = scores.min() + (scores.max() - scores.min()) * (outputs - outputs.min()) / reach
     return mapped
+
+
+def open_cross_encoder(model: CrossEncoder | str) -> CrossEncoder:
+    """Return a cross-encoder with one output.
+
+    Args:
+        model: A CrossEncoder, or its folder or hub name.
+
+    Raises:
+        LoadError: there is no such model, or it has more than one output.
+    """
+    from sentence_transformers import CrossEncoder
+
+    from likewise.encoder.saved_models import fit_to_weights
+    from likewise.transformers_output import no_bar
+
+    named = model if isinstance(model, str) else type(model).__name__
+    if isinstance(model, str):
+        check_cross_encoder(model)
+    try:
+        with no_bar():
+            encoder = CrossEncoder(model) if isinstance(model, str) else model
+    except (OSError, ValueError) as error:
+        raise LoadError(f"'{named}' cannot be loaded as a cross-encoder: {first_line(error)}") from error
+    fit_to_weights(encoder[0], named)
+    if (outputs := encoder.num_labels) != 1:
+        raise LoadError(f"'{named}' has {outputs} outputs per pair: give a cross-encoder with a single score")
+    return encoder

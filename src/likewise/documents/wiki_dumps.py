@@ -1,14 +1,13 @@
-"""Articles of MediaWiki dumps and of articles files, and the removal of leftover markup."""
+"""The format of MediaWiki's dumps, whose articles come through gensim."""
 
 import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import ParseError
 
-from likewise.corpus.clean_text import without_invisible
+from likewise.corpus.articles import Article, Sections, clean_markup, heading_in
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.files import format_suffix, numbered_lines
 from likewise.corpus.formats import Format, Row, Source
-from likewise.corpus.rows import read_rows
 
 MIN_ARTICLE_CHARACTERS = 200
 """Shorter pages are stubs and are skipped, as gensim's segment_wiki does."""
@@ -20,24 +19,6 @@ LISTS_ONLY = frozenset(
 
 _NAMESPACE = "http://www.mediawiki.org/xml/export-0.10/"  # gensim insists on one
 _PAGE_ID = re.compile(r"<id>\s*(\d+)\s*</id>")
-_STOP = re.compile(r"[.!?…。！？][\"'’”»)\]]*$")
-_LIST_MARK = re.compile(r"^[*#:;]+\s*")
-_CLEANING: list[tuple[re.Pattern[str], str]] = [
-    (re.compile(r"'{2,5}"), ""),  # bold and italics
-    (re.compile(r"\{\{[^{}]*\}\}|</?[a-zA-Z][^<>]*>|__[A-Z]+__"), " "),  # templates, tags, switches
-    (re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]"), r"\1"),  # [[page|words]]
-    (re.compile(r"\(\s*(?:[;,:]\s*)+"), "("),  # '(; born' where a pronunciation was
-    (re.compile(r"\s+"), " "),
-    (re.compile(r" ?\( ?\)| ?\[ ?\]"), ""),
-    (re.compile(r" ([,.;:!?)])"), r"\1"),
-    (re.compile(r"\( "), "("),
-]
-
-Sections = list[tuple[str, list[str]]]
-"""(heading, paragraphs) in order; the heading of an article's opening is ""."""
-
-Article = tuple[int, str, str, Sections]
-"""Line where it begins, id, title and sections."""
 
 
 class Dump(Format):
@@ -66,42 +47,6 @@ class Dump(Format):
         """Yield the articles, whose sections are pairs of a heading and its paragraphs without markup."""
         for line, id_, title, sections in _read_dump(source):
             yield line, {"id": id_, "title": title, "sections": sections}
-
-
-def is_markup(line: str) -> bool:
-    """Return whether a line is a wiki's heading or a row of a wiki table."""
-    return line.startswith(("{|", "|}", "|-", "| ", "||", "! ", "!!")) or heading_in(line) is not None
-
-
-def heading_in(line: str) -> str | None:
-    """Return the words of a heading, None for a line that is none.
-
-    >>> heading_in(" == A = B == "), heading_in("=="), heading_in("= A")
-    ('A = B', '', None)
-    """
-    line = line.strip()
-    return line.strip("=").strip() if len(line) > 1 and line[0] == line[-1] == "=" else None
-
-
-def clean_markup(text: str) -> str:
-    """Remove what is left of templates, links, tags and bullets in a line.
-
-    >>> clean_markup("* '''Harrow''' () is a [[School|school]] , (; old) .")
-    'Harrow is a school, (old).'
-    """
-    text = _LIST_MARK.sub("", text.strip())
-    for pattern, replacement in _CLEANING:
-        text = pattern.sub(replacement, text)
-    return text.strip()
-
-
-def is_sentence_like(text: str) -> bool:
-    """Return whether a line ends like a sentence: captions, list entries and table rows do not.
-
-    >>> [is_sentence_like(text) for text in ("It rained.", 'I said "No!"', "A map of Rome", "Parts:")]
-    [True, True, False, False]
-    """
-    return _STOP.search(text) is not None and not is_markup(text) and " | " not in text
 
 
 def sections_of(heading: str, body: str) -> Sections:
@@ -171,28 +116,6 @@ def _read_dump(source: Source) -> Iterator[Article]:
         page_id = _PAGE_ID.search(xml)
         sections = [part for heading, body in parts for part in sections_of(clean_markup(heading), body)]
         yield line, page_id.group(1) if page_id else str(line), title, sections
-
-
-def read_articles(source: Source) -> Iterator[Article]:
-    """Yield the articles of a dump or an articles file."""
-    if isinstance(source.format, Dump):
-        yield from _read_dump(source)
-        return
-    good, reason = False, ('not an article: each of its sections must be {"heading": text, "paragraphs": [text]}')
-    for line, row in read_rows(source):
-        sections: Sections = []
-        try:
-            for section in row["sections"]:
-                paragraphs = [clean_markup(without_invisible(text)) for text in section["paragraphs"]]
-                heading = clean_markup(without_invisible(section.get("heading") or ""))
-                sections.append((heading, [text for text in paragraphs if text]))
-        except (KeyError, TypeError, AttributeError):
-            source.drop_row(line, reason)
-            continue
-        good = True
-        yield line, str(row.get("id", line)), str(row.get("title", "")), sections
-    if not good and source.report.notes:
-        raise CorpusError(source.report.notes[0])
 
 
 def _is_dump(source: Source) -> bool:

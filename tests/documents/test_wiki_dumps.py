@@ -5,8 +5,9 @@ import bz2
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_documents, read_sentences
+from likewise.corpus.articles import clean_markup, is_markup
 from likewise.corpus.formats import Source
-from likewise.corpus.wiki import clean_markup, is_markup, read_pages, sections_of
+from likewise.documents.wiki_dumps import read_pages, sections_of
 
 PAGE = """  <page>
     <title>{title}</title>
