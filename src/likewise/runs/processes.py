@@ -6,30 +6,27 @@ Letters of the shapes: B rows of this process, N rows of all processes, D number
 import atexit
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import torch
+from accelerate import PartialState
+from accelerate.utils import reduce
 from torch import Tensor, distributed, nn
 
 _T = TypeVar("_T")
 _LONGEST_WAIT = timedelta(days=1)
 """Others wait while the first process prepares a corpus; the launcher ends them all where one fails."""
 FAILED = 2
-"""The exit code of a process that ends because another process failed, which reported the reason."""
+"""The exit code of a process that ends because the first one failed, which has reported why."""
 
 
 def start() -> None:
     """Join the processes that the launcher started; one process alone has nothing to join."""
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or distributed.is_initialized():  # set by the launcher
-        return
-    gpu = torch.cuda.is_available()
-    if gpu:
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    distributed.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo", timeout=_LONGEST_WAIT)
-    atexit.register(_leave)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not distributed.is_initialized():  # set by the launcher
+        atexit.register(PartialState(cpu=not torch.cuda.is_available(), timeout=_LONGEST_WAIT).destroy_process_group)
 
 
 def count() -> int:
@@ -54,49 +51,29 @@ def by_first(work: Callable[[], _T]) -> _T:
     """
     if count() == 1:
         return work()
+    box: list[_T | None] = [None]
     failure: BaseException | None = None
-    box: list[tuple[bool, _T | None]] = [(False, None)]
     if is_first():
         try:
-            box = [(True, work())]
+            box = [work()]
         except BaseException as error:
             failure = error
+    if any_of(failure is not None):
+        raise failure or SystemExit(FAILED)
     distributed.broadcast_object_list(box, src=0)
-    if failure is not None:
-        raise failure
-    done, result = box[0]
-    if not done:
-        raise SystemExit(FAILED)
-    return result  # type: ignore[return-value]
+    return box[0]  # type: ignore[return-value]
 
 
-@contextmanager
-def in_turn() -> Iterator[None]:
+def in_turn() -> AbstractContextManager[None]:
     """Run a block in the first process of each machine, then in the others, which find its files in the cache."""
     if count() == 1:
-        yield
-        return
-    local_first = not int(os.environ.get("LOCAL_RANK", "0"))
-    failed = local_first
-    try:
-        if local_first:
-            yield
-            failed = False
-    finally:
-        others_failed = any_of(failed)
-    if others_failed:
-        raise SystemExit(FAILED)
-    if not local_first:
-        yield
+        return nullcontext()
+    return PartialState().local_main_process_first()
 
 
 def any_of(flag: bool) -> bool:
     """Return whether a flag is set in any process."""
-    if count() == 1:
-        return flag
-    result = torch.tensor(int(flag), device=_device())
-    distributed.all_reduce(result, distributed.ReduceOp.MAX)
-    return bool(result)
+    return flag if count() == 1 else bool(_reduced([flag], "max")[0])
 
 
 def gather_rows(rows: Tensor, *, ragged: bool = False) -> tuple[Tensor, int]:
@@ -112,9 +89,7 @@ def gather_rows(rows: Tensor, *, ragged: bool = False) -> tuple[Tensor, int]:
         return _gathered(rows), number() * len(rows)
     sizes = _sizes(len(rows))
     most = max(1, *sizes)
-    padded = rows.new_zeros(most, *rows.shape[1:])
-    padded = padded.index_copy(0, torch.arange(len(rows), device=rows.device), rows)
-    pieces = _gathered(padded).split(most)
+    pieces = _gathered(nn.functional.pad(rows, (0, 0) * (rows.ndim - 1) + (0, most - len(rows)))).split(most)
     return torch.cat([piece[:size] for piece, size in zip(pieces, sizes, strict=True)]), sum(sizes[: number()])
 
 
@@ -123,17 +98,14 @@ def share(rows: int) -> float:
 
     The mean of these shares over the processes is the mean over all rows; 1 where all have equally many.
     """
-    if count() == 1:
-        return 1.0
-    return rows * count() / max(1, sum(_sizes(rows)))
+    return 1.0 if count() == 1 else rows * count() / max(1, sum(_sizes(rows)))
 
 
 def mean_of_processes(values: Tensor) -> Tensor:
     """Return the mean of a tensor over the processes, with gradients."""
     from torch.distributed.nn.functional import all_reduce  # not in every build of torch
 
-    mean: Tensor = all_reduce(values.contiguous()) / count()
-    return mean
+    return cast(Tensor, all_reduce(values.contiguous()) / count())
 
 
 def same_weights(model: nn.Module) -> None:
@@ -147,41 +119,18 @@ def same_weights(model: nn.Module) -> None:
 def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Replace each gradient by its mean over the processes.
 
-    Instead of torch's DistributedDataParallel, which allows one forward pass for each backward pass, through the
-    wrapped model alone: a loss here calls the encoder several times, and parts of it (a copy, a decoder) directly. A
-    parameter without a gradient in every process keeps none.
+    torch's DistributedDataParallel allows one forward pass for each backward pass, through the wrapped model alone; a
+    loss here calls the encoder several times, and parts of it (a copy, a decoder) directly. A parameter without a
+    gradient in every process keeps none.
     """
     if count() == 1:
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]
-    has = torch.tensor([parameter.grad is not None for parameter in trained], dtype=torch.int32, device=_device())
-    distributed.all_reduce(has, distributed.ReduceOp.MAX)
-    grads = []
-    for parameter, any_has in zip(trained, has.tolist(), strict=True):
-        if any_has:
-            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.contiguous()
-            grads.append(parameter.grad)
-    for work in [distributed.all_reduce(grad, async_op=True) for grad in grads]:
-        work.wait()
-    for grad in grads:
-        grad /= count()
-
-
-def _sizes(rows: int) -> list[int]:
-    sizes = torch.zeros(count(), dtype=torch.long, device=_device())
-    sizes[number()] = rows
-    distributed.all_reduce(sizes)
-    return [int(size) for size in sizes]
-
-
-def _device() -> str:
-    """Return the device of small tensors that are exchanged: a group of NCCL alone takes none of the processor."""
-    return "cuda" if distributed.get_backend() == "nccl" else "cpu"
-
-
-def _leave() -> None:
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
+    has = _reduced([parameter.grad is not None for parameter in trained], "max")
+    for parameter, in_any in zip(trained, has, strict=True):
+        if in_any:
+            grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.contiguous()
+            parameter.grad = reduce(grad, "mean")
 
 
 def _gathered(rows: Tensor) -> Tensor:
@@ -190,3 +139,12 @@ def _gathered(rows: Tensor) -> Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of torch, for sentence-transformers
         return all_gather_with_grad(rows)
+
+
+def _sizes(rows: int) -> list[int]:
+    return _reduced([rows if i == number() else 0 for i in range(count())], "sum")
+
+
+def _reduced(values: Sequence[int], how: str) -> list[int]:
+    """Return whole numbers, each reduced over the processes."""
+    return cast(list[int], reduce(torch.tensor([*map(int, values)], device=PartialState().device), how).tolist())
