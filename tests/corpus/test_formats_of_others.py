@@ -6,10 +6,10 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, known_formats, read_sentences
 from likewise.corpus.clean_text import digest_of
-from likewise.corpus.known_formats import place_in
 from likewise.corpus.rows import read_rows
 from likewise.corpus.sources import find_sources
 from likewise.documents import guard
+from likewise.searching.query.hit import place_in
 
 CODE = """
 from likewise.corpus import Page

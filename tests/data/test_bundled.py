@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from likewise.data import bundled
 from likewise.data.bundled import BundledError, resolve_model, wiki_sample_path
-from likewise.runs.cache import kept_in_cache
+from likewise.runs.cache_contents import kept_in_cache
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from email.message import EmailMessage
 import pytest
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.known_formats import place_in
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
 from likewise.documents.markdown import front_matter
 from likewise.documents.pdf_files import Hyphens
+from likewise.searching.query.hit import place_in
 
 OPTIONS = CorpusOptions()
 

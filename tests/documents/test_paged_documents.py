@@ -236,7 +236,7 @@ from likewise.documents.guard import GUARD
 from likewise.documents.web_pages import WebPage
 from likewise.runs.progress import Stopped, orderly_stop
 from likewise.runs.progress import Progress
-from likewise.runs.prefetch import read_ahead
+from likewise.searching.index.table_update import read_ahead
 
 def show():
     while GUARD._process is None:

@@ -5,7 +5,7 @@ import torch
 from likewise.errors import LikewiseError
 from likewise.inference import encode_file, load, text_pieces
 from likewise.inference.text_encoder import TextEncoder
-from likewise.runs.cache import clear_cache
+from likewise.runs.cache_contents import clear_cache
 from likewise.runs.job import JobError, Plan, open_job, work_of
 
 

@@ -14,11 +14,10 @@ from likewise.runs.cache import (
     KeptRows,
     cache_folder,
     cached,
-    clear_cache,
     data_folder,
     found_in_cache,
-    kept_in_cache,
 )
+from likewise.runs.cache_contents import clear_cache, kept_in_cache
 
 
 @pytest.fixture

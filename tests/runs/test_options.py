@@ -10,9 +10,9 @@ from likewise.runs.options import (
     Options,
     choices_of,
     option,
-    read_toml,
     write_toml,
 )
+from likewise.runs.toml_files import read_toml
 
 
 class Cooking(Options):

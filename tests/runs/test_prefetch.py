@@ -3,7 +3,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from likewise.runs.prefetch import in_order, read_ahead
+from likewise.runs.prefetch import in_order
+from likewise.searching.index.table_update import read_ahead
 
 
 def test_the_next_item_is_read_while_one_is_worked_on():

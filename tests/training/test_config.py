@@ -5,7 +5,7 @@ import likewise
 from likewise.cli import build_app
 from likewise.corpus import CorpusOptions
 from likewise.runs.job import read_record
-from likewise.runs.options import read_toml
+from likewise.runs.toml_files import read_toml
 
 
 def run(*arguments):

@@ -13,7 +13,8 @@ from likewise.cli.from_function import with_function
 from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.shared_options import ReplaceOption
 from likewise.errors import counted
-from likewise.runs.cache import KINDS, cache_folder, clear_cache, kept_in_cache
+from likewise.runs.cache import KINDS, cache_folder
+from likewise.runs.cache_contents import clear_cache, kept_in_cache
 from likewise.runs.progress import Progress
 from likewise.runs.results import written_result
 from likewise.runs.whole_files import Record

@@ -15,7 +15,8 @@ from likewise.cli.groups import JOBS, METHOD, TRAINING
 from likewise.cli.shared_options import SHARED
 from likewise.corpus.corpus_options import CorpusOptions
 from likewise.recipes.recipe_options import AdamWOptions, TrainingOptions
-from likewise.runs.options import OptionError, Options, read_toml, unknown_option
+from likewise.runs.options import OptionError, Options, unknown_option
+from likewise.runs.toml_files import read_toml
 from likewise.runs.whole_files import Record
 
 _WHOLE_TEXTS = ("min_words", "max_words", "deduplicate")

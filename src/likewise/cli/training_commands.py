@@ -14,8 +14,9 @@ from likewise.cli.groups import ClickContext, CommandSections, CommandTable, Laz
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import BASE, CORPUS, end_partial, keep_export
 from likewise.recipes.recipe_options import WithPresets
-from likewise.runs.options import OptionError, read_toml
+from likewise.runs.options import OptionError
 from likewise.runs.plugins import COMPARED, not_installed
+from likewise.runs.toml_files import read_toml
 from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:

@@ -67,18 +67,6 @@ def has_rows(path: Path) -> bool:
     return format is not None and (format.holds == "rows" or format.has_rows)
 
 
-def place_in(file: str, line: int) -> str:
-    """Return the place of a passage, for people: a file's line, page, slide or cell, or the file alone for line 0.
-
-    >>> place_in("a.txt", 3), place_in("a.pdf", 3), place_in("a.html", 0)
-    ('a.txt:3', 'a.pdf, page 3', 'a.html')
-    """
-    format = _by_suffix().get(Path(file).suffix.lower())
-    if format is not None and format.unit:
-        return f"{file}, {format.unit} {line}"
-    return f"{file}:{line}" if line else file
-
-
 @cache
 def _by_suffix() -> dict[str, Format]:
     return {suffix: format for format in reversed(formats()) for suffix in format.suffixes}

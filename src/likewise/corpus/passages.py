@@ -2,21 +2,23 @@
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import TypeVar
 
 from likewise.corpus.clean_text import unrepeated
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions, Spec
 from likewise.corpus.counts import CorpusReport
 from likewise.corpus.formats import Source
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sentence_splitter import joined, parted
+from likewise.corpus.sentence_splitter import joined
 from likewise.corpus.sources import find_sources, tell
 from likewise.corpus.words import DividedText, word_count
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 
+_T = TypeVar("_T")
 LONGEST = 180
 """Words of a passage; a longer paragraph is divided, as encoders read 128 to 512 word pieces."""
 
@@ -174,3 +176,18 @@ def _pieces(passage: Passage) -> Sequence[str]:
         else:
             clauses.append(clause)
     return clauses
+
+
+def parted(items: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
+    """Yield items in parts of which the sizes sum to `most` at most; a larger item is a part by itself."""
+    part: list[_T] = []
+    total = 0
+    for item in items:
+        size = size_of(item)
+        if part and total + size > most:
+            yield part
+            part, total = [], 0
+        part.append(item)
+        total += size
+    if part:
+        yield part

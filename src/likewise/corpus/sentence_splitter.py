@@ -17,14 +17,12 @@ letters is not recognised: ask for it with `split="prose"`.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import TypeVar
 
 from likewise.corpus.sentence_ends import ends_in_other_languages
 from likewise.corpus.words import word_count
 
-_T = TypeVar("_T")
 Placed = tuple[int, str]
 """A text after the number of the line where it begins."""
 
@@ -74,21 +72,6 @@ def joined(texts: Sequence[str]) -> str:
 def _with_gaps(texts: Sequence[str]) -> list[str]:
     """Return the lines or sentences of a paragraph, each with the text after it."""
     return [text + gap(text, after) for text, after in pairwise(texts)] + list(texts[-1:])
-
-
-def parted(items: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
-    """Yield items in parts of which the sizes sum to `most` at most; a larger item is a part by itself."""
-    part: list[_T] = []
-    total = 0
-    for item in items:
-        size = size_of(item)
-        if part and total + size > most:
-            yield part
-            part, total = [], 0
-        part.append(item)
-        total += size
-    if part:
-        yield part
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:

@@ -10,7 +10,8 @@ from itertools import accumulate
 from typing import Any
 
 from likewise.corpus.blocks import Block, BlockKind
-from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed, parted
+from likewise.corpus.passages import parted
+from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
 from likewise.runs.whole_files import Record
 
 _PIECE = 1 << 16

@@ -27,9 +27,10 @@ from likewise.inference.engines.graph import fingerprint
 from likewise.inference.handle import ModelHandle
 from likewise.inference.load_model import default_prompt, load
 from likewise.inference.policy import settled, text_encoder
-from likewise.inference.text_encoder import TextEncoder, matrix_of, vector_column
+from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.text_pieces import STREAM, Piece, check_source, list_pieces, state_of, stream_pieces
 from likewise.inference.tokens import Step, TextSide
+from likewise.inference.vector_columns import matrix_of, vector_column
 from likewise.inference.vectors import dimension
 from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job, read_record
 from likewise.runs.on_ray import begun_on_ray, check_workers, cluster

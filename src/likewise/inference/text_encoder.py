@@ -20,7 +20,7 @@ from likewise.inference.tokens import PLAIN, Step, TextSide, Tokens, WholeTexts,
 from likewise.runs.prefetch import in_order
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 Taken = TypeVar("Taken")
 Item = Any
@@ -159,17 +159,6 @@ class TextEncoder:
         )
         return all_finite(cut(float32(vectors), self.truncate_dim)), taken
 
-    def read_query(self, text: str, side: TextSide | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the vector (D,) of a query, and the vectors (T, E) and the ids (T,) of its tokens.
-
-        Tokens of the prompt, and others that every text begins with, are skipped.
-        """
-        item, empty = self.items([text, ""], side)
-        same = min(len(item), len(empty))
-        start = next((i for i in range(same) if item[i] != empty[i]), same)
-        vectors, (tokens,) = self.with_tokens([item], np.copy, spread=map)
-        return vectors[0], tokens[start:], item[start:]
-
     def in_batches(
         self,
         items: Sequence[Item],
@@ -267,20 +256,6 @@ def cosine_note(other_similarity: str) -> str:
     """
     own = f"the model's own similarity is '{other_similarity}', of vectors that are not of length 1"
     return f"{own}: they are compared by their cosines"
-
-
-def vector_column(vectors: np.ndarray) -> pa.Array:
-    """Return vectors (S, D) as a column of an Arrow table."""
-    import pyarrow as pa
-
-    flat = np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1)
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat), vectors.shape[1])
-
-
-def matrix_of(column: pa.ChunkedArray) -> np.ndarray:
-    """Return a column of vectors as (S, D)."""
-    flat: np.ndarray = column.combine_chunks().flatten().to_numpy()
-    return flat.reshape(-1, column.type.list_size)
 
 
 def _empty(count: int, like: Vectors) -> Vectors:

@@ -4,12 +4,10 @@ import json
 import os
 import shutil
 import sqlite3
-import tempfile
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -43,25 +41,16 @@ KINDS = {
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS rows (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID"
-_LOCKS, _USED, _WHOLE, _RESUMES = ".locks", "in-use", ".whole.json", ".resumes"
-_CLEARED = ".cleared-"
-_in_use: dict[Path, int] = {}
+LOCKS, WHOLE = ".locks", ".whole.json"
+"""Names in the folder of a kind that are no part of what it holds."""
+_USED, _RESUMES = "in-use", ".resumes"
+IN_USE: dict[Path, int] = {}
 """The kinds that this process uses, by their folder: the lock file of each, held until the process ends."""
-_using = threading.Lock()
+USING = threading.Lock()
 
 
 class CacheError(LikewiseError):
     """Raised if the cache cannot be written; the message names the cure."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The files of one kind in the cache: the kind, the folder, the number of files and their bytes."""
-
-    kind: str
-    place: Path
-    files: int
-    bytes: int
 
 
 def cache_folder() -> Path:
@@ -86,7 +75,7 @@ def made_in_cache(kind: str) -> Path:
         # It holds text of files that others may not be allowed to read.
         cache_folder().mkdir(mode=0o700, exist_ok=True)
         place.mkdir(exist_ok=True)
-        _hold(place)
+        hold_kind(place)
         if os.access(place, os.W_OK):
             return place
         reason = "Permission denied"
@@ -155,7 +144,7 @@ def being_made(kind: str, key: object, *, resumes: bool = False) -> Iterator[tup
         return
     final = _place(kind, key)
     work = final.with_name(f".{final.name}{_RESUMES if resumes else ''}")
-    with in_cache(kind), FileLock(final.parent / _LOCKS / final.name):
+    with in_cache(kind), FileLock(final.parent / LOCKS / final.name):
         if _is_whole(final):  # another process has made it meanwhile
             yield final, None
             return
@@ -165,7 +154,7 @@ def being_made(kind: str, key: object, *, resumes: bool = False) -> Iterator[tup
             yield final, work
             files = {path.relative_to(work).as_posix(): path for path in work.rglob("*") if path.is_file()}
             give_usual_mode(*files.values())
-            write_json(work / _WHOLE, {name: [*_state(path), checksum(path)] for name, path in sorted(files.items())})
+            write_json(work / WHOLE, {name: [*_state(path), checksum(path)] for name, path in sorted(files.items())})
             shutil.rmtree(final, ignore_errors=True)
             work.rename(final)
         except BaseException:
@@ -237,8 +226,8 @@ class KeptRows:
 def _remove_unfinished(home: Path) -> None:
     """Remove what killed calls have left and none resumes; what a living one is making is locked."""
     for work in home.glob(".*"):
-        if work.name != _LOCKS and work.suffix != _RESUMES:
-            with suppress(Timeout, OSError), FileLock(home / _LOCKS / work.name[1:], timeout=0):
+        if work.name != LOCKS and work.suffix != _RESUMES:
+            with suppress(Timeout, OSError), FileLock(home / LOCKS / work.name[1:], timeout=0):
                 shutil.rmtree(work, ignore_errors=True)
 
 
@@ -247,17 +236,17 @@ def found_in_cache(kind: str, key: object) -> Path | None:
     place = _place(kind, key)
     if not place.is_dir():
         return None
-    _hold(place.parent)
+    hold_kind(place.parent)
     return place if _is_whole(place) else None
 
 
-def _hold(place: Path) -> None:
+def hold_kind(place: Path) -> None:
     """Hold the folder of a kind until this process ends, so that no `clear_cache` takes its files away meanwhile."""
-    with _using:
-        while fcntl is not None and place not in _in_use:
+    with USING:
+        while fcntl is not None and place not in IN_USE:
             try:
-                (place / _LOCKS).mkdir(exist_ok=True)
-                handle = os.open(place / _LOCKS / _USED, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+                (place / LOCKS).mkdir(exist_ok=True)
+                handle = os.open(place / LOCKS / _USED, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
                 fcntl.flock(handle, fcntl.LOCK_SH)
             except FileNotFoundError:  # cleared at this moment
                 place.mkdir(exist_ok=True)
@@ -265,7 +254,7 @@ def _hold(place: Path) -> None:
             except OSError:  # a cache that can only be read, or a file system without locks
                 return
             if os.fstat(handle).st_nlink:
-                _in_use[place] = handle
+                IN_USE[place] = handle
             else:  # cleared while this process waited
                 os.close(handle)
 
@@ -283,7 +272,7 @@ def _state(path: Path) -> tuple[int, int]:
 
 def _is_whole(folder: Path) -> bool:
     try:
-        written = read_json(folder / _WHOLE)
+        written = read_json(folder / WHOLE)
         now = {name: [*_state(folder / name), known] for name, (_, _, known) in written.items()}
         changed = [name for name in now if now[name] != written[name]]
         if any(now[name][0] != written[name][0] or checksum(folder / name) != now[name][2] for name in changed):
@@ -292,63 +281,7 @@ def _is_whole(folder: Path) -> bool:
         return False
     if changed:  # copied, with other times: not to be read again
         with suppress(OSError):
-            write_json(folder / _WHOLE, now)
-    return True
-
-
-def kept_in_cache() -> list[Kept]:
-    """List the contents of the cache, by kind."""
-    listed = []
-    for kind in KINDS:
-        place = cache_folder() / kind
-        sizes = []
-        for folder, folders, files in os.walk(place):
-            folders[:] = [name for name in folders if name != _LOCKS]
-            for path in (Path(folder, name) for name in files if name != _WHOLE):
-                with suppress(FileNotFoundError):  # removed meanwhile
-                    sizes += [path.lstat().st_size] if not path.is_symlink() else []
-        if place.is_dir():
-            listed.append(Kept(kind, place, len(sizes), sum(sizes)))
-    return listed
-
-
-def clear_cache(*kinds: str) -> list[Kept]:
-    """Remove the given kinds from the cache, or all; return what was removed.
-
-    A kind that another process uses is left as it is.
-    """
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise CacheError(f"the cache does not contain {unknown[0]}; choose one of {', '.join(KINDS)}")
-    return [kept for kept in kept_in_cache() if (not kinds or kept.kind in kinds) and _cleared(kept.place)]
-
-
-def _cleared(place: Path) -> bool:
-    """Remove the folder of a kind unless another process holds it; return whether it was removed."""
-    home = place.parent
-    for rest in home.glob(f"{_CLEARED}*"):  # of a clearing that was killed
-        shutil.rmtree(rest, ignore_errors=True)
-    held = place in _in_use
-    _hold(place)
-    with _using:
-        handle = _in_use.get(place)
-        try:
-            if handle is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            assert handle is not None
-            fcntl.flock(handle, fcntl.LOCK_SH)
-            if not held:
-                os.close(_in_use.pop(place))
-            return False
-        try:  # under another name first: a process that begins now makes the folder anew
-            shutil.rmtree(place.rename(tempfile.mkdtemp(prefix=_CLEARED, dir=home)))
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise CacheError(f"{place} cannot be removed ({error.strerror}): check its permissions") from None
-        finally:
-            if handle is not None:
-                os.close(_in_use.pop(place))
+            write_json(folder / WHOLE, now)
     return True
 
 

@@ -10,13 +10,11 @@ import difflib
 import inspect
 import os
 import re
-import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -149,22 +147,11 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
     return f"there is no option {name}{f': did you mean {near[0]}?' if near else '.'} {there}"
 
 
-def read_toml(path: Path, known: Iterable[str] | None = None) -> Record:
-    """Return the content of a TOML file whose top-level names are all known, if these are given."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise OptionError(f"there is no file {path}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise OptionError(f"{path} is not TOML: {error}") from None
-    names = list(content if known is None else known)
-    if unknown := [name for name in content if name not in names]:
-        raise OptionError(f"{path}: {unknown_option(unknown[0], names)}")
-    return content
-
-
 def write_toml(content: Mapping[str, object]) -> str:
-    """Return values as TOML for `read_toml`: options as tables, paths as texts; None, which TOML lacks, is skipped."""
+    """Return values as TOML for `likewise.runs.toml_files.read_toml`.
+
+    Options are tables, and paths texts; None, which TOML lacks, is left out.
+    """
     import tomli_w
 
     return tomli_w.dumps(_for_toml(content))

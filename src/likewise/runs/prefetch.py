@@ -7,24 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-
-
-def read_ahead(items: Iterator[T]) -> Iterator[T]:
-    """Yield items, of which the next one is made in a thread meanwhile.
-
-    >>> list(read_ahead(iter("abc")))
-    ['a', 'b', 'c']
-    """
-    end: Any = object()
-    with ThreadPoolExecutor(1, "likewise-reader") as reader:
-        following = reader.submit(next, items, end)
-        while (item := following.result()) is not end:
-            following = reader.submit(next, items, end)
-            yield item
 
 
 def in_order(begun: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:

@@ -46,7 +46,7 @@ class Index:
         model: Encoder of the queries, or its path or name as in `load`; by default the model of the index. It is loaded
             by the first search that needs it.
         vectors: Function that returns the vectors (S, D) of S queries, instead of a model.
-        tokens: Function that returns the output of `TextEncoder.read_query`, instead of a model; if only `vectors` is
+        tokens: Function that returns the output of `read_query`, instead of a model; if only `vectors` is
             given, tokens are not compared.
         parts: Further parts of the hybrid search, subclasses of `likewise.searching.Part`, after the entry points of
             `likewise.search_parts`.

@@ -147,7 +147,7 @@ def test_no_server(monkeypatch):
 
 
 def test_the_cache_names_what_it_holds(monkeypatch, tmp_path):
-    from likewise.runs.cache import kept_in_cache
+    from likewise.runs.cache_contents import kept_in_cache
 
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
     written_for(["one a"], Counting(), QUIET)

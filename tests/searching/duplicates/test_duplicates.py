@@ -90,7 +90,7 @@ def test_a_stop_while_texts_are_encoded_loses_nothing(corpus_file, saved_model, 
 
     monkeypatch.setattr(text_pieces, "WINDOW", 100)
     whole = likewise.duplicates(corpus_file, model=saved_model, threshold=0.99, quiet=True)
-    likewise.runs.cache.clear_cache("vectors")
+    likewise.runs.cache_contents.clear_cache("vectors")
     encoded, before = [], TextEncoder.__call__
 
     def counted(encoder, texts, step):

@@ -21,7 +21,7 @@ import numpy as np
 
 from likewise.errors import first_line, limit_of
 from likewise.evaluation.bm25 import folded
-from likewise.inference.text_encoder import matrix_of, vector_column
+from likewise.inference.vector_columns import matrix_of, vector_column
 from likewise.runs.whole_files import Record
 from likewise.searching.index.conditions import SearchError, condition_of, quoted
 from likewise.searching.index.fields import CALLED, FieldColumn, Kind, shown_value

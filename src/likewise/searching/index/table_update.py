@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from likewise.corpus.clean_text import digest_of
@@ -15,7 +16,7 @@ from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.counts import CorpusReport, shortened
 from likewise.corpus.inputs import TextSource
 from likewise.errors import counted
-from likewise.runs.prefetch import in_order, read_ahead
+from likewise.runs.prefetch import in_order
 from likewise.runs.progress import StopRequest
 from likewise.searching.index.fields import kinds_of
 from likewise.searching.index.index_plan import Change, FilePlan, state_of
@@ -23,6 +24,7 @@ from likewise.searching.index.passage_encoder import PassageEncoder
 from likewise.searching.index.passages import IndexedPassage, Splitting
 from likewise.searching.index.table import SHOWN, Table
 
+T = TypeVar("T")
 WINDOW = 1024
 """Passages that are encoded and written at a time: a stop waits for one of these."""
 
@@ -241,3 +243,17 @@ class TableUpdate:
                     self.partial[str(path)] = list(report.told)
         if window:
             yield window
+
+
+def read_ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield items, of which the next one is made in a thread meanwhile.
+
+    >>> list(read_ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    end: Any = object()
+    with ThreadPoolExecutor(1, "likewise-reader") as reader:
+        following = reader.submit(next, items, end)
+        while (item := following.result()) is not end:
+            following = reader.submit(next, items, end)
+            yield item

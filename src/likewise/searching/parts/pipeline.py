@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from likewise.runs.options import OptionError, Options, option, read_toml
+from likewise.runs.options import OptionError, Options, option
+from likewise.runs.toml_files import read_toml
 from likewise.runs.whole_files import parse_json
 
 

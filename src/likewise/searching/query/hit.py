@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from likewise.corpus.files import format_suffix
-from likewise.corpus.known_formats import place_in
+from likewise.corpus.known_formats import format_named
 from likewise.runs.whole_files import Record, Values
 
 _ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
@@ -111,6 +111,18 @@ class Hit:
     def to_dict(self) -> Record:
         """Return plain values for JSON."""
         return asdict(self)
+
+
+def place_in(file: str, line: int) -> str:
+    """Return the place of a passage, for people: a file's line, page, slide or cell, or the file alone for line 0.
+
+    >>> place_in("a.txt", 3), place_in("a.pdf", 3), place_in("a.html", 0)
+    ('a.txt:3', 'a.pdf, page 3', 'a.html')
+    """
+    format = format_named(Path(file))
+    if format is not None and format.unit:
+        return f"{file}, {format.unit} {line}"
+    return f"{file}:{line}" if line else file
 
 
 def place_of(row: Values) -> str:

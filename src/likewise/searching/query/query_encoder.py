@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from likewise.inference.handle import ModelHandle, export_encoder
 from likewise.inference.text_encoder import TextEncoder
+from likewise.inference.tokens import TextSide
 from likewise.runs.job import read_record
 from likewise.searching.index.index_record import of_queries
 from likewise.searching.index.opened_index import OpenedIndex
@@ -57,7 +59,7 @@ class QueryEncoder:
         codec = opened.stored.codec
         if codec is None or not tokens or (self.tokens is None and self.vectors is not None):
             return Asked(words, self.encode(opened, [query])[0])
-        read = self.tokens or self._of(opened, tokens=True).read_query
+        read = self.tokens or partial(read_query, self._of(opened, tokens=True))
         vector, rows, ids = read(query)
         return Asked(words, vector, codec.projected(rows), codec.weights_of(ids))
 
@@ -109,3 +111,17 @@ def encoder_of(index: Path, model: SentenceTransformer | str | os.PathLike[str] 
     if made_with is None:
         raise SearchError(f"{index} names no model: give a model to index with, such as --model bundled:minilm")
     return ModelHandle(made_with, **engine)
+
+
+def read_query(
+    encoder: TextEncoder, text: str, side: TextSide | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the vector (D,) of a query, and the vectors (T, E) and the ids (T,) of its tokens.
+
+    Tokens of the prompt, and others that every text begins with, are left out.
+    """
+    item, empty = encoder.items([text, ""], side)
+    same = min(len(item), len(empty))
+    start = next((i for i in range(same) if item[i] != empty[i]), same)
+    vectors, (tokens,) = encoder.with_tokens([item], np.copy, spread=map)
+    return vectors[0], tokens[start:], item[start:]

@@ -30,6 +30,7 @@ from likewise.searching import Index
 from likewise.searching.index.maxsim import max_sim
 from likewise.searching.parts.reranker import Reranker
 from likewise.searching.query.hit import Hits
+from likewise.searching.query.query_encoder import read_query
 from likewise.searching.serve.guard import ServiceMetrics
 from likewise.searching.serve.requests import RequestError, SearchBody
 from likewise.searching.serve.serve_options import ServeOptions, ServingError
@@ -292,7 +293,7 @@ class Service:
 
     def _tokens_for_search(self, model: ServedModel, query: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the vector of a query, and its tokens; called in a thread of a search."""
-        reading = model.encoder.pool.submit(model.encoder.read_query, query, model.facts.side("query"))
+        reading = model.encoder.pool.submit(read_query, model.encoder, query, model.facts.side("query"))
         vector, tokens, ids = self._work.present.result(reading)
         self._checked(model, vector, [ids])
         return vector, tokens, ids
