@@ -38,9 +38,10 @@ from scipy.stats import t
 from likewise.context.stage_options import MATHEMATICS as CONTEXTS
 from likewise.recipes.all_recipes import RECIPES
 from likewise.runs.releases import machine, versions
+from likewise.searching.query.exclusion_recipe import EXCLUSION
 
 RESULTS = Path(__file__).parent / "results"
-MATHEMATICS = {name: recipe.mathematics for name, recipe in RECIPES.items()} | CONTEXTS
+MATHEMATICS = {name: recipe.mathematics for name, recipe in (RECIPES | {"exclusion": EXCLUSION}).items()} | CONTEXTS
 """The version of each system's mathematics in the code of today."""
 
 

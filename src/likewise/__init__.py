@@ -2,7 +2,7 @@
 
     >>> import likewise
     >>> sorted(likewise.RECIPES)
-    ['arccse', 'exclusion', 'gclsr', 'light', 'simcse', 'sncse']
+    ['arccse', 'gclsr', 'light', 'simcse', 'sncse']
 
 `train`, `evaluate` and `load` are all that most people need; every trained model is a folder that
 `SentenceTransformer(folder)` loads. Every function takes its data first and `base=`, `out=` and options by name; every

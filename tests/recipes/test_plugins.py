@@ -86,7 +86,14 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_a_registered_recipe_is_found_and_trained(installed, corpus_file, tiny_base, tmp_path):
-    ours = {"consert", "ct", "esimcse", "mask-distillation", "tsdae"}  # which are registered like any other
+    ours = {
+        "consert",
+        "ct",
+        "esimcse",
+        "exclusion",
+        "mask-distillation",
+        "tsdae",
+    }  # registered like any other
     assert recipe_names() == [*RECIPES, *sorted({"broken", "halves", "none", "toy"} | ours)]
     settings = {"batch_size": 8, "max_steps": 1, "select_by": "last", "quiet": True}
     result = likewise.train("toy", corpus_file, base=tiny_base, out=tmp_path / "run", **settings)

@@ -5,7 +5,6 @@ from .arccse import ArcCSEOptions as ArcCSEOptions
 from .collator import Reading as Reading
 from .collator import TextCollator as TextCollator
 from .collator import distillation_readings as distillation_readings
-from .exclusion import ExclusionOptions as ExclusionOptions
 from .gclsr import GCLSROptions as GCLSROptions
 from .light import LightOptions as LightOptions
 from .recipe import Recipe as Recipe

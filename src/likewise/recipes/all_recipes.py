@@ -1,15 +1,14 @@
 """The table of this library's recipes, and recipes that other packages register."""
 
 from likewise.recipes.arccse import ARCCSE, SIMCSE
-from likewise.recipes.exclusion import EXCLUSION
 from likewise.recipes.gclsr import GCLSR
 from likewise.recipes.light import LIGHT
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.sncse import SNCSE
 from likewise.runs.plugins import RECIPES_GROUP, Registry
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, EXCLUSION, LIGHT)}
-"""The recipes of this library. Recipes of other papers for comparison are registered like any package's."""
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, LIGHT)}
+"""The recipes of this library; others, such as exclusion and recipes for comparison, are registered by entry points."""
 
 _ALL = Registry(RECIPES_GROUP, Recipe, "recipe", RECIPES)
 recipe_names = _ALL.names

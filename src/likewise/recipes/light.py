@@ -124,7 +124,7 @@ def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, targets: Featur
         targets: {'sentence_embedding': (B, E)}, the vectors of the base.
 
     See also:
-        `likewise.recipes.exclusion.composed_loss`: the same distance from a teacher's vectors during training.
+        `likewise.searching.query.exclusion_recipe.composed_loss`: the same distance from vectors of a teacher.
         `likewise.losses.functional.cosine_distance`: the equation.
 
     >>> import torch

@@ -7,10 +7,10 @@ import torch
 import likewise
 from likewise.encoder.build import build_encoder, build_prompt_encoder
 from likewise.encoder.training_modules import FrozenCopy
-from likewise.recipes import RECIPES
-from likewise.recipes.exclusion import excluding, some_words, with_exclusions
+from likewise.recipes import find_recipe
+from likewise.searching.query.exclusion_recipe import excluding, some_words, with_exclusions
 
-RECIPE = RECIPES["exclusion"]
+RECIPE = find_recipe("exclusion")
 TEXTS = ["The lake is deep.", "The old cat sees a garden.", "The dog runs."]
 ROWS = [{"sentence": text} for text in TEXTS]
 
