@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.corpus.encodings import decoded_as, seen_encoding
 from likewise.corpus.formats import Page
+from likewise.corpus.words import word_count
 from likewise.documents.paged_format import MARKS, PagedFormat
 from likewise.documents.web_pages import page_of_html
 from likewise.errors import LikewiseError
@@ -141,7 +142,7 @@ def _alternative(forms: Sequence[list[tuple[str, str]]]) -> list[tuple[str, str]
     texts = [parts for parts in forms if any(text.strip() for text, _ in parts)]
     plain = next((parts for parts in texts if all(form == "plain" for _, form in parts)), None)
     other = next((parts for parts in reversed(texts) if parts is not plain), [])
-    words, more = (sum(len(text.split()) for text, _ in parts) for parts in (plain or [], other))
+    words, more = (sum(word_count(text) for text, _ in parts) for parts in (plain or [], other))
     return plain if plain is not None and 3 * words >= more else other
 
 

@@ -12,6 +12,7 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
+from likewise.corpus.words import word_count
 from likewise.recipes import PromptOptions, Reading, Recipe, Run, TextCollator, option
 from likewise.runs.whole_files import Record
 
@@ -95,7 +96,7 @@ def with_exclusions(rows: list[Record], share: float, seed: int) -> Record:
     excluded: list[tuple[int, str]] = []
     for row, other in zip(rows, [*rows[1:], rows[0]], strict=True):
         sentence, rng = row["sentence"], random.Random(f"{seed} {row['sentence']}")
-        short = len(sentence.split()) <= _MOST_WORDS
+        short = word_count(sentence) <= _MOST_WORDS
         if short and rng.random() < share and (words := some_words(other["sentence"], rng)):
             excluded.append((len(pairs), words))
             pairs.append((excluding(sentence, words, rng), sentence))
