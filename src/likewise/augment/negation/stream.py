@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing
 from itertools import chain, islice
@@ -39,7 +39,7 @@ def negated_batches(
     processes: int = 1,
     batch_size: int = BATCH_SIZE,
     cache: bool = True,
-) -> Iterator[tuple[list[Negation], int]]:
+) -> Generator[tuple[list[Negation], int], None, None]:
     """Yield the negations of sentences in their order, batch by batch, each with the number of sentences parsed.
 
     The arguments are those of `likewise.augment.negation.negated_file.negate_corpus`.
