@@ -153,13 +153,9 @@ def looks() -> dict[str, object]:
     from likewise.corpus.inputs import _are_files
     from likewise.corpus.sentence_splitter import is_prose, is_wrapped, paragraphs_of, sentence_spans
     from likewise.corpus.words import with_blanks, word_count
-    from likewise.documents.markdown import (
-        front_matter,
-        is_delimiter,
-        markdown_blocks,
-        plain,
-        without_links,
-    )
+    from likewise.documents.front_matter import front_matter
+    from likewise.documents.inline_markdown import plain, without_links
+    from likewise.documents.markdown import markdown_blocks
     from likewise.documents.other_markup import adoc_lines, org_lines, rst_lines
     from likewise.errors import printable
     from likewise.evaluation.bm25 import analyzer, folded
@@ -167,6 +163,7 @@ def looks() -> dict[str, object]:
     from likewise.searching.duplicates.word_differences import difference, shared, wording
     from likewise.searching.duplicates.word_differences import sentences_of as compared_sentences
     from likewise.searching.index.fields import is_date
+    from likewise.searching.index.passages import _is_delimiter
     from likewise.searching.query.exclusion import divided
     from likewise.searching.query.typed_query import TypedQuery, searched_words
 
@@ -186,7 +183,7 @@ def looks() -> dict[str, object]:
         "invisible signs": without_invisible,
         "front matter": lambda text: front_matter(numbered(f"---\n{text}\n---\n")),
         "markdown": lambda text: list(markdown_blocks(numbered(text))),
-        "a table's rule": is_delimiter,
+        "a table's rule": _is_delimiter,
         "plain text of markdown": lambda text: plain(without_links(text)),
         "org": lambda text: list(org_lines(numbered(text))),
         "rst": lambda text: list(rst_lines(numbered(text))),

@@ -27,3 +27,15 @@ def test_all_that_must_come_of_a_file_comes(path, tmp_path, monkeypatch):
     lines = path.with_name(f"{path.name}.txt").read_text(encoding="utf-8").splitlines()
     text = text_of(path)
     assert [line for line in lines if " ".join(line.split()) not in text] == []
+
+
+@pytest.mark.parametrize("name", "guide.rst letter.odt notes.org page.html parts.xlsx report.docx talk.pptx".split())
+def test_the_rows_of_a_table_are_one_block_below_their_header(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
+    path = next(path for path in FILES if path.name == name)
+    row = next(line for line in path.with_name(f"{name}.txt").read_text().splitlines() if line.startswith("| "))
+    found = read_paragraphs(open_source(path, CorpusOptions()), blocks=True)
+    tables = [[text for _, text in one.sentences] for one in found if one.kind == "table"]
+    (table,) = [lines for lines in tables if row in [" ".join(line.split()) for line in lines[2:]]]
+    assert all(line.startswith("|") for line in table)
+    assert not table[1].strip("|- ")

@@ -9,7 +9,7 @@ import pytest
 from likewise.corpus import CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
-from likewise.documents.markdown import front_matter
+from likewise.documents.front_matter import front_matter
 from likewise.documents.pdf_files import Hyphens
 from likewise.searching.query.hit import place_in
 

@@ -5,7 +5,9 @@ import time
 import pytest
 
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT
-from likewise.documents.markdown import front_matter, markdown_blocks, plain, without_links
+from likewise.documents.front_matter import front_matter
+from likewise.documents.inline_markdown import plain, without_links
+from likewise.documents.markdown import markdown_blocks
 
 
 def blocks(text):
@@ -63,14 +65,10 @@ def test_nothing_is_held_without_limit():
 
 @pytest.mark.parametrize("sign", ["[", "#", "`", "|", "*", "- ", "> ", " ", "![", "[](", "<!--", "|-"])
 def test_a_long_line_of_signs_takes_no_time(sign):
-    from likewise.documents.markdown import plain
-
     line = sign * (200_000 // len(sign))
     begun = time.process_time()
     list(markdown_blocks([(1, "a | b"), (2, line), (3, f"# {line}"), (4, f"{line} x")]))
     plain(line[:300])
-    from likewise.documents.markdown import without_links
-
     without_links(line)
     assert time.process_time() - begun < 5
 

@@ -159,19 +159,35 @@ def stream(content: str) -> str:
     return f"<</Length {len(content)}>>\nstream\n{content}\nendstream"
 
 
+@pytest.mark.parametrize(("code", "word"), [("\\255", "turbocharger"), ("-", "turbo-charger")])
+def test_a_soft_hyphen_of_a_pdf_joins_and_a_hyphen_of_the_word_stays(read, code, word):
+    """Octal 255 is the soft hyphen of the encoding of Windows."""
+    lines = [f"The long-term pump was opened and the turbo{code}", "charger is hot and must be cooled by then."]
+    content = pdf(
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        stream("BT /F1 12 Tf 72 720 Td " + " ".join(f"({line}) Tj 0 -14 Td" for line in lines) + " ET"),
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+    )
+    assert read("a.pdf", content).strip().startswith(f"The long-term pump was opened and the {word} is hot")
+
+
 def test_what_is_typed_into_a_pdf_is_text(read):
     content = pdf(
-        "<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[6 0 R]>>>>",
+        "<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[6 0 R 8 0 R]>>>>",
         "<</Type/Pages/Kids[3 0 R]/Count 1>>",
         "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>"
-        "/Annots[6 0 R 7 0 R]>>",
+        "/Annots[6 0 R 7 0 R 8 0 R]>>",
         stream("BT /F1 12 Tf 72 700 Td (The name:) Tj ET"),
         "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
         "<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Ada Miller)/Rect[72 640 400 660]/P 3 0 R/F 4>>",
         "<</Type/Annot/Subtype/FreeText/Contents(A note on the page)/Rect[72 600 400 620]/F 4>>",
+        "<</Type/Annot/Subtype/Widget/FT/Ch/Ff 2097152/T(kind)/V[(Oil)(Seal)]/Opt[(Oil)(Seal)(Ring)]/P 3 0 R/F 4"
+        "/Rect[72 560 400 580]>>",
     )
     found = read("a.pdf", content)
-    assert "The name:\n\nAda Miller\n\nA note on the page" in found
+    assert "The name:\n\nAda Miller\n\nOil, Seal\n\nA note on the page" in found
 
 
 def test_pages_without_letters_are_told(read, tmp_path):

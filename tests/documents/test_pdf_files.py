@@ -5,6 +5,7 @@ from pathlib import Path
 from likewise.corpus import CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import open_source
+from likewise.searching.index.passages import Splitting
 
 FILES = Path(__file__).parent / "files"
 
@@ -38,3 +39,12 @@ def test_columns_are_read_one_after_the_other():
     numbers = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
     places = [text.index(f"The {number} pump") for number in numbers]
     assert places == sorted(places)
+
+
+def test_a_passage_of_a_pdf_has_its_page_and_its_headings():
+    passages = list(Splitting(60, CorpusOptions()).read(FILES / "reportlab-table.pdf"))
+    rows = [one for one in passages if not one.prose]
+    assert len(rows) > 1
+    assert {(one.line, one.title) for one in rows} == {(1, "Prices of the spare parts")}
+    assert all(one.text.startswith("| Part | Price | Stock | Supplier |\n| --- | --- | --- | --- |\n") for one in rows)
+    assert (passages[-1].line, passages[-1].title) == (2, "What remains to be done")

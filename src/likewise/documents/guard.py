@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import likewise
@@ -15,11 +16,10 @@ from likewise.runs.progress import check_stops
 from likewise.runs.whole_files import Record
 
 START_SECONDS = 120.0
-"""Longest time that the libraries may take to load."""
+"""Longest time that the libraries may take to load, in addition to the first file's."""
 FILE_SECONDS, MEGABYTE_SECONDS = 30.0, 30.0
 """Longest time that a file may take, and how much longer for each megabyte of it."""
 _LOOK = 0.1  # seconds between two looks whether the job is to be stopped
-_Started = queue.SimpleQueue[subprocess.Popen[str] | BaseException]
 
 
 class ReaderGuard:
@@ -47,17 +47,13 @@ class ReaderGuard:
         seconds = FILE_SECONDS + MEGABYTE_SECONDS * size / 1e6
         with self._lock:
             try:
-                process = self._running(f"while {path} was read")
-                assert process.stdin is not None
-                process.stdin.write(json.dumps(task) + "\n")
-                process.stdin.flush()
-                answer = self._next(seconds, f"while {path} was read")
-            except TimeoutError:
+                answer = self._answer(json.dumps(task), seconds, f"while {path} was read")
+            except queue.Empty:
                 raise CorpusError(
                     f"{path}: it takes more than {seconds:.0f} s to read {size / 1e6:,.1f} MB: exclude it, or save it "
                     "as plain text"
                 ) from None
-            except (EOFError, OSError):
+            except OSError:
                 raise CorpusError(
                     f"{path}: reading it crashes the process: it is damaged or malicious. Save it again, or exclude it"
                 ) from None
@@ -73,37 +69,40 @@ class ReaderGuard:
             self._process.wait()
             self._process = None
 
-    def _next(self, seconds: float, what: str) -> Record:
+    def _answer(self, task: str, seconds: float, what: str) -> Record:
+        """Return the answer to a task.
+
+        Raises:
+            queue.Empty: There is none within so many seconds.
+            OSError: The process has ended.
+        """
         end = time.monotonic() + seconds
+        if self._process is None or self._process.poll() is not None:
+            end += START_SECONDS
+            started: Future[subprocess.Popen[str]] = Future()
+            self._answers = queue.Queue()
+            threading.Thread(target=_run, args=(self._answers, started), daemon=True).start()
+            self._process = started.result()
+        assert self._process.stdin is not None
+        print(task, file=self._process.stdin, flush=True)
         while True:
             check_stops(what)
             try:
                 answer = self._answers.get(timeout=_LOOK)
             except queue.Empty:
                 if time.monotonic() > end:
-                    raise TimeoutError from None
+                    raise
                 continue
             if answer is None:
-                raise EOFError
+                raise OSError("the process has ended")
             return answer
-
-    def _running(self, what: str) -> subprocess.Popen[str]:
-        if self._process is None or self._process.poll() is not None:
-            self._answers, started = queue.Queue(), _Started()
-            threading.Thread(target=_run, args=(self._answers, started), daemon=True).start()
-            process = started.get()
-            if not isinstance(process, subprocess.Popen):
-                raise process
-            self._process = process
-            self._next(START_SECONDS, what)
-        return self._process
 
 
 GUARD = ReaderGuard()
 """The one guard of this process."""
 
 
-def _run(answers: queue.Queue[Record | None], started: _Started) -> None:
+def _run(answers: queue.Queue[Record | None], started: Future[subprocess.Popen[str]]) -> None:
     """Start the process, and collect its answers until it ends.
 
     In one thread, since the system ends the process with the thread that has started it, as with a job that is killed.
@@ -122,9 +121,9 @@ def _run(answers: queue.Queue[Record | None], started: _Started) -> None:
             start_new_session=True,  # Ctrl-C is for this process alone
         )
     except OSError as error:
-        started.put(error)
+        started.set_exception(error)
         return
-    started.put(process)
+    started.set_result(process)
     assert process.stdout is not None
     for line in process.stdout:
         answers.put(json.loads(line))

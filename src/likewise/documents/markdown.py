@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
 from typing import Any
 
 from likewise.corpus.blocks import Block, BlockKind
 from likewise.corpus.passages import parted
 from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
-from likewise.runs.whole_files import Record
+from likewise.documents.inline_markdown import by_lines, plain, unescaped, without_links
 
 _PIECE = 1 << 16
 """Characters that are parsed at a time."""
 _LONGEST_LINE = 1 << 12
 """Characters of a line beyond which it is prose, whatever it begins with."""
 _LONGEST_HEADING = 300
-_DEEPEST = 50  # brackets in brackets in front matter
-_FRONT_LINES, _FRONT_CHARACTERS = 5000, 1 << 17
-_CODE = r"(?<![\\`])(?P<code>`{1,3})(?!`)(?:(?!(?P=code)).){1,2000}(?P=code)(?!`)"
-"""Text that stays unchanged within a line, whatever characters it has."""
-_LINK = re.compile(
-    rf"{_CODE}|(?<!\\)!?\[(?P<words>(?:[^\[\]\\]|\\.){{0,500}})\]"
-    r"(?:\((?P<target>[^()\s]{0,2000})(?:\s\"[^\"]{0,500}\")?\)|\[[^\[\]]{0,500}\])"
-)
-_PLACE = re.compile(r"[/.#:]")
-"""A character that occurs in the target of a link, and not in the argument of a function."""
 _EMBEDDED = re.compile(
     r"(?:^ {0,3}\[[^\[\]]{1,500}\]: {0,9}<?)?data:[\w.+-]{1,100}/[\w.+-]{1,100}(?:;[\w=.+-]{1,100}){0,9};base64,"
     r"[A-Za-z0-9+/=%]*>?"
 )
 """A picture that is written into the text itself."""
-_ATTRIBUTES = re.compile(r"(?<!\s)\s{0,9}\{[#.:][^{}]{0,300}\}$")
-_ESCAPED = re.compile(rf"{_CODE}|\\(?P<sign>[!-/:-@\[-`{{-~])")
 _TAGS = re.compile(r"</?[A-Za-z][^<>]*>")
-_STRONG = re.compile(r"(?<![*\\\w])(\*{1,3})(?![\s*])([^*]{0,298}[^\s*])\1(?!\*)")
 
 
 def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), escaped: bool = False) -> Iterator[Block]:
@@ -94,14 +80,12 @@ class _Outline:
             elif block.kind == "prose" and not any(line.strip() for _, line in block.lines):
                 continue
             else:
-                texts = (_TAGS.sub("", without_links(line)) for _, line in block.lines)
-                if any(text.strip(" \t-*_=#|:.`~>+") for text in texts):  # more than rules, tags and bare pictures
+                if self._alone and any(map(_has_words, block.lines)):
                     self._alone = []
                 yield Block(block.kind, block.lines, tuple(text for _, text in self._above))
 
     def _heading(self, heading: _Heading) -> Iterator[Block]:
-        text = " ".join(line for _, line in heading.lines)
-        text = " ".join(text.replace("`", "").split()) if self._escaped else plain(text)
+        text = plain(" ".join(line for _, line in heading.lines))
         yield from self.end(heading.level)
         self._above = [heading_above for heading_above in self._above if heading_above[0] < heading.level]
         if text and text.lower() not in [heading_above.lower() for _, heading_above in self._above]:
@@ -114,6 +98,11 @@ class _Outline:
             above, number, text = self._alone[-1]
             yield Block("heading", [(number, text)], tuple(title for depth, title in self._above if depth < above))
             self._alone = []  # those above it have this one below them
+
+
+def _has_words(placed: Placed) -> bool:
+    """Return whether a line has more than rules, tags and bare pictures."""
+    return bool(_TAGS.sub("", without_links(placed[1])).strip(" \t-*_=#|:.`~>+"))
 
 
 @cache
@@ -189,7 +178,7 @@ class _Builder:
         begin, end = token.map
         lines = self._lines[max(begin, self._first) : end]
         if token.type == "heading_open":
-            self._blocks.append(_Heading(int(token.tag[1]), self._inline(after, token.map, [])))
+            self._blocks.append(_Heading(int(token.tag[1]), self._inline(after, token.map, None)))
         elif token.type in ("html_block", "hr"):
             self._held = without_comments(lines) if token.type == "html_block" else lines
             self._flush()
@@ -198,32 +187,31 @@ class _Builder:
                 lines.pop()
             is_table = token.type == "table_open"
             self._limited(
-                "table" if is_table else "code", self._unescaped(lines) if is_table and self._escaped else lines
+                "table" if is_table else "code", by_lines(lines, unescaped) if is_table and self._escaped else lines
             )
 
     def _skip_to(self, line: int) -> None:
         """Take the lines before one for prose that no token has: entries without text, and what is nested too deep."""
         rest = [placed for placed in self._lines[self._done : line] if placed[1].strip(" \t>")]
-        self._held += self._unescaped(rest) if self._escaped else rest
+        self._held += by_lines(rest, unescaped) if self._escaped else rest
         self._done = max(self._done, line)
 
-    def _inline(self, inline: Any, lines: Sequence[int], marks: list[str]) -> list[Placed]:
-        """Return the lines of a paragraph without what encloses them, with the marks of the entry that it begins."""
+    def _inline(self, inline: Any, lines: Sequence[int], marks: list[str] | None) -> list[Placed]:
+        """Return the lines of a paragraph without what encloses them, with the marks of the entry that it begins.
+
+        The lines of a heading, which has no marks, stay as they are written.
+        """
         texts = inline.content.split("\n")
         placed = self._lines[lines[0] : lines[0] + len(texts)]
         inside = [
             (number, full if len(full) > _LONGEST_LINE else text)
             for (number, full), text in zip(placed, texts, strict=False)
         ]
+        if self._escaped and marks is not None:
+            inside = by_lines(inside, unescaped)
         if marks and inside:
             inside[0] = (inside[0][0], "".join(marks) + inside[0][1])
-        return self._unescaped(inside) if self._escaped else inside
-
-    def _unescaped(self, lines: list[Placed]) -> list[Placed]:
-        return [
-            (number, _ESCAPED.sub(lambda match: match[0] if match["code"] else match["sign"], without_links(line)))
-            for number, line in lines
-        ]
+        return inside
 
     def _flush(self) -> None:
         if not self._escaped and any("<!--" in line for _, line in self._held):
@@ -265,112 +253,11 @@ def without_comments(lines: Sequence[Placed]) -> list[Placed]:
     return kept
 
 
-def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
-    """Return the values in the front matter of a text, and the lines that were read for it and do not belong to it.
-
-    Front matter is YAML between a first line of '---' and a line of '---' or '...'. What is no mapping is text.
-
-    >>> front_matter(enumerate(["---", "title: Pumps", "tags: [oil, seal]", "---", "Text."], 1))
-    ({'title': 'Pumps', 'tags': ['oil', 'seal']}, [])
-    """
-    held: list[Placed] = []
-    size = 0
-    for number, line in lines:
-        held.append((number, line))
-        size += len(line)
-        text = line.rstrip()
-        if len(held) == 1 and text != "---":
-            break
-        if len(held) > 1 and text in ("---", "..."):
-            values = _yaml("\n".join(front for _, front in held[1:-1]))
-            return (values, []) if values is not None else ({}, held)
-        if len(held) > _FRONT_LINES or size > _FRONT_CHARACTERS:
-            break
-    return {}, held
-
-
-@cache
-def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """Return PyYAML's table of what a plain word is, by its first character, with YAML 1.2's numbers, true and false.
-
-    In YAML 1.1, which PyYAML reads, 01234 is 668, 10:30 is 630, and no is false.
-    """
-    import yaml
-
-    own = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
-    table = {
-        sign: [kind for kind in kinds if kind[0] not in own]
-        for sign, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    for name, pattern, signs in (
-        ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-        ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
-        ("float", r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
-    ):
-        for sign in signs:
-            table.setdefault(sign, []).append((f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z")))
-    return table
-
-
-def _yaml(text: str) -> Record | None:
-    """Return the values of a mapping in YAML, what is nested deeper as text; None if it is none."""
-    import yaml
-
-    # The parser takes quadratic time for brackets in brackets.
-    if max(accumulate((sign in "[{") - (sign in "]}") for sign in text), default=0) > _DEEPEST:
-        return None
-
-    class Loader(yaml.SafeLoader):
-        yaml_implicit_resolvers = _resolvers()
-
-        def compose_node(self, parent: object, index: object) -> object:
-            if self.check_event(yaml.AliasEvent):  # a few lines of them may stand for gigabytes
-                raise yaml.YAMLError("an alias")
-            return super().compose_node(parent, index)
-
-    try:
-        values = yaml.load(text, Loader)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None
-    if not isinstance(values, Mapping):
-        return None
-    return {str(name): _value(value) for name, value in values.items()}
-
-
-def _value(value: object) -> object:
-    if isinstance(value, list):
-        return [item if isinstance(item, int | float) else str(item) for item in value]
-    return str(value) if isinstance(value, Mapping) else value
-
-
-def plain(text: str) -> str:
-    """Return a line of Markdown without the marks of links, code and emphasis.
-
-    >>> plain("Run `make` on **[two machines](many.md)** {#many}")
-    'Run make on two machines'
-    """
-    text = _ATTRIBUTES.sub("", without_links(text).rstrip()).replace("`", "")
-    return " ".join(_STRONG.sub(r"\2", text).split())
-
-
-def without_links(text: str) -> str:
-    """Return Markdown with the words of a link, or of a picture, in its place.
-
-    Code stays as it is, and so do brackets behind a word, such as an index or a call.
-
-    >>> without_links('See [the *list*](a.md "A list") and ![](b.png).')
-    'See the *list* and .'
-    >>> without_links("`a[i](j)`, m[i][j] and f[x](y)")
-    '`a[i](j)`, m[i][j] and f[x](y)'
-    """
-    return _LINK.sub(_words, _LINK.sub(_words, text))  # a picture may be the words of a link
-
-
 def linkless(block: Block) -> Block:
     """Return a block of Markdown that someone has written with the words of links in their place."""
     if block.kind != "prose" or not any("](" in line or "][" in line for _, line in block.lines):
         return block
-    return Block("prose", [(number, without_links(line)) for number, line in block.lines], block.headings)
+    return Block("prose", by_lines(block.lines, without_links), block.headings)
 
 
 def or_title(blocks: Iterator[Block], place: int, title: str) -> Iterator[Block]:
@@ -381,11 +268,3 @@ def or_title(blocks: Iterator[Block], place: int, title: str) -> Iterator[Block]
         yield from blocks
     elif title:
         yield Block("heading", [(place, title)])
-
-
-def _words(link: re.Match[str]) -> str:
-    if link["code"]:
-        return link[0]
-    before = link.string[link.start() - 1 : link.start()]
-    is_behind_word = not link[0].startswith("!") and (before.isalnum() or before in ("_", ")", "]"))
-    return link[0] if is_behind_word and not _PLACE.search(link["target"] or "") else link["words"]

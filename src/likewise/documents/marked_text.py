@@ -9,7 +9,8 @@ from likewise.corpus.formats import Contents, Format, Line, Source
 from likewise.corpus.json_rows import JsonLines
 from likewise.corpus.parquet_rows import Parquet
 from likewise.corpus.text_lines import text_lines
-from likewise.documents.markdown import front_matter, linkless, markdown_blocks, or_title
+from likewise.documents.front_matter import front_matter
+from likewise.documents.markdown import linkless, markdown_blocks, or_title
 from likewise.documents.wiki_dumps import Dump
 from likewise.runs.whole_files import Values
 

@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 
 from likewise.corpus.formats import Line, Source
 from likewise.corpus.text_lines import text_lines
-from likewise.documents.markdown import front_matter
+from likewise.documents.front_matter import front_matter
 from likewise.documents.marked_text import MarkedText
 
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~=]")

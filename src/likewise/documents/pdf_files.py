@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from contextlib import closing, suppress
-from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +16,11 @@ from likewise.documents.page_edges import edges_of
 from likewise.documents.paged_format import MARKS, PagedFormat
 
 if TYPE_CHECKING:
-    from liteparse.types import LayoutBlock, ParsedPage
+    from liteparse.types import LayoutBlock, ParsedPage, TextItem
     from pypdfium2 import PdfPage
 
 _BEGIN = b"%PDF-"
-_FIELDS = (4, 5, 6)  # of PDF forms: choices, lists and texts, as PDFium numbers them
+_FIELDS = ("text", "combobox", "listbox")
 _NO_LETTERS = "this page has no text, only pictures or glyphs without letters: docling can convert a scan to text"
 _MISSED = 0.9
 """Share of the letters of a page below which its blocks miss text, such as vertical text."""
@@ -34,9 +32,10 @@ _LEADING = 4.0
 """Points by which the lines of a page differ at least in height."""
 _OUTER = 2
 """Number of blocks at the top and at the bottom of a page that may hold its header and footer."""
+_SOFT = "\u00ad"
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _EMPHASIS = re.compile(r"\\(.)|\*+")
-_DIVIDED = re.compile("(?<!\\w)(\\w+)[-\u2010]$")
+_DIVIDED = re.compile("(?<!\\w)(\\w+)([-\u2010\u00ad])$")
 _APART = re.compile("(?<!\\w)(\\w+)[-\u2010] (\\w+)")
 _GAP = re.compile(r"\s{2,}")
 _JOINING = re.compile(rf"{JOINING}(?=\s)")
@@ -69,21 +68,23 @@ class Pdf(PagedFormat):
             extract_links=False,
             keep_headers_footers=True,  # it would also remove a line of text that two pages share
             extract_blocks=True,
+            extract_text_metadata=True,  # the codes of glyphs
+            extract_form_fields=True,
+            extract_annotations=True,
             quiet=True,
             num_workers=1,
         )
         content = path.read_bytes()
         parsed = parser.parse(content).pages
         lines = [_lines(page) for page in parsed]
-        hyphens = Hyphens(text for page in lines for line in page for text in line)
+        hyphens = Hyphens(_with_soft_hyphens(item for page in parsed for item in page.text_items))
         edges = edges_of([[" ".join(line) for line in page] for page in lines])
         with closing(pypdfium2.PdfDocument(content)) as whole:
-            whole.init_forms()
             for laid_out, its_lines, places in zip(parsed, lines, edges, strict=True):
                 with closing(whole[laid_out.page_num - 1]) as page:
                     without = {part for place in places for part in its_lines[place]}
                     blocks = list(_blocks(laid_out, hyphens, without)) if _has_letters(page) else []
-                    blocks += [text for text in _typed(page) if text not in " ".join(blocks)]
+                    blocks += [text for text in _typed(laid_out) if text not in " ".join(blocks)]
                     is_lost = not blocks and not places and _has_marks(page)
                 text, left_out = "\n\n".join(blocks), _NO_LETTERS if is_lost else ""
                 yield Page(laid_out.page_num, text, form="markdown", left_out=left_out, goes_on=True)
@@ -92,8 +93,8 @@ class Pdf(PagedFormat):
 class Hyphens:
     """The words that hyphens divide at the ends of lines, which liteparse joins whatever they are, or leaves apart.
 
-    The hyphen stays unless the joined word is elsewhere in the text, or a program has divided the words of the
-    text; then it stays in words that are elsewhere written with it.
+    The hyphen stays unless it is a soft one, the joined word is elsewhere in the text, or a program has divided the
+    words of the text; then it stays in words that are elsewhere written with it.
 
     >>> hyphens = Hyphens(["Turn the valve-", "wheel by the val-", "ve, pro-", "and contra. Oil the valve."])
     >>> hyphens.restored("Turn the valvewheel by the valve, proand contra. Oil the valve.")
@@ -103,11 +104,11 @@ class Hyphens:
     def __init__(self, lines: Iterable[str]) -> None:
         every = [line.strip() for line in lines]
         self._begins = {begin[0] for line in every if (begin := re.match(r"\w+", line))}
-        self._ends = {end[1] for line in every if (end := _DIVIDED.search(line))}
+        ends = [end for line in every if (end := _DIVIDED.search(line))]
+        self._ends, self._soft = {end[1] for end in ends}, {end[1] for end in ends if end[2] == _SOFT}
         text = " ".join(every)
         self._words, self._compounds = set(re.findall(r"\w+", text)), set(re.findall(r"(?=\b(\w+-\w+))", text))
-        divided = sum(_DIVIDED.search(line) is not None for line in every)
-        self._is_hyphenated = divided >= _HYPHENATED[0] and divided > _HYPHENATED[1] * len(every)
+        self._is_hyphenated = len(ends) >= _HYPHENATED[0] and len(ends) > _HYPHENATED[1] * len(every)
 
     def restored(self, text: str) -> str:
         """Return a text with the hyphens that belong to its words, and without others."""
@@ -128,10 +129,31 @@ class Hyphens:
         return self._joined(match[1], match[2], match.string[match.end() : match.end() + 1]) if is_one else match[0]
 
     def _joined(self, first: str, second: str, follower: str) -> str:
+        if first in self._soft:
+            return first + second
         if _JOINING.match(second + follower):
             return f"{first}- {second}"
         is_compound = f"{first}-{second}" in self._compounds or not self._is_hyphenated
         return f"{first}-{second}" if is_compound and first + second not in self._words else first + second
+
+
+def _with_soft_hyphens(items: Iterable[TextItem]) -> Iterator[str]:
+    """Yield the texts of items, with a soft hyphen at the end where liteparse writes another one.
+
+    Its glyph has the code of a soft hyphen, or another one than the hyphens within the lines of its font.
+    """
+    items = list(items)
+    inside: dict[str | None, set[int]] = {}
+    for item in items:
+        if "-" in item.text[:-1]:
+            is_aligned = len(item.text) == len(item.char_codes)
+            pairs = zip(item.text if is_aligned else "-" * len(item.char_codes), item.char_codes, strict=True)
+            inside.setdefault(item.font_name, set()).update(code for sign, code in pairs if sign == "-")
+    for item in items:
+        is_divided, own = item.text.endswith("-") and len(item.char_codes) > 1, inside.get(item.font_name)
+        is_soft = is_divided and item.char_codes[-2:] == list(map(ord, item.text[-2:-1] + _SOFT))
+        is_soft = is_soft or (is_divided and bool(own) and item.char_codes[-1] not in own)
+        yield item.text[:-1] + _SOFT if is_soft else item.text
 
 
 def _lines(page: ParsedPage) -> list[list[str]]:
@@ -223,20 +245,10 @@ def _has_marks(page: PdfPage) -> bool:
     return next(page.get_objects(filter=kinds), None) is not None
 
 
-def _typed(page: PdfPage) -> Iterator[str]:
+def _typed(page: ParsedPage) -> Iterator[str]:
     """Yield what was typed into the fields of a page, and the notes that show on it."""
-    from pypdfium2 import raw
-
-    form = page.pdf.formenv
-    for place in range(raw.FPDFPage_GetAnnotCount(page.raw)):
-        note = raw.FPDFPage_GetAnnot(page.raw, place)
-        kind, read = raw.FPDFAnnot_GetSubtype(note), None
-        if kind == raw.FPDF_ANNOT_FREETEXT:
-            read = partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")
-        elif form and kind == raw.FPDF_ANNOT_WIDGET and raw.FPDFAnnot_GetFormFieldType(form.raw, note) in _FIELDS:
-            read = partial(raw.FPDFAnnot_GetFormFieldValue, form.raw, note)
-        room = ctypes.create_string_buffer(read(None, 0) + 2 if read else 0)
-        size = read(ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), len(room)) if read else 0
-        raw.FPDFPage_CloseAnnot(note)
-        if text := " ".join(room.raw[:size].decode("utf-16-le", "replace").strip("\0").split()):
+    fields = (", ".join(one.selected_options) or one.value for one in page.form_fields or [] if one.type in _FIELDS)
+    notes = (note.contents for note in page.annotations or [] if note.subtype == "freetext")
+    for text in chain(fields, notes):
+        if text := " ".join((text or "").split()):
             yield _escaped(text)

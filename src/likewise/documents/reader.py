@@ -12,9 +12,7 @@ import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from likewise.corpus.formats import Page
 from likewise.errors import LikewiseError
@@ -35,15 +33,14 @@ def main() -> None:
         import markitdown  # noqa: F401 (its memory is not the file's)
 
     _limit_memory()
-    for answer in chain([{"ready": True}], map(_answer, sys.stdin)):
-        print(json.dumps(answer), file=answers, flush=True)
+    for task in sys.stdin:
+        print(json.dumps(_answer(json.loads(task))), file=answers, flush=True)
 
 
-def _answer(line: str) -> Record:
+def _answer(task: Record) -> Record:
     """Write the pages of the file that a task names, a page a line, and return what is wrong, {} if nothing is."""
-    task = json.loads(line)
     try:
-        format: Any = getattr(import_module(task["module"]), task["class"])()
+        format = getattr(import_module(task["module"]), task["class"])()
         with Path(task["out"]).open("w", encoding="utf-8") as out:
             for page in format.pages(Path(task["path"])):
                 if not isinstance(page, Page) or not isinstance(page.place, int):

@@ -42,6 +42,17 @@ def test_markdown_blocks_carry_their_heading(tmp_path):
     ]
 
 
+def test_a_row_of_a_table_is_whole_below_its_header_or_has_the_names_of_its_columns(tmp_path):
+    rows = "".join(f"| P-{number} | {number}.50 |\n" for number in range(10))
+    long = "| P-10 | " + "very " * 30 + "dear |\n"
+    (tmp_path / "a.md").write_text(f"| Part | Price |\n| --- | --- |\n{rows}{long}| P-11 | 11.50 |\n")
+    texts = [text for _, _, text, _ in read(tmp_path / "a.md", words=20)]
+    header = "| Part | Price |\n| --- | --- |\n"
+    short = [text.removeprefix(header) for text in texts if text.startswith(header)]
+    assert "\n".join(short).split("\n") == [*rows.splitlines(), "| P-11 | 11.50 |"]
+    assert [text for text in texts if not text.startswith(header)][:2] == ["Part: P-10", f"Price: {'very ' * 18}very"]
+
+
 def test_rows_of_every_kind_give_the_same_passages_with_their_metadata(tmp_path):
     rows = [{"body": "The first row.\nIts second line.", "year": 2020}, {"body": "The second row.", "year": None}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

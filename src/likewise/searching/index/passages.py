@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _SIGN = re.compile(r"\w")
 _SYMBOL = re.compile("[\u00a2-\u00b6\u2100-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]")
+_BAR = re.compile(r"(?<!\\)\|")
+"""The bar between two cells of a row."""
 _SLICE = 1 << 14
 """Number of characters of a sentence that are read together; a word of a million characters takes long."""
 _LONG_WORD = 30
@@ -276,31 +279,42 @@ class Splitting:
     def _lines(self, placed: Sequence[Placed], title: str) -> Iterator[Placed]:
         """Join the lines of code or of a table, unchanged, to passages.
 
-        Each passage of a divided table begins with its header.
+        Each passage of a divided table begins with its header. A row that has no room below it becomes the texts of
+        its cells, each behind the name of its column.
         """
         texts = [text for _, text in placed]
         room = self._room(texts, title)
         sizes = [(_size(text), count) for text, count in zip(texts, self._counts(texts, room), strict=True)]
         first = 2 if len(placed) > 2 and _is_delimiter(texts[1]) else 0
+        names, is_wide = _cells_of(texts[0]) if first else [], False
         above = (sum(words for words, _ in sizes[:first]), sum(count for _, count in sizes[:first]))
         if above[0] > self.words // 2 or (room and above[1] > room // 2):  # a header that leaves no room is given once
-            first, above = 0, (0, 0)
+            first, above, is_wide = 0, (0, 0), bool(first)
         header = texts[:first]
         held: list[str] = []
         begin = words = count = 0
-        for (line, text), (own_words, own_count) in zip(placed, sizes, strict=True):
+        for place, ((line, text), (own_words, own_count)) in enumerate(zip(placed, sizes, strict=True)):
+            is_row = place >= (2 if names else 0)
             is_full = words + own_words > self.words or bool(room and count + own_count > room)
             if is_full and len(held) > len(header):
                 yield begin, "\n".join(held)
                 held, (words, count), begin = list(header), above, line
             begin = begin or line
-            if own_words > self.words or (room and own_count > room):  # one that is no code or table
-                yield from self._passages([(line, text)], title)
+            is_long = above[0] + own_words > self.words or bool(room and above[1] + own_count > room)
+            if is_row and (is_long or is_wide):
+                cells = _named(names, text) if names else [text]
+                yield from self._passages([(line, cell) for cell in cells], title)
                 continue
             held.append(text)
             words, count = words + own_words, count + own_count
         if len(held) > len(header) or (held and not header):
             yield begin, "\n".join(held)
+
+
+def _named(names: Sequence[str], row: str) -> list[str]:
+    """Return the cells of a row, each behind the name of its column."""
+    pairs = zip_longest(names, _cells_of(row), fillvalue="")
+    return [f"{name}: {cell}" if name else cell for name, cell in pairs if cell]
 
 
 def _slices(text: str) -> Iterator[str]:
@@ -328,3 +342,12 @@ def _is_delimiter(line: str) -> bool:
     (True, False)
     """
     return "|" in line and "-" in line and not line.strip(" \t|:-")
+
+
+def _cells_of(row: str) -> list[str]:
+    """Return the cells of a row of a table.
+
+    >>> _cells_of("| a | b \\\\| c |")
+    ['a', 'b | c']
+    """
+    return [cell.replace("\\|", "|").strip() for cell in _BAR.split(row.strip().strip("|"))]
