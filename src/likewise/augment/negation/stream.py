@@ -73,14 +73,14 @@ def kept_negations(
 
     Args:
         sentences: Function that yields the sentences in their order.
-        keep: Function from the rules and what writes a folder to that folder in the cache, as `Run.prepared`.
-        processes: Number of processes that parse; 0 for one on each core, from 2,048 sentences on.
+        keep: Function from the rules and the writer of a folder to the folder in the cache, as `Run.prepared`.
+        processes: Number of processes that parse; 0 uses one per core from 2,048 sentences.
         progress: Display of the bar.
 
     Raises:
-        NotEnglishError: The sentences are not English.
-        MissingExtraError: spaCy, lemminflect or the model is not installed.
-        Stopped: Ctrl-C; the sentences done are in the cache.
+        NotEnglishError: If the sentences are not English.
+        MissingExtraError: If spaCy, lemminflect or the model is not installed.
+        Stopped: After Ctrl-C; finished work is cached.
     """
 
     def make(folder: Path) -> None:

@@ -89,7 +89,7 @@ def open_cross_encoder(model: CrossEncoder | str) -> CrossEncoder:
         model: A CrossEncoder, or its folder or hub name.
 
     Raises:
-        LoadError: there is no such model, or it has more than one output.
+        LoadError: If there is no such model, or it has more than one output.
     """
     from sentence_transformers import CrossEncoder
 
