@@ -55,17 +55,17 @@ def _stand_in() -> str:
 
 @cache
 def _own_flags() -> frozenset[str]:
-    told = _cpuinfo("flags", "Features")
-    if told:
-        return frozenset(told.split())
+    listed = _cpuinfo("flags", "Features")
+    if listed:
+        return frozenset(listed.split())
     import torch  # only Linux has the file; torch knows these elsewhere too, but takes seconds to import
 
-    asked = {
+    requested = {
         "avx512_bf16": "_is_avx512_bf16_supported",
         "amx_bf16": "_is_amx_tile_supported",
         "avx512_vnni": "_is_vnni_supported",
     }
-    return frozenset(flag for flag, question in asked.items() if getattr(torch.cpu, question, bool)())
+    return frozenset(flag for flag, question in requested.items() if getattr(torch.cpu, question, bool)())
 
 
 @cache

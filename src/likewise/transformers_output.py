@@ -67,13 +67,13 @@ def _verbosity(level: Callable[[int], int]) -> Iterator[None]:
 
 
 @contextmanager
-def _filtered(name: str, shown: Callable[[logging.LogRecord], bool]) -> Iterator[None]:
+def _filtered(name: str, predicate: Callable[[logging.LogRecord], bool]) -> Iterator[None]:
     logger = logging.getLogger(name)
-    logger.addFilter(shown)
+    logger.addFilter(predicate)
     try:
         yield
     finally:
-        logger.removeFilter(shown)
+        logger.removeFilter(predicate)
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def no_bar() -> Iterator[None]:
     """Hide the progress bars of transformers (over the weights) and of datasets in a `with` block."""
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     datasets: Any = sys.modules.get("datasets")  # not imported for this alone
     silenced = datasets is not None and not datasets.are_progress_bars_disabled()
@@ -90,7 +90,7 @@ def no_bar() -> Iterator[None]:
     try:
         yield
     finally:
-        if shown:
+        if was_enabled:
             logging.enable_progress_bar()
         if silenced:
             datasets.enable_progress_bars()

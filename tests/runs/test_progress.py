@@ -43,7 +43,7 @@ def test_a_bar_on_a_terminal_with_one_inside() -> None:
             inner.advance(3_000_000)
         outer.advance(2)
     assert "2/2" in out.getvalue()
-    assert progress.shown is None
+    assert progress.view is None
 
 
 def test_quiet_says_nothing() -> None:
@@ -68,7 +68,7 @@ def test_the_first_signal_asks_and_the_second_interrupts(number: int) -> None:
     with orderly_stop(progress) as stop:
         stop.check()
         os.kill(os.getpid(), number)
-        assert stop.asked
+        assert stop.requested
         with pytest.raises(Stopped, match=r"Stopped after row 3\. Run the same command again to resume\."):
             stop.check("after row 3")
         with pytest.raises(KeyboardInterrupt):
@@ -82,10 +82,10 @@ def test_a_stop_of_a_part_stops_the_whole() -> None:
     with orderly_stop(progress) as whole:
         with orderly_stop(Progress(quiet=True)) as part:
             os.kill(os.getpid(), signal.SIGINT)
-            assert part.asked
-        assert whole.asked
+            assert part.requested
+        assert whole.requested
         with orderly_stop(Progress(quiet=True)) as next_part:
-            assert not next_part.asked
+            assert not next_part.requested
     assert "Stopping" in out.getvalue()
 
 
@@ -94,7 +94,7 @@ def test_outside_the_main_thread_nothing_is_caught() -> None:
 
     def work() -> None:
         with orderly_stop(Progress(quiet=True)) as stop:
-            found.append(stop.asked)
+            found.append(stop.requested)
 
     thread = threading.Thread(target=work)
     thread.start()

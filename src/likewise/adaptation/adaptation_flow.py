@@ -234,14 +234,14 @@ def gained(ranks: np.ndarray, base: np.ndarray) -> tuple[float, float]:
 def best_of(candidates: Sequence[Candidate]) -> tuple[str, str]:
     """Return the name of the best of all candidates, "base" if the base is to stay, and the reason in a sentence."""
     base, *others = candidates
-    kept = [
+    eligible = [
         candidate
         for candidate in others  # without STS-B dev's data nothing is guarded
         if candidate.sts_dev is None or base.sts_dev is None or candidate.sts_dev >= base.sts_dev - GUARD
     ]
-    if not kept:
+    if not eligible:
         return "base", f"every candidate loses more than {GUARD:.0f} point of STS-B dev"
-    best = max(kept, key=lambda candidate: candidate.gain or 0.0)
+    best = max(eligible, key=lambda candidate: candidate.gain or 0.0)
     gain, noise, least = best.gain or 0.0, best.noise or 0.0, LEAST * (base.mrr or 0.0)
     if gain <= max(noise, least):
         return "base", (
@@ -317,9 +317,9 @@ def _save(
     contest: Contest | None = None,
 ) -> None:
     """Write the model, its card and its page, and finish the job."""
-    beside = None
+    with_bm25 = None
     if contest and chosen != "base":
-        beside = list(contest.beside_bm25(chosen, job.plan.options["language"]))
+        with_bm25 = list(contest.beside_bm25(chosen, job.plan.options["language"]))
     facts = {
         "recipe": "adapt",
         "kind": "encoder",
@@ -327,8 +327,8 @@ def _save(
         "chosen": chosen,
         "reason": reason,
         "form": form_of(model),
-        "advice": advice(contest is not None, beside),
-        "beside_bm25": beside,
+        "advice": advice(contest is not None, with_bm25),
+        "beside_bm25": with_bm25,
         "candidates": [asdict(candidate) for candidate in candidates],
         "corpus": text.facts | {"report": report.to_dict()},
     }

@@ -96,7 +96,7 @@ class AdaptResult(SavedModel):
     @property
     def beside_bm25(self) -> tuple[float, float] | None:
         """The gain over the base with BM25 added to both, in points of MRR, and its noise; None for the base."""
-        return None if (beside := self.record["beside_bm25"]) is None else (beside[0], beside[1])
+        return None if (scores := self.record["beside_bm25"]) is None else (scores[0], scores[1])
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -164,7 +164,7 @@ def adapted_page(
         }
         for query, *sides in changed_neighbours(*scores, own)
     ]
-    shown = next(candidate for candidate in candidates if candidate.name == facts["chosen"])
+    winner = next(candidate for candidate in candidates if candidate.name == facts["chosen"])
     counts = [int((ranks[1] > ranks[0]).sum()), int((ranks[1] < ranks[0]).sum()), len(queries)]
     return page_of(
         "likewise.adaptation",
@@ -173,7 +173,7 @@ def adapted_page(
         columns=COLUMNS,
         rows=[candidate.cells() for candidate in candidates],
         changes=changes,
-        shown=shown,
+        shown=winner,
         counts=counts,
         offered=[f"{count:,} times {_OFFERED.get(kind, kind)}" for kind, count in facts["corpus"]["pairs"].items()],
     )

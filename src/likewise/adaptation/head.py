@@ -184,12 +184,12 @@ def train_head(
             both = head(*first), head(*second)
             with torch.no_grad():
                 left_out = false_negatives(first[0], second[0])
-                wanted = first[0] @ second[0].T
+                targets = first[0] @ second[0].T
                 if start is not None:
                     words = start.words_of(*first[1:]) @ start.words_of(*second[1:]).T
-                    wanted = wanted + start.weight**2 * words
+                    targets = targets + start.weight**2 * words
             loss = filtered_contrast(*both, left_out, options.temperature, options.margin)
-            loss = loss + options.keep * similarities_keep(cosine_matrix(*both), wanted, options.temperature)
+            loss = loss + options.keep * similarities_keep(cosine_matrix(*both), targets, options.temperature)
             if options.negation and negated is not None and len(negated):
                 some = negated[chance.permutation(len(negated))[: options.batch_size // 2]]
                 loss = loss + options.negation * _lost_negation(head, texts, some)

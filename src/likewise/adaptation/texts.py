@@ -47,14 +47,14 @@ class OwnText:
     Attributes:
         passages: Used passages, in order.
         pairs: All pairs that they provide.
-        held: Held-out pairs for the evaluation; empty if nothing can be measured.
+        held_out: Held-out pairs for the evaluation; empty if nothing can be measured.
         training: Training pairs.
         pool: N distinct texts that are searched.
     """
 
     passages: Sequence[Passage]
     pairs: Sequence[OfferedPair]
-    held: Sequence[OfferedPair]
+    held_out: Sequence[OfferedPair]
     training: Sequence[OfferedPair]
     pool: Sequence[str]
 
@@ -62,20 +62,20 @@ class OwnText:
     def of(cls, passages: Sequence[Passage], seed: int) -> OwnText:
         """Divide passages into what is measured on and what is learnt from."""
         pairs = offered_pairs(passages, seed=seed)
-        held, training = held_out(pairs, passages, seed)
-        pool = list(dict.fromkeys(pair.second for pair in (*held, *pairs)))[: HELD_OUT + _DISTRACTORS]
-        return cls(passages, pairs, held, training, pool)
+        held_out_pairs, training = held_out(pairs, passages, seed)
+        pool = list(dict.fromkeys(pair.second for pair in (*held_out_pairs, *pairs)))[: HELD_OUT + _DISTRACTORS]
+        return cls(passages, pairs, held_out_pairs, training, pool)
 
     @property
     def queries(self) -> list[str]:
         """The texts that search, Q."""
-        return [pair.first for pair in self.held]
+        return [pair.first for pair in self.held_out]
 
     @property
     def own(self) -> list[int]:
         """The place in `pool` of the passage of each query, Q."""
         place = {text: row for row, text in enumerate(self.pool)}
-        return [place[pair.second] for pair in self.held]
+        return [place[pair.second] for pair in self.held_out]
 
     @property
     def facts(self) -> Record:
@@ -83,7 +83,7 @@ class OwnText:
         return {
             "passages": len(self.passages),
             "pairs": dict(Counter(pair.kind for pair in self.pairs)),
-            "held_out": len(self.held),
+            "held_out": len(self.held_out),
             "searched": len(self.pool),
         }
 
@@ -145,7 +145,7 @@ def memory(base: BaseTexts, texts: Sequence[str], text: OwnText) -> int:
     dimension = base.vectors(sorted(texts, key=len)[-_ENCODED:]).shape[1]
     vectors = 2 * 4 * len(texts) * dimension  # in blocks, and joined
     under = 2 * 4 * len(text.pool) * dimension  # of the passages, by a candidate
-    scores = 12 * 4 * len(text.held) * len(text.pool)  # of two candidates, and with BM25, on their way to ranks
+    scores = 12 * 4 * len(text.held_out) * len(text.pool)  # of two candidates, and with BM25, on their way to ranks
     return taken() + _LATER + vectors + under + scores
 
 
@@ -184,20 +184,20 @@ def held_out(
     Sentences with the rest of their passage measure, or titles where these are too few; deletions do not, as any weight
     on words solves them.
     """
-    held: list[OfferedPair] = []
+    held_out_pairs: list[OfferedPair] = []
     for kind in ("rest", "title"):
         measuring = [pair for pair in pairs if pair.kind == kind]
-        wanted = min(HELD_OUT, len(measuring) // 2)
-        if not held and wanted >= _LEAST_MEASURING // 2 and len(measuring) >= _PASSAGES * len(passages):
-            chosen = np.random.default_rng([seed, 4]).permutation(len(measuring))[:wanted]
-            held = [measuring[int(i)] for i in chosen]
-    gone = {pair.passage for pair in held}
-    return held, [pair for pair in pairs if pair.passage not in gone]
+        count = min(HELD_OUT, len(measuring) // 2)
+        if not held_out_pairs and count >= _LEAST_MEASURING // 2 and len(measuring) >= _PASSAGES * len(passages):
+            chosen = np.random.default_rng([seed, 4]).permutation(len(measuring))[:count]
+            held_out_pairs = [measuring[int(i)] for i in chosen]
+    gone = {pair.passage for pair in held_out_pairs}
+    return held_out_pairs, [pair for pair in pairs if pair.passage not in gone]
 
 
 def unmeasured(text: OwnText) -> str:
     """Return why no gain can be measured on a text, so that the base is kept; '' if one can."""
-    if text.held:
+    if text.held_out:
         return ""
     measuring = {pair.passage for pair in text.pairs if pair.kind in ("rest", "title")}
     there = f"{len(measuring):,} of {counted(len(text.passages), 'passage')}"

@@ -52,8 +52,8 @@ def _replaced(words: list[str], n: int, stop_words: frozenset[str], rng: np.rand
     """Return the words with n of them, which are no stop words, replaced by synonyms."""
     chosen: dict[str, str] = {}
     for word in rng.permutation(sorted(set(words) - stop_words)).tolist():
-        if len(chosen) < n and (found := synonyms_of(word)):
-            chosen[word] = found[int(rng.integers(len(found)))]
+        if len(chosen) < n and (synonyms := synonyms_of(word)):
+            chosen[word] = synonyms[int(rng.integers(len(synonyms)))]
     return [chosen.get(word, word) for word in words]
 
 
@@ -62,8 +62,8 @@ def _inserted(words: list[str], n: int, stop_words: frozenset[str], rng: np.rand
     edited, able = list(words), [word for word in words if word not in stop_words]
     for _ in range(n if able else 0):
         for _ in range(_TRIES):
-            if found := synonyms_of(able[int(rng.integers(len(able)))]):
-                edited.insert(int(rng.integers(len(edited) + 1)), found[int(rng.integers(len(found)))])
+            if synonyms := synonyms_of(able[int(rng.integers(len(able)))]):
+                edited.insert(int(rng.integers(len(edited) + 1)), synonyms[int(rng.integers(len(synonyms)))])
                 break
     return edited
 

@@ -68,8 +68,8 @@ def authors_white_noise(vectors: Tensor, generator: Generator | None = None) -> 
 def authors_zeros(vectors: Tensor, generator: Generator | None = None) -> Tensor:
     """Set 15 to 19 of 300 numbers to zero, and as many in proportion where D is not 300, (K, D) to (K, D)."""
     count, dimension = vectors.shape
-    wanted = torch.randint(15, 20, (count, 1), generator=generator, device=vectors.device)
-    zeros = (wanted * dimension / 300).round().clamp(min=1)  # (K, 1)
+    counts = torch.randint(15, 20, (count, 1), generator=generator, device=vectors.device)
+    zeros = (counts * dimension / 300).round().clamp(min=1)  # (K, 1)
     order = torch.rand(vectors.shape, generator=generator, device=vectors.device).argsort(dim=-1).argsort(dim=-1)
     return vectors * (order >= zeros)
 

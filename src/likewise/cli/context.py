@@ -167,8 +167,8 @@ def _score_task(rated: RatedPairs, task: str, origin: stages.Origin, chosen_for:
         typer.echo(f"{chosen_for / WEIGHTS}: weights {chosen.values}")
     else:
         values = origin(pairs)
-    beside = origin.cosines(pairs) if origin.reads_contexts else None
-    for name, scores in {task: values, "cosine of the encoder alone": beside}.items():
+    cosines = origin.cosines(pairs) if origin.reads_contexts else None
+    for name, scores in {task: values, "cosine of the encoder alone": cosines}.items():
         if scores is not None:
             spearman, pearson = correlations(scores, rated.gold)
             typer.echo(f"{name}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {count}")
@@ -177,8 +177,8 @@ def _score_task(rated: RatedPairs, task: str, origin: stages.Origin, chosen_for:
 def _score_pair(first: str, second: str, origin: stages.Origin, explain: bool) -> None:
     """Print the similarity of two sentences, and the contexts that decided if asked to."""
     deciding = origin.explain(first, second) if explain else []  # or how it could be explained
-    beside = origin.cosines([(first, second)]) if origin.reads_contexts else None
-    cosine = "" if beside is None else f"  (cosine of the encoder: {beside[0]:.4f})"
+    cosines = origin.cosines([(first, second)]) if origin.reads_contexts else None
+    cosine = "" if cosines is None else f"  (cosine of the encoder: {cosines[0]:.4f})"
     typer.echo(f"{origin([(first, second)])[0]:.4f}{cosine}")
     if explain:
         _show_deciding(deciding)
@@ -186,15 +186,15 @@ def _score_pair(first: str, second: str, origin: stages.Origin, explain: bool) -
 
 def _show_deciding(contexts: list[Deciding]) -> None:
     """Print the contexts that raise a similarity most, and the contexts that lower it most."""
-    shown = contexts[:_SHOWN] + [context for context in contexts[_SHOWN:][-_SHOWN:] if context.part < 0]
+    listed = contexts[:_SHOWN] + [context for context in contexts[_SHOWN:][-_SHOWN:] if context.part < 0]
     typer.echo("adds     first   second  fit to this context ([...] marks the gap)")
-    for context in shown:
+    for context in listed:
         # The ends that are far from the gap are cut off.
         left = textwrap.shorten(context.left[::-1], _SIDE, placeholder="...")[::-1]
         right = textwrap.shorten(context.right, _SIDE, placeholder="...")
         typer.echo(f"{context.part:+.4f}  {context.fits[0]:+.2f}   {context.fits[1]:+.2f}   {left} [...] {right}")
-    if len(contexts) > len(shown):
-        typer.echo(f"({counted(len(contexts) - len(shown), 'other context')} not shown)")
+    if len(contexts) > len(listed):
+        typer.echo(f"({counted(len(contexts) - len(listed), 'other context')} not shown)")
 
 
 @typed

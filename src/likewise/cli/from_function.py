@@ -120,9 +120,9 @@ def _of_fields(options: Options, left: Collection[str]) -> list[Parameter]:
         if name not in kind.model_fields or name in left:
             continue
         field, value = kind.model_fields[name], getattr(options, name)
-        told = str(value).lower() if isinstance(value, bool) else value
+        default = str(value).lower() if isinstance(value, bool) else value
         text = field.description or ""
-        text = text if value in (None, "", []) else f"{text} [default: {told}]"
+        text = text if value in (None, "", []) else f"{text} [default: {default}]"
         info = Option(help=text, rich_help_panel=_panel(kind, name))
         parameters.append(_parameter(name, Optional[field.annotation], info))
     return parameters

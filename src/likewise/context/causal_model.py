@@ -103,7 +103,7 @@ class CausalModel:
             logits: Number of tokens, from the end, whose logits are returned.
         """
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        kept = {"position_ids": positions, self.cache_name: cache}
-        output = self.model(input_ids=ids, attention_mask=mask, logits_to_keep=logits, **kept)
+        arguments = {"position_ids": positions, self.cache_name: cache}
+        output = self.model(input_ids=ids, attention_mask=mask, logits_to_keep=logits, **arguments)
         scores: Tensor = output.logits
         return scores

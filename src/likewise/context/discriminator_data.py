@@ -30,12 +30,12 @@ def training_units(store: ChunkStore, documents: np.ndarray, most: int) -> list[
     ends = np.searchsorted(store.documents, documents, side="right")
     units = []
     for begin, end in zip(begins, ends, strict=True):
-        start, held = begin, 0
+        start, size = begin, 0
         for chunk in range(begin, end):
-            if held and held + store.lengths[chunk] > most:
+            if size and size + store.lengths[chunk] > most:
                 units.append(np.arange(start, chunk))
-                start, held = chunk, 0
-            held += store.lengths[chunk]
+                start, size = chunk, 0
+            size += store.lengths[chunk]
         units.append(np.arange(start, end))
     return units
 
@@ -49,13 +49,13 @@ def epoch_batches(
     """
     order = np.random.default_rng([seed, 1, epoch]).permutation(len(units))
     batch: list[np.ndarray] = []
-    held, yielded = 0, False
+    total, yielded = 0, False
     for unit in order:
         batch.append(units[unit])
-        held += int(store.lengths[units[unit]].sum())
-        if held >= size:
+        total += int(store.lengths[units[unit]].sum())
+        if total >= size:
             yield np.concatenate(batch)
-            batch, held, yielded = [], 0, True
+            batch, total, yielded = [], 0, True
     if batch and (all_of or not yielded):
         yield np.concatenate(batch)
 

@@ -124,7 +124,7 @@ class Generators(nn.Module):
         states: States,
         sentences: Sequence[str],
         cells: np.ndarray,
-        wanted: Sequence[bool],
+        chosen: Sequence[bool],
         pmi: bool,
         progress: Progress = QUIET,
     ) -> np.ndarray:
@@ -132,19 +132,19 @@ class Generators(nn.Module):
 
         Args:
             cells: (K, 2), the index of a sentence and the number of a context, in the order of the contexts.
-            wanted: Names of the requested terms of the three; the others are 0.
+            chosen: Names of the requested terms of the three; the others are 0.
             pmi: Whether to subtract each term's value without the sentence.
         """
         readings, terms = states.read(sentences), np.zeros((len(cells), 3))
         begins = np.flatnonzero(np.diff(cells[:, 1], prepend=-1))[::_CONTEXTS]
         with progress.bar("scoring sentences in contexts", len(cells)) as bar:
             for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True):
-                terms[begin:end] = self._terms_of(states, readings, cells[begin:end], wanted, pmi)
+                terms[begin:end] = self._terms_of(states, readings, cells[begin:end], chosen, pmi)
                 bar.update(end)
         return terms
 
     def _terms_of(
-        self, states: States, readings: Sequence[SentenceReading], cells: np.ndarray, wanted: Sequence[bool], pmi: bool
+        self, states: States, readings: Sequence[SentenceReading], cells: np.ndarray, chosen: Sequence[bool], pmi: bool
     ) -> np.ndarray:
         said, of_sentence = np.unique(cells[:, 0], return_inverse=True)
         here, of_context = np.unique(cells[:, 1], return_inverse=True)
@@ -152,17 +152,17 @@ class Generators(nn.Module):
         rows = {"left": of_context, "centre": of_sentence, "right": of_context}
         all_terms = np.zeros((len(cells), 3))
         for i, task in enumerate(TASKS):
-            if not wanted[i]:
+            if not chosen[i]:
                 continue
             memories, targets = self.memories(task, texts), self.targets(texts[task])
             terms = self.means(task, memories, targets, rows)
             if pmi:
                 # Without the sentence, and for the sentence itself without its context: the same in many cells.
                 side: Any = {"centre": "centre", "left": "right", "right": "left"}[task]
-                kept = [memory.without(own != side) for own, memory in zip(SOURCES[task], memories, strict=True)]
+                sources = [memory.without(own != side) for own, memory in zip(SOURCES[task], memories, strict=True)]
                 distinct, inverse = np.unique(rows[side], return_inverse=True)
                 alone = dict.fromkeys(TASKS, distinct * 0) | {task: distinct, side: distinct}
-                terms = terms - self.means(task, kept, targets, alone)[inverse]
+                terms = terms - self.means(task, sources, targets, alone)[inverse]
             all_terms[:, i] = terms.numpy()
         return all_terms
 

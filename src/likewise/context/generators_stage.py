@@ -74,15 +74,15 @@ def held_out_contexts(store: ChunkStore, documents: int, seed: int) -> tuple[np.
     of = store.documents[store.positions(numbers)[0]]
     distinct = np.unique(of)
     rng = np.random.default_rng([seed, 4])
-    held = rng.permutation(distinct)[: min(documents, len(distinct) // 3)]
-    out = np.isin(of, held)
+    held_out = rng.permutation(distinct)[: min(documents, len(distinct) // 3)]
+    out = np.isin(of, held_out)
     texts = store.texts()
     counts = Counter(texts)
     centres, _ = store.places(numbers[out])
-    kept = [number for number, row in zip(numbers[out], centres, strict=True) if counts[texts[row]] == 1]
+    unique = [number for number, row in zip(numbers[out], centres, strict=True) if counts[texts[row]] == 1]
     chosen: list[int] = []
     seen = Counter[int]()
-    for number in rng.permutation(np.array(kept, np.int64)):
+    for number in rng.permutation(np.array(unique, np.int64)):
         seen[of[number]] += 1
         if seen[of[number]] <= MOST_OF_A_DOCUMENT:
             chosen.append(number)

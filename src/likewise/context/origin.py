@@ -78,16 +78,16 @@ Wanted = Sequence[bool] | np.ndarray
 """Which terms or features are computed; the others are 0."""
 
 
-def stages_read(wanted: Sequence[float] | np.ndarray) -> list[str]:
+def stages_read(chosen: Sequence[float] | np.ndarray) -> list[str]:
     """Return the stages of a workspace that terms or features are made of.
 
     Args:
-        wanted: Weight or truth value of each term, (4,) or (7,); empty for the equal weights of equation 3.
+        chosen: Weight or truth value of each term, (4,) or (7,); empty for the equal weights of equation 3.
 
     >>> stages_read((1, 1, 0, 0.5, 0, 0, 0))
     ['index', 'states', 'discriminator']
     """
-    *_, coherence, centre, left, right = (bool(weight) for weight in (wanted if len(wanted) else (True,) * len(TERMS)))
+    *_, coherence, centre, left, right = (bool(weight) for weight in (chosen if len(chosen) else (True,) * len(TERMS)))
     # The discriminator chooses the contexts of every term.
     over_contexts = ["discriminator"] if coherence or centre or left or right else []
     return ["index", "states", *over_contexts, *(["generators"] if centre or left or right else [])]
@@ -187,45 +187,45 @@ class Origin:
         weights = self.weights[-len(TERMS) :]
         return self.cell_terms([sentence], cells, weights != 0) @ weights
 
-    def cell_terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Wanted = (True,) * 4) -> np.ndarray:
+    def cell_terms(self, sentences: Sequence[str], cells: np.ndarray, chosen: Wanted = (True,) * 4) -> np.ndarray:
         """Return the four terms of equation 3, not yet weighted: (K, 4) float64.
 
         Args:
             cells: (K, 2), the index of a sentence and the number of a context; one that is repeated is computed once.
-            wanted: Names of the requested terms; the others are 0.
+            chosen: Names of the requested terms; the others are 0.
         """
         if not len(cells):
             return np.zeros((0, len(TERMS)))
         distinct, inverse = np.unique(cells[:, ::-1], axis=0, return_inverse=True)  # by context
-        terms = self._terms(sentences, distinct[:, ::-1], wanted)
+        terms = self._terms(sentences, distinct[:, ::-1], chosen)
         if self.form == "pmi":
-            terms -= self._mean_terms(sentences, wanted)[distinct[:, 1]]
+            terms -= self._mean_terms(sentences, chosen)[distinct[:, 1]]
         return terms[inverse.reshape(-1)]
 
-    def _mean_terms(self, sentences: Sequence[str], wanted: Wanted) -> np.ndarray:
+    def _mean_terms(self, sentences: Sequence[str], chosen: Wanted) -> np.ndarray:
         """Return the means of the terms of sentences over the sample, (S, 4)."""
         n, means = len(sentences), np.zeros((len(sentences), len(TERMS)))
         # The discriminator's are cheap; the generators' are taken over as many contexts as they can afford.
-        for some in ((wanted[0], False, False, False), (False, *wanted[1:])):
+        for some in ((chosen[0], False, False, False), (False, *chosen[1:])):
             if any(some):
                 sample = self.sample[:: 1 if some[0] else max(1, len(self.sample) // self.generators.sample)]
                 cells = np.stack([np.tile(np.arange(n), len(sample)), np.repeat(sample, n)], axis=1)
                 means += self._terms(sentences, cells, some).reshape(len(sample), n, -1).mean(axis=0)
         return means
 
-    def _terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Wanted) -> np.ndarray:
+    def _terms(self, sentences: Sequence[str], cells: np.ndarray, chosen: Wanted) -> np.ndarray:
         """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
         terms, ranker, pmi = np.zeros((len(cells), len(TERMS))), self.finder.ranker, self.form == "pmi"
         with torch.inference_mode():
-            if wanted[0]:
+            if chosen[0]:
                 parts = ranker.sentence_parts(self.states.read(sentences))
                 for begin in range(0, len(cells), _CELLS):
                     rows = cells[begin : begin + _CELLS]
                     logits = (parts[rows[:, 0]] * ranker.context_parts(rows[:, 1])).sum(dim=1)
                     terms[begin : begin + _CELLS, 0] = logits if pmi else torch.nn.functional.logsigmoid(logits)
-            if any(wanted[1:]):
-                asked = [bool(weight) for weight in wanted[1:]]
-                terms[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, self.progress)
+            if any(chosen[1:]):
+                requested = [bool(weight) for weight in chosen[1:]]
+                terms[:, 1:] = self.generators.terms(self.states, sentences, cells, requested, pmi, self.progress)
         return terms
 
     def contexts(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
@@ -240,7 +240,7 @@ class Origin:
     def terms(
         self,
         pairs: Sequence[SentencePair],
-        wanted: Wanted = (True,) * 4,
+        chosen: Wanted = (True,) * 4,
         contexts: Mapping[str, np.ndarray] | None = None,
     ) -> list[np.ndarray]:
         """Return the terms of each pair (2, C, 4) over the contexts of its first and then of its second sentence.
@@ -257,11 +257,11 @@ class Origin:
             cells += [np.stack([np.full(len(both), sentences[text]), both], axis=1) for text in (first, second)]
         if not cells:
             return []
-        terms = self.cell_terms(list(sentences), np.concatenate(cells), wanted)
+        terms = self.cell_terms(list(sentences), np.concatenate(cells), chosen)
         ends = np.cumsum([2 * len(cell) for cell in cells[::2]])
         return [part.reshape(2, -1, len(TERMS)) for part in np.split(terms, ends[:-1])]
 
-    def features(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 7) -> np.ndarray:
+    def features(self, pairs: Sequence[SentencePair], chosen: Wanted = (True,) * 7) -> np.ndarray:
         """Return the features of the form `pmi` of each pair, (P, 7); unused features are 0."""
         features = np.zeros((len(pairs), len(FEATURES)))
         if not len(pairs):
@@ -269,17 +269,17 @@ class Origin:
         texts = _texts(pairs)
         row = {text: i for i, text in enumerate(texts)}
         first, second = (np.array([row[pair[side]] for pair in pairs], np.int64) for side in (0, 1))
-        readings = self.states.readings(texts, self.progress, bool(wanted[1]))
+        readings = self.states.readings(texts, self.progress, bool(chosen[1]))
         vectors = np.stack([reading.vector for reading in readings])
         features[:, 0] = (vectors[first] * vectors[second]).sum(axis=1)
-        if wanted[1]:
+        if chosen[1]:
             for i, (row_of_first, row_of_second) in enumerate(zip(first, second, strict=True)):
                 features[i, 1] = match_words(readings[row_of_first], readings[row_of_second], self.states.idf)
-        if wanted[2]:
+        if chosen[2]:
             fits = fit_to(self.states.vectors, vectors)
             features[:, 2] = fits[first] + fits[second]
-        if any(wanted[3:]):
-            for i, pair in enumerate(self.terms(pairs, wanted[3:])):
+        if any(chosen[3:]):
+            for i, pair in enumerate(self.terms(pairs, chosen[3:])):
                 features[i, 3:] = agree(*pair)
         return features
 
@@ -337,18 +337,18 @@ class Origin:
         """Return the similarity of each of P pairs, (P,) float64."""
         return np.asarray(self(list(zip(first, second, strict=True))), dtype=np.float64)
 
-    def rows(self, ranked: Sequence[str], asked: Sequence[str], progress: Progress | None = None) -> Rows:
-        """Return a function from a slice of the queries `asked` to the scores (B, R) of all ranked texts.
+    def rows(self, ranked: Sequence[str], queries: Sequence[str], progress: Progress | None = None) -> Rows:
+        """Return a function from a slice of the queries `queries` to the scores (B, R) of all ranked texts.
 
         The `NEAR` texts with the highest cosine are scored by Origin; the others follow them in the order of cosine.
         """
-        shown = progress or self.progress
-        cosines_of = cosines(*(self.states.vectors_of(texts, shown) for texts in (asked, ranked)))
+        display = progress or self.progress
+        cosines_of = cosines(*(self.states.vectors_of(texts, display) for texts in (queries, ranked)))
 
         def of(block: slice) -> np.ndarray:
             scores = cosines_of(block)
             near = np.argsort(-scores, axis=1)[:, :NEAR]
-            pairs = [(text, ranked[i]) for text, row in zip(asked[block], near, strict=True) for i in row]
+            pairs = [(text, ranked[i]) for text, row in zip(queries[block], near, strict=True) for i in row]
             scored = np.split(self(pairs), len(scores))
             scores -= 100.0  # behind any similarity
             for row, best, values in zip(scores, near, scored, strict=True):
@@ -409,10 +409,10 @@ def _even_weights(origin: Origin) -> tuple[float, ...]:
     A term that does not vary has weight 0. They are kept in the workspace, for each choice of terms, contexts, models.
     """
     workspace, terms = origin.workspace, origin.options.terms
-    wanted = [name in terms for name in FEATURES]
-    if sum(wanted) == 1:
-        return tuple(map(float, wanted))
-    depends: list[object] = [*(workspace.require(stage).fingerprint for stage in stages_read(wanted)), terms]
+    selected = [name in terms for name in FEATURES]
+    if sum(selected) == 1:
+        return tuple(map(float, selected))
+    depends: list[object] = [*(workspace.require(stage).fingerprint for stage in stages_read(selected)), terms]
     if origin.reads_contexts:
         depends.append(origin.selection.to_dict())
     path = workspace.path / f"even-{digest_of(repr(depends)).hex()[:12]}.json"
@@ -420,8 +420,8 @@ def _even_weights(origin: Origin) -> tuple[float, ...]:
         pairs = own_pairs(origin.states)
         count = counted(len(pairs), "pair")
         origin.progress.tell(f"scaling the terms on {count} of the workspace's sentences")
-        spread = origin.features(pairs, wanted).std(axis=0)
-        weights = np.where(spread > 1e-9, 1 / np.maximum(spread, 1e-9), 0.0) * wanted
+        spread = origin.features(pairs, selected).std(axis=0)
+        weights = np.where(spread > 1e-9, 1 / np.maximum(spread, 1e-9), 0.0) * selected
         if not weights.any():
             raise ContextError("none of the terms differs between the workspace's sentences: give more documents")
         values = tuple(float(f"{value:.5g}") for value in weights / weights[weights > 0][0])

@@ -97,8 +97,8 @@ class PretrainedGenerators:
 
         sums = np.empty((len(cells), cells.shape[1] - 1))
         if len(cells):
-            asked = ["\0".join([before[row[0]], *(texts[i] for i in row[1:])]) for row in cells]
-            key = [self.causal.identity, digest_of("\n".join(asked)).hex(), *releases()]
+            keys = ["\0".join([before[row[0]], *(texts[i] for i in row[1:])]) for row in cells]
+            key = [self.causal.identity, digest_of("\n".join(keys)).hex(), *releases()]
             folder = cached("likelihoods", key, make, resumes=True)
             sums[order] = np.concatenate([np.load(folder / f"{begin}.npy") for begin in pieces])
         return sums
@@ -115,13 +115,13 @@ class PretrainedGenerators:
         for batch in by_budget(np.array([len(row) for row in rows]), _BATCH_TOKENS):
             longest = int(lengths[batch].sum(axis=1).max())
             ids, mask = self.causal.padded([rows[i] for i in batch])
-            wanted = ids[:, ids.shape[1] - longest :]  # (N, T), behind padding and what stands before
+            targets = ids[:, ids.shape[1] - longest :]  # (N, T), behind padding and what stands before
             logits = self.causal.forward(ids, mask, DynamicCache(), longest + 1)[:, :-1].flatten(0, 1)  # (N T, V)
             logs = [
                 part.float().log_softmax(dim=1).gather(1, tokens[:, None])[:, 0]
-                for part, tokens in zip(logits.split(_ROWS), wanted.flatten().split(_ROWS), strict=True)
+                for part, tokens in zip(logits.split(_ROWS), targets.flatten().split(_ROWS), strict=True)
             ]
-            for i, line in zip(batch, torch.cat(logs).reshape(wanted.shape).double().cpu().numpy(), strict=True):
+            for i, line in zip(batch, torch.cat(logs).reshape(targets.shape).double().cpu().numpy(), strict=True):
                 ends = np.cumsum(lengths[i])
                 sums[i] = [part.sum() for part in np.split(line[longest - ends[-1] :], ends[:-1])]
         return sums
@@ -138,7 +138,7 @@ class PretrainedGenerators:
         states: States,
         sentences: Sequence[str],
         cells: np.ndarray,
-        wanted: Sequence[bool],
+        chosen: Sequence[bool],
         pmi: bool,
         progress: Progress = QUIET,
     ) -> np.ndarray:
@@ -146,7 +146,7 @@ class PretrainedGenerators:
         contexts, of = np.unique(cells[:, 1], return_inverse=True)
         lefts, rights = states.store.side_texts(contexts, 1 if self.given == "near" else None)
         rows = np.stack([cells[:, 0], of.reshape(-1)], axis=1)
-        return self.of_texts(sentences, lefts, rights, rows, wanted, pmi, progress)
+        return self.of_texts(sentences, lefts, rights, rows, chosen, pmi, progress)
 
     def of_texts(
         self,

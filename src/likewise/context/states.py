@@ -96,9 +96,9 @@ class FrozenEncoder:
                 vectors = normalize(out["sentence_embedding"].float(), dim=1).cpu().numpy()
                 states = normalize(out["token_embeddings"].float(), dim=-1).half().cpu().numpy()
                 ids, mask = features["input_ids"].cpu().numpy(), features["attention_mask"].cpu().numpy()
-                kept = mask.astype(bool) & ~np.isin(ids, self._special)
+                is_word_piece = mask.astype(bool) & ~np.isin(ids, self._special)
                 for k, row in enumerate(rows):
-                    readings[row] = SentenceReading(vectors[k], ids[k][kept[k]], states[k][kept[k]])
+                    readings[row] = SentenceReading(vectors[k], ids[k][is_word_piece[k]], states[k][is_word_piece[k]])
                 bar.advance(len(rows))
         return readings
 

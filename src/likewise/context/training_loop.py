@@ -132,7 +132,7 @@ class Loop:
                     raise ContextError(f"the loss of the {what} is {loss} at step {self.step}: lower learning_rate")
                 if self.step % self.options.eval_steps == 0 or self.step == self.steps:
                     self._evaluate(loss, stop.progress)
-                if stop.asked or time.monotonic() - saved_at > _SAVE_SECONDS:
+                if stop.requested or time.monotonic() - saved_at > _SAVE_SECONDS:
                     save(chance())
                     saved_at = time.monotonic()
                 stop.check(f"after step {self.step} of {self.steps}")
@@ -149,7 +149,7 @@ class Loop:
         self.model.train()
         total = 0.0
         for number, batch in enumerate(batches):
-            if number and stop.asked:
+            if number and stop.requested:
                 return None
             loss = self.loss(batch) / len(batches)
             loss.backward()
@@ -172,8 +172,8 @@ class Loop:
         if scores["score"] > self.best["score"]:
             weights = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
             self.best = {"score": scores["score"], "step": self.step, "weights": weights}
-        shown = ", ".join(f"{name} {value:.4g}" for name, value in scores.items() if isinstance(value, float))
-        progress.tell(f"step {self.step}: {shown}")
+        summary = ", ".join(f"{name} {value:.4g}" for name, value in scores.items() if isinstance(value, float))
+        progress.tell(f"step {self.step}: {summary}")
 
 
 def save_weights(model: nn.Module, folder: Path) -> str:

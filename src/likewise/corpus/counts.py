@@ -20,23 +20,23 @@ _KINDS = 20
 _OWN = re.compile(r"""\d+|'[^']*'|"[^"]*"|\([^()]*\)""")  # what a sentence says of its own row or file
 
 
-def shortened(told: Sequence[str]) -> list[str]:
+def shortened(notes: Sequence[str]) -> list[str]:
     """Return the first sentences of each kind on skipped input, and one sentence that counts the others.
 
     >>> shortened(["a", "b"]), shortened([f"a.csv:{line}: no text" for line in range(8)] + ["b.txt: no end"])[-2:]
     (['a', 'b'], ['2 more lines of this kind', 'b.txt: no end'])
     """
     kinds: dict[str, list[str]] = {}
-    for sentence in told:
+    for sentence in notes:
         kinds.setdefault(_OWN.sub("", sentence.partition(": ")[2] or sentence), []).append(sentence)
-    shown = []
+    lines = []
     for sentences in list(kinds.values())[:_KINDS]:
-        shown += sentences[:_SHOWN]
+        lines += sentences[:_SHOWN]
         if len(sentences) > _SHOWN:
-            shown.append(f"{counted(len(sentences) - _SHOWN, 'more line')} of this kind")
+            lines.append(f"{counted(len(sentences) - _SHOWN, 'more line')} of this kind")
     if others := sum(map(len, list(kinds.values())[_KINDS:])):
-        shown.append(f"{counted(others, 'more line')} of other kinds")
-    return shown
+        lines.append(f"{counted(others, 'more line')} of other kinds")
+    return lines
 
 
 @dataclass

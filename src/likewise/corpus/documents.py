@@ -108,8 +108,8 @@ def _documents(source: Source) -> Iterator[Document]:
     for _, id_, title, parts in read_articles(source):
         split = ((heading, [sentence for text in texts for sentence in sentences_of(text)]) for heading, texts in parts)
         sections = (Section(heading, tuple(filter(is_sentence_like, sentences))) for heading, sentences in split)
-        if kept := tuple(section for section in sections if section.sentences):
-            yield Document(id_, title, kept)
+        if non_empty := tuple(section for section in sections if section.sentences):
+            yield Document(id_, title, non_empty)
 
 
 @dataclass(frozen=True)

@@ -180,15 +180,15 @@ def _reading(
 
 def _first(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """Return the bytes that decide the encoding, and what follows them: also a fault that was met."""
-    held = b""
+    buffer = b""
     try:
-        while len(held) < HEAD and (piece := next(pieces, b"")):
-            held += piece
+        while len(buffer) < HEAD and (piece := next(pieces, b"")):
+            buffer += piece
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        if not held:
+        if not buffer:
             raise
-        return held, _raised(error)
-    return held, pieces
+        return buffer, _raised(error)
+    return buffer, pieces
 
 
 def _raised(error: Exception) -> Iterator[bytes]:
@@ -214,7 +214,7 @@ def numbered_lines(
     options: CorpusOptions = _DEFAULTS,
     tick: Tick | None = None,
     limit: int = LINE_LIMIT,
-    told: Callable[[str], None] = lambda encoding: None,
+    on_encoding: Callable[[str], None] = lambda encoding: None,
     *,
     mend_ends: bool = True,
 ) -> Iterator[tuple[int, bytes]]:
@@ -223,14 +223,14 @@ def numbered_lines(
     A line longer than `limit` bytes comes in pieces with the same number, cut at a blank where there is one.
 
     Args:
-        told: Function that is called with the encoding of the file before its first line.
+        on_encoding: Function that is called with the encoding of the file before its first line.
         mend_ends: Whether a carriage return alone ends a line if the file has no other line ends, as on old Macintosh
             systems.
     """
     number = 1
     rest = b""
     with _faults(path, lambda: number), _reading(path, options, mend_ends=mend_ends) as (stream, position, encoding):
-        told(encoding)
+        on_encoding(encoding)
         while raw := stream.readline(limit):
             if number == 1 and not rest and raw.startswith(codecs.BOM_UTF8):
                 raw = raw[3:]

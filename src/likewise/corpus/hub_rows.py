@@ -33,11 +33,11 @@ def hub_rows(entry: str) -> Path:
     if not name or len(parts) > 4:
         raise CorpusError(f"{entry}: give hf:NAME, hf:NAME:CONFIG, hf:NAME:CONFIG:SPLIT or hf:NAME:CONFIG:SPLIT:COLUMN")
     sliced = _SLICE.fullmatch(split)
-    wanted, most = (sliced[1], int(sliced[2])) if sliced else (split or "train", None)
+    split_name, most = (sliced[1], int(sliced[2])) if sliced else (split or "train", None)
     import datasets
 
     try:
-        rows = datasets.load_dataset(name, config or None, split=wanted, streaming=True)
+        rows = datasets.load_dataset(name, config or None, split=split_name, streaming=True)
         names = rows.column_names or list(next(iter(rows), {}))
     except Exception as error:  # the library raises its own errors, and errors of every format and connection
         raise CorpusError(
@@ -51,10 +51,10 @@ def hub_rows(entry: str) -> Path:
     def make(folder: Path) -> None:
         with (folder / f"{column}.jsonl").open("w", encoding="utf-8") as file:
             for row in rows if most is None else rows.take(most):
-                kept = {name: plain_value(value) for name, value in row.items() if _is_plain(value)}
-                file.write(json.dumps(kept, ensure_ascii=False, default=str) + "\n")
+                plain = {name: plain_value(value) for name, value in row.items() if _is_plain(value)}
+                file.write(json.dumps(plain, ensure_ascii=False, default=str) + "\n")
 
-    return cached("hub", [name, config, wanted, most, column, _version(name)], make) / f"{column}.jsonl"
+    return cached("hub", [name, config, split_name, most, column, _version(name)], make) / f"{column}.jsonl"
 
 
 def _is_plain(value: object) -> bool:

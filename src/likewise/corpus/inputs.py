@@ -99,8 +99,8 @@ def given_texts(
     if isinstance(texts, TextSource):
         return texts
     if isinstance(texts, str) and len(texts.split()) > 1 and not {*"/\\*"} & {*texts} and not _is_there(texts):
-        shown = texts if len(texts) <= 40 else f"{texts[:40]}..."
-        raise CorpusError(f"{shown}: no such file: check the path, or pass a text in a list: [text]")
+        excerpt = texts if len(texts) <= 40 else f"{texts[:40]}..."
+        raise CorpusError(f"{excerpt}: no such file: check the path, or pass a text in a list: [text]")
     if isinstance(texts, str | PathLike):
         return TextSource(texts, options)
     items = _items(texts)
@@ -174,9 +174,9 @@ def _are_files(head: list[object]) -> bool:
     if not any(named):
         return False
     file, text = str(head[named.index(True)]), others[0]
-    shown = repr(text if len(text) <= 40 else f"{text[:40]}...") if isinstance(text, str) else _kind(text)
+    excerpt = repr(text if len(text) <= 40 else f"{text[:40]}...") if isinstance(text, str) else _kind(text)
     raise CorpusError(
-        f"{file!r} is a file or a folder here, and {shown} is not: give files or texts, not both. Pass a text with "
+        f"{file!r} is a file or a folder here, and {excerpt} is not: give files or texts, not both. Pass a text with "
         f'the name of a file as a row, {{"text": {json.dumps(file)}}}'
     )
 

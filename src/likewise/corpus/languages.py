@@ -77,18 +77,18 @@ def likely_codes(text: str) -> tuple[str, ...]:
 
 def _pieces(texts: Iterable[str]) -> Iterator[str]:
     """Yield the letters of texts in pieces that are long enough for detection, up to the size of the sample."""
-    held, read = "", 0
+    buffer, read = "", 0
     for text in texts:
         for begin in range(0, min(len(text), _SAMPLE), _PIECE):
             part = text[begin : begin + _PIECE]
             read += len(part)
             # Numbers and punctuation are the same in all languages.
             letters = "".join(sign if sign.isalpha() or not sign.isascii() else " " for sign in part).split()
-            held += " ".join(["", *letters])
-            if len(held) >= _PIECE:
-                yield held
-                held = ""
+            buffer += " ".join(["", *letters])
+            if len(buffer) >= _PIECE:
+                yield buffer
+                buffer = ""
         if read >= _SAMPLE:
             break
-    if sum(map(str.isalpha, held)) >= _FEWEST:
-        yield held
+    if sum(map(str.isalpha, buffer)) >= _FEWEST:
+        yield buffer

@@ -75,10 +75,10 @@ def read_paragraphs(
                 above = ": ".join(filter(None, (title, heading)))
                 for text in texts:
                     placed = [(line, sentence) for sentence in sentences_of(text)]
-                    kept = [(line, sentence) for _, sentence in placed if is_sentence_like(sentence)]
-                    if others := len(placed) - len(kept):
+                    complete = [(line, sentence) for _, sentence in placed if is_sentence_like(sentence)]
+                    if others := len(placed) - len(complete):
                         source.drop("markup", line, others)
-                    yield Paragraph(kept, above)
+                    yield Paragraph(complete, above)
 
 
 def _prose(source: Source, layout: Layout) -> Iterator[list[Placed]]:

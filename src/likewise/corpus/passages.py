@@ -86,30 +86,30 @@ def read_passages(
     """
     options, report = options or CorpusOptions(), report or CorpusReport()
     sources = find_sources(spec, options, progress, report)
-    told = len(report.told)
+    reported = len(report.told)
     rng = random.Random(seed)
-    kept: list[tuple[int, Passage]] = []
+    selected: list[tuple[int, Passage]] = []
     placed = _passages(sources, options)
     if options.deduplicate:
         placed = unrepeated(placed, lambda item: item[2].text, repeated=lambda item: item[0].drop("duplicate", item[1]))
     for count, (_, _, passage) in enumerate(placed):
         report.kept = count + 1
-        if len(kept) < most:
-            kept.append((count, passage))
+        if len(selected) < most:
+            selected.append((count, passage))
         elif (place := rng.randrange(count + 1)) < most:
-            kept[place] = (count, passage)
+            selected[place] = (count, passage)
     if progress is not None:
-        tell(report, progress, told)
+        tell(report, progress, reported)
         if report.dropped:
             progress.tell(f"passages\n{report}")
-        if report.kept > len(kept):
-            progress.tell(f"{len(kept):,} of {report.kept:,} passages are used, drawn at random")
-    if not kept:
+        if report.kept > len(selected):
+            progress.tell(f"{len(selected):,} of {report.kept:,} passages are used, drawn at random")
+    if not selected:
         raise CorpusError(
             f"{sources[0].path}:1: no passage of {counted(options.min_words, 'word')} or more in "
             f"{counted(len(sources), 'file')}: give more text, or lower min_words"
         )
-    return [passage for _, passage in sorted(kept, key=itemgetter(0))]
+    return [passage for _, passage in sorted(selected, key=itemgetter(0))]
 
 
 def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[tuple[Source, int, Passage]]:

@@ -45,7 +45,7 @@ def ends_in_other_languages(text: str, ends_of_english: Callable[[], Iterable[in
         return None
     ends = set.intersection(*(_by_abbreviations(text, code) for code in codes))
     others: set[int] | None = None
-    kept: list[int] = []
+    agreed: list[int] = []
     begin = 0
     for end in sorted(ends):
         if _DOUBTFUL.search(text, begin, end):
@@ -56,9 +56,9 @@ def ends_in_other_languages(text: str, ends_of_english: Callable[[], Iterable[in
                 is_end = all(_ends_by_rules(text, end, code) for code in codes)
             if not is_end or _NUMBER.fullmatch(text[begin:end].strip()):
                 continue
-        kept.append(end)
+        agreed.append(end)
         begin = end
-    return kept
+    return agreed
 
 
 def _by_abbreviations(text: str, code: str) -> set[int]:

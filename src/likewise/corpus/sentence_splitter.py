@@ -177,18 +177,18 @@ def sentences_in_lines(lines: Iterable[Placed]) -> Iterator[list[Placed]]:
 
     The sentences of a paragraph past `PARAGRAPH_LIMIT` are given in several lists.
     """
-    held: list[Placed] = []
+    buffer: list[Placed] = []
     length = 0
     for number, text in chain(lines, [(0, "")]):
         if text:
-            held.append((number, text))
+            buffer.append((number, text))
             length += len(text) + 1
-        if held and (not text or length > PARAGRAPH_LIMIT):
-            sentences, held = _joined(held), []
+        if buffer and (not text or length > PARAGRAPH_LIMIT):
+            sentences, buffer = _joined(buffer), []
             # The last one may go on. One 'sentence' as long as the limit is given whole: it is dropped as too long.
             if text and len(sentences) > 1:
-                held = [sentences.pop()]
-            length = sum(len(part) + 1 for _, part in held)
+                buffer = [sentences.pop()]
+            length = sum(len(part) + 1 for _, part in buffer)
             yield sentences
 
 

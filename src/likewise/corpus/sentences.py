@@ -97,9 +97,9 @@ def _candidates(source: Source) -> Iterator[Placed]:
             yield from paragraph.sentences
     else:
         for number, pieces in groupby(text_lines(source), key=itemgetter(0)):
-            held = [text for _, text in islice(pieces, 2)]
-            if len(held) == 1:
-                yield number, held[0]
+            first_pieces = [text for _, text in islice(pieces, 2)]
+            if len(first_pieces) == 1:
+                yield number, first_pieces[0]
             else:  # longer than what is held of a line at once
                 source.drop("too long", number)
 

@@ -68,8 +68,8 @@ def find_sources(
     listings, sources, errors = list[Listing](), list[Source](), list[str]()
     files = find_files(spec, options.exclude, listings)
     sizes = {path: path.stat().st_size for path in files if (named := format_named(path)) and named.holds == "pages"}
-    shown, done = progress if progress is not None and sizes else Progress(quiet=True), 0
-    with shown.bar("reading documents", sum(sizes.values()), unit="bytes") as bar:
+    display, done = progress if progress is not None and sizes else Progress(quiet=True), 0
+    with display.bar("reading documents", sum(sizes.values()), unit="bytes") as bar:
         for path in files:
             try:
                 sources.append(open_source(path, options, report))
@@ -110,8 +110,8 @@ def tell(report: CorpusReport, progress: Progress, since: int = 0, what: str = "
 def check_name(path: Path) -> None:
     """Raise a CorpusError for a file whose name is not UTF-8: no record could name it."""
     if not is_utf8(str(path)):
-        shown = os.fsencode(path).decode("utf-8", "replace")
-        raise CorpusError(f"{shown}: the name of this file or its folder {not_utf8(str(path))}")
+        readable_name = os.fsencode(path).decode("utf-8", "replace")
+        raise CorpusError(f"{readable_name}: the name of this file or its folder {not_utf8(str(path))}")
 
 
 def open_source(path: Path, options: CorpusOptions, report: CorpusReport | None = None) -> Source:
@@ -198,13 +198,13 @@ def _read_pipe(path: Path) -> Path:
     key = path.stat().st_dev, path.stat().st_ino
     if key not in _PIPES:
         digest = hashlib.blake2b(digest_size=16)
-        with tempfile.NamedTemporaryFile(dir=made_in_cache("pipes")) as kept, path.open("rb") as pipe:
+        with tempfile.NamedTemporaryFile(dir=made_in_cache("pipes")) as copy, path.open("rb") as pipe:
             while piece := pipe.read(1 << 20):
                 digest.update(piece)
-                kept.write(piece)
-            kept.flush()
+                copy.write(piece)
+            copy.flush()
             # The same text again keeps its time, and so its prepared corpus.
-            folder = cached("pipes", digest.hexdigest(), lambda made: shutil.copyfile(kept.name, made / "text"))
+            folder = cached("pipes", digest.hexdigest(), lambda made: shutil.copyfile(copy.name, made / "text"))
             _PIPES[key] = folder / "text"
     return _PIPES[key]
 

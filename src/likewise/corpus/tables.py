@@ -73,8 +73,8 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
 def _text(value: object, where: str, name: str) -> str:
     """Return a cell as text; one that is missing is empty."""
     if isinstance(value, list | dict):
-        wanted = "and a text or a number is expected: write a row for each"
-        raise LabelledDataError(f"{where}: {name} is {json_type(value)}, {wanted}")
+        expected = "and a text or a number is expected: write a row for each"
+        raise LabelledDataError(f"{where}: {name} is {json_type(value)}, {expected}")
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return without_invisible(str(value)).strip()
@@ -83,8 +83,8 @@ def _text(value: object, where: str, name: str) -> str:
 def _places(names: Sequence[str], columns: Columns, optional: Sequence[str], where: str) -> list[int]:
     """Return the index of each wanted column, -1 for an optional one that is not there."""
     index = {name.strip().lower(): place for place, name in reversed(list(enumerate(names)))}
-    wanted = [*columns.values(), *([name] for name in optional)]
-    places = [next((index[name.lower()] for name in known if name.lower() in index), -1) for known in wanted]
+    requested = [*columns.values(), *([name] for name in optional)]
+    places = [next((index[name.lower()] for name in known if name.lower() in index), -1) for known in requested]
     missing = [" or ".join(known) for known, place in zip(columns.values(), places, strict=False) if place < 0]
     if missing:
         there = ", ".join(name.strip()[:40] for name in names[:12])

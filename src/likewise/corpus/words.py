@@ -163,16 +163,16 @@ def _parts(token: str) -> Iterator[str]:
     if not has_unspaced(token):
         yield token
         return
-    held, is_word = "", False
+    buffer, is_word = "", False
     for piece in _breaks(token):
         starts = bool(_LETTER.search(piece)) or piece[0] in _OPENING
         if starts and is_word:
-            yield held
-            held, is_word = "", False
-        held += piece
+            yield buffer
+            buffer, is_word = "", False
+        buffer += piece
         is_word = is_word or _LETTER.search(piece) is not None
-    if held:
-        yield held
+    if buffer:
+        yield buffer
 
 
 def _breaks(text: str) -> list[str]:

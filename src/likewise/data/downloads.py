@@ -100,24 +100,24 @@ def _check_text(path: Path) -> None:
 
 
 def _from_tar(path: Path, targets: list[Path]) -> None:
-    wanted = {target.name: target for target in targets}
+    by_name = {target.name: target for target in targets}
     try:
         with tarfile.open(path) as archive:
             for member in archive:
                 parts = PurePosixPath(member.name).parts
-                top = next((i for i, part in enumerate(parts[:-1]) if part in wanted), None)
+                top = next((i for i, part in enumerate(parts[:-1]) if part in by_name), None)
                 # Links and devices are skipped, and so is what would climb out of the folder.
                 if top is None or not member.isfile() or ".." in parts or parts[-1].startswith("."):
                     continue
                 source: IO[bytes] | None = archive.extractfile(member)
                 assert source is not None  # a regular file has content
-                target = wanted[parts[top]].joinpath(*parts[top + 1 :])
+                target = by_name[parts[top]].joinpath(*parts[top + 1 :])
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with source, target.open("wb") as out:
                     shutil.copyfileobj(source, out)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DownloadError(f"{path}: it is not a complete archive ({error}); fetch it again") from error
-    if empty := [name for name, target in wanted.items() if not target.exists()]:
+    if empty := [name for name, target in by_name.items() if not target.exists()]:
         raise DownloadError(f"{path}: the archive contains no {', '.join(empty)}; give the right one")
 
 

@@ -74,27 +74,27 @@ def _plain(lines: Iterable[Placed], title: str) -> Iterator[Block]:
 
     for kind, group in groupby(lines, kind_of):
         if kind is not None:
-            held = list(group)
-            yield Block("prose" if len(held) == 1 else kind, held, headings)
+            block_lines = list(group)
+            yield Block("prose" if len(block_lines) == 1 else kind, block_lines, headings)
 
 
 def _table(rows: Iterable[Page], sheet: str) -> Iterator[Block]:
     """Yield the rows of a sheet as tables, each below the header."""
     headings = (sheet,) if sheet else ()
     header: list[Placed] = []
-    held: list[Placed] = []
+    table_rows: list[Placed] = []
     size = 0
     for page in rows:
         line = without_invisible(page.text)
         if not header:
             header = [(page.place, line), (page.place, "|" + " --- |" * len(page.cells))]
             continue
-        held.append((page.place, line))
+        table_rows.append((page.place, line))
         size += len(line)
         if size > PARAGRAPH_LIMIT:
-            yield Block("table", [*header, *held], headings)
-            held, size = [], 0
-    if held:
-        yield Block("table", [*header, *held], headings)
+            yield Block("table", [*header, *table_rows], headings)
+            table_rows, size = [], 0
+    if table_rows:
+        yield Block("table", [*header, *table_rows], headings)
     elif header:
         yield Block("prose", header[:1], headings)

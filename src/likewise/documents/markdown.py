@@ -44,18 +44,18 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
     Block(kind='code', lines=[(3, '```sh'), (4, '# not a heading'), (5, '```')], headings=('Pumps',))
     """
     outline = _Outline([(0, title) for title in titles if title], escaped)
-    held: list[Placed] = []
+    buffer: list[Placed] = []
     size = 0
     opened: list[Placed] = []  # the lines that opened the code or the table which goes on in the next piece
     for placed in lines:
         line = _EMBEDDED.sub("", placed[1]).rstrip() if "base64," in placed[1] else placed[1].rstrip()
-        held.append((placed[0], line))
+        buffer.append((placed[0], line))
         size += len(line) + 1
         if size >= _PIECE:
-            blocks, held, opened = _parsed(held, opened, escaped, whole=False)
-            size = sum(len(line) + 1 for _, line in held)
+            blocks, buffer, opened = _parsed(buffer, opened, escaped, whole=False)
+            size = sum(len(line) + 1 for _, line in buffer)
             yield from outline.of(blocks)
-    blocks, _, _ = _parsed(held, opened, escaped, whole=True)
+    blocks, _, _ = _parsed(buffer, opened, escaped, whole=True)
     yield from outline.of(blocks)
     yield from outline.end()
 
@@ -115,10 +115,10 @@ def _parser() -> Any:
 
 
 def _parsed(
-    held: list[Placed], opened: list[Placed], escaped: bool, *, whole: bool
+    pending: list[Placed], opened: list[Placed], escaped: bool, *, whole: bool
 ) -> tuple[list[Block | _Heading], list[Placed], list[Placed]]:
     """Return the blocks of lines, an unfinished last block's lines, and its opening lines if it is long."""
-    first, lines = len(opened), opened + held
+    first, lines = len(opened), opened + pending
     # A line that is longer than any mark's is taken for prose, since a parser may read each of its characters often.
     source = "\n".join("x" if len(line) > _LONGEST_LINE else line for _, line in lines)
     tokens = _parser().parse(source)
@@ -234,7 +234,7 @@ def without_comments(lines: Sequence[Placed]) -> list[Placed]:
     [(1, 'a '), (2, ' d')]
     """
     inside = False
-    kept = []
+    rest = []
     for number, line in lines:
         parts = []
         at = 0
@@ -249,8 +249,8 @@ def without_comments(lines: Sequence[Placed]) -> list[Placed]:
                 break
             at, inside = end + len(mark), not inside
         if text := "".join(parts):
-            kept.append((number, text))
-    return kept
+            rest.append((number, text))
+    return rest
 
 
 def linkless(block: Block) -> Block:

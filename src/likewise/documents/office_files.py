@@ -104,9 +104,9 @@ class Sheets(PagedFormat):
                 lost = sum(cell is None and other is not None for cell, other in zip(row, as_written, strict=False))
                 width = max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)
                 cells = [_value(cell) for cell in placed[:width]]
-                shown = [_shown(value, cell) for value, cell in zip(cells, placed, strict=False)]
-                if any(shown) or lost:
-                    text = f"| {' | '.join(shown)} |" if any(shown) else ""
+                cell_texts = [_shown(value, cell) for value, cell in zip(cells, placed, strict=False)]
+                if any(cell_texts) or lost:
+                    text = f"| {' | '.join(cell_texts)} |" if any(cell_texts) else ""
                     yield Page(number, text, sheet.title, cells=cells, left_out=_NO_VALUE if lost else "")
 
 

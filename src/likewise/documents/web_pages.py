@@ -176,7 +176,7 @@ def _number_items(soup: BeautifulSoup) -> None:
 
 def _whole(text: object, default: int) -> int:
     """Return the whole number that an attribute contains, or the default."""
-    return int(found[0]) if (found := re.match(r"\s*-?\d{1,9}", str(text))) else default
+    return int(match[0]) if (match := re.match(r"\s*-?\d{1,9}", str(text))) else default
 
 
 def _numeral(number: int, kind: str) -> str:
@@ -185,17 +185,17 @@ def _numeral(number: int, kind: str) -> str:
     >>> _numeral(28, "a"), _numeral(9, "I"), _numeral(0, "i")
     ('ab', 'IX', '0')
     """
-    shown, left = "", number
+    numeral, left = "", number
     if kind in "aA" and number > 0:
         while left:
             left, place = divmod(left - 1, 26)
-            shown = chr(ord(kind) + place) + shown
+            numeral = chr(ord(kind) + place) + numeral
     elif kind in "iI" and 0 < number < 4000:
         for value, sign in _ROMAN:
-            shown += sign * (left // value)
+            numeral += sign * (left // value)
             left %= value
-        shown = shown if kind == "I" else shown.lower()
-    return shown or str(number)
+        numeral = numeral if kind == "I" else numeral.lower()
+    return numeral or str(number)
 
 
 def _part_tables(soup: BeautifulSoup) -> None:

@@ -192,8 +192,8 @@ def _pooled(model: nn.Module) -> _OneToken | None:
         if chosen != [tokenizer.mask_token_id] or not getattr(tokenizer, "split_special_tokens", False):
             return None
         token, rest = chosen[0], rest[1:]
-    wanted = "cls" if token is None else "mean"
-    if not rest or not isinstance(rest[0], Pooling) or rest[0].pooling_mode != wanted:
+    mode = "cls" if token is None else "mean"
+    if not rest or not isinstance(rest[0], Pooling) or rest[0].pooling_mode != mode:
         return None
     # These read the sentence's vector and no token's.
     if not all(isinstance(module, (Dense, Normalize, SavedModule, TrainingOnly)) for module in rest[1:]):

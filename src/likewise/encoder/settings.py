@@ -216,7 +216,7 @@ class ModelSettings:
             truncate_dim=self.truncate_dim,
         )
         names = {name for name, _ in model.named_children()}
-        model.module_kwargs = {name: kept for name, kept in self.module_kwargs.items() if name in names} or None
+        model.module_kwargs = {name: value for name, value in self.module_kwargs.items() if name in names} or None
         return model
 
     def prompt(self, role: Role | None = None) -> str:
@@ -265,7 +265,7 @@ class ModelSettings:
             sorted((name, text) for name, text in self.prompts.items() if text),
             *(self.default_prompt, self.include_prompt, self.truncate_dim, self.similarity, self.max_length),
             *(self.sides, _fingerprint(self.tokenizer), self.routes, self.default_route, self.adapters),
-            sorted((name, str(kept)) for name, kept in self.module_kwargs.items() if kept),  # a saved one names all
+            sorted((name, str(value)) for name, value in self.module_kwargs.items() if value),  # a saved one names all
         ]
 
     def check(self, base: str, verb: str, *, routes: str = "", prompts: str = "", truncate_dim: str = "") -> None:
@@ -277,12 +277,12 @@ class ModelSettings:
             routes, prompts, truncate_dim: Reason why the command cannot obey the setting, and the cure; '' if it can.
         """
         named = [name for name, text in self.prompts.items() if text]
-        held = {
+        present = {
             routes: self.routes and f"separate routes for {', '.join(self.routes)}",
             prompts: named and f"prompts ({', '.join(named)})",
             truncate_dim: self.truncate_dim and f"truncate_dim {self.truncate_dim}",
         }
-        for reason, what in held.items():
+        for reason, what in present.items():
             if reason and what:
                 raise LoadError(f"--base {base} has {what}, which {verb} cannot keep: {reason}")
 

@@ -256,9 +256,9 @@ class MaskTape:
     def __call__(self, shape: torch.Size, probability: float) -> Tensor:
         """Return where a tensor is kept, a bool tensor of its shape."""
         if self._place is None:
-            kept = _drawn(shape, probability)
-            self._masks.append((kept, torch.get_rng_state()))
-            return kept
+            mask = _drawn(shape, probability)
+            self._masks.append((mask, torch.get_rng_state()))
+            return mask
         before = self._masks[self._place] if self._place < len(self._masks) else None
         self._place += 1
         if before is None or before[0].shape != shape:
@@ -294,8 +294,8 @@ class FastDropout(TorchFunctionMode):
 
 def dropped(values: Tensor, probability: float, masks: Masks | None = None) -> Tensor:
     """Return a tensor of any shape with zeros by chance, and the rest scaled by 1 / (1 - probability)."""
-    kept = (masks or _drawn)(values.shape, probability)
-    return values * kept.to(values.dtype).mul_(1 / (1 - probability))
+    mask = (masks or _drawn)(values.shape, probability)
+    return values * mask.to(values.dtype).mul_(1 / (1 - probability))
 
 
 @contextmanager

@@ -98,9 +98,9 @@ def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fal
         _check_size(f"{source}:1", size, dimension)
 
 
-def _check_size(where: str, size: int, wanted: int) -> None:
-    if wanted and size != wanted:
-        raise WordVectorError(f"{where}: its vectors have {size} dimensions, but {wanted} are required")
+def _check_size(where: str, size: int, expected: int) -> None:
+    if expected and size != expected:
+        raise WordVectorError(f"{where}: its vectors have {size} dimensions, but {expected} are required")
 
 
 def _checked_path(source: str) -> Path | None:
@@ -146,9 +146,9 @@ def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
             return _from_lines(path, source)
     vectors = np.asarray(table.vectors, dtype=np.float32)
     # gensim puts None instead of a word that comes twice.
-    kept = [row for row, word in enumerate(table.index_to_key) if word is not None]
-    words = [table.index_to_key[row] for row in kept]
-    return WordTable(words, vectors if len(words) == len(vectors) else vectors[kept], source)
+    rows = [row for row, word in enumerate(table.index_to_key) if word is not None]
+    words = [table.index_to_key[row] for row in rows]
+    return WordTable(words, vectors if len(words) == len(vectors) else vectors[rows], source)
 
 
 def _from_lines(path: Path, source: str) -> WordTable:

@@ -325,12 +325,12 @@ def build_word_vectors(
                 "corpus's language"
             )
         report += f"; {known / total:.1%} of the corpus's {total:,} tokens are known"
-    kept = torch.from_numpy(np.array(table.vectors[rows], dtype=np.float32))  # (V, D)
+    table_vectors = torch.from_numpy(np.array(table.vectors[rows], dtype=np.float32))  # (V, D)
     if weighted and counts:
         total = sum(counts.values())
         shares = torch.tensor([counts[word] / total for word in words])  # (V,)
-        kept = frequency_weighted(kept, shares, (shares @ kept) / shares.sum())
-    vectors = torch.cat([torch.zeros_like(kept[:1]), kept.mean(dim=0, keepdim=True), kept])
+        table_vectors = frequency_weighted(table_vectors, shares, (shares @ table_vectors) / shares.sum())
+    vectors = torch.cat([torch.zeros_like(table_vectors[:1]), table_vectors.mean(dim=0, keepdim=True), table_vectors])
     return WordVectors(word_tokenizer(words, lower, max_words), vectors, max_words, report)
 
 

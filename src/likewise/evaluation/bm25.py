@@ -53,8 +53,8 @@ def bm25(queries: Sequence[str], passages: Sequence[str], language: str = "engli
     idf = np.log(1 + (len(passages) - holding + 0.5) / (holding + 0.5)).astype(np.float32)
     room = K1 * (1 - B + B * length / max(length.mean(), 1e-9))
     there.data = there.data / (there.data + np.repeat(room, np.diff(there.indptr)).astype(np.float32))
-    asked = csr_matrix(counter.transform(queries))
-    return (asked @ (there @ diags(idf)).T).toarray().astype(np.float32)
+    query_counts = csr_matrix(counter.transform(queries))
+    return (query_counts @ (there @ diags(idf)).T).toarray().astype(np.float32)
 
 
 def folded(text: str) -> str:

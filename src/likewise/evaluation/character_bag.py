@@ -63,10 +63,10 @@ class CharacterBag:
         return np.asarray(products.sum(axis=1), dtype=np.float64).ravel()
 
     def rows(
-        self, ranked: Sequence[str], asked: Sequence[str], progress: Progress | None = None
+        self, ranked: Sequence[str], texts: Sequence[str], progress: Progress | None = None
     ) -> Callable[[slice], np.ndarray]:
-        """Return a function from a slice of the queries `asked` to their cosines (B, N) with the texts `ranked`."""
-        columns, queries = self.vectors_of(ranked).T.tocsc(), self.vectors_of(asked)
+        """Return a function from a slice of the queries `texts` to their cosines (B, N) with the texts `ranked`."""
+        columns, queries = self.vectors_of(ranked).T.tocsc(), self.vectors_of(texts)
         return lambda part: (queries[part] @ columns).toarray()
 
 

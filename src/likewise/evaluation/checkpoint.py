@@ -173,8 +173,8 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
             f"{len(usable)}. Hold out more."
         )
     chance = random.Random(seed)
-    kept = usable if len(usable) <= limit else chance.sample(usable, limit)
-    texts = [*kept, *(DividedText.of(sentence).without_share(_RATE, chance) for sentence in kept)]
+    drawn = usable if len(usable) <= limit else chance.sample(usable, limit)
+    texts = [*drawn, *(DividedText.of(sentence).without_share(_RATE, chance) for sentence in drawn)]
     cache = TokenCache(texts)
 
     def score(model: SentenceTransformer) -> tuple[Metrics, Items]:
@@ -188,7 +188,7 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
         return metrics, Items(separations / 100)  # what is a mean of items is given times 100
 
     description = (
-        f"best separation of {len(kept)} held-out sentences from each other, by copies without {_RATE:.0%} of their "
+        f"best separation of {len(drawn)} held-out sentences from each other, by copies without {_RATE:.0%} of their "
         "words (no ratings)"
     )
     return CheckpointEvaluator("separation", "held_out", score, description, texts)

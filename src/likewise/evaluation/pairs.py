@@ -124,12 +124,12 @@ def pair_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.asarray(((first * second).sum(axis=1) / np.maximum(lengths, 1e-12)).round(9))
 
 
-def cosines(asked: np.ndarray, ranked: np.ndarray) -> Rows:
-    """Return a function from a slice of `asked` to its cosines with all of `ranked`: (Q, D), (N, D) -> (B, N)."""
+def cosines(queries: np.ndarray, ranked: np.ndarray) -> Rows:
+    """Return a function from a slice of `queries` to its cosines with all of `ranked`: (Q, D), (N, D) -> (B, N)."""
     lengths = np.maximum(np.linalg.norm(ranked, axis=1), 1e-12)  # (N,)
 
     def of(block: slice) -> np.ndarray:
-        rows = asked[block] / np.maximum(np.linalg.norm(asked[block], axis=1, keepdims=True), 1e-12)
+        rows = queries[block] / np.maximum(np.linalg.norm(queries[block], axis=1, keepdims=True), 1e-12)
         scores: np.ndarray = rows @ ranked.T  # (B, N)
         scores /= lengths
         return scores

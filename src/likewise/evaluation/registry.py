@@ -44,9 +44,9 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
         The tasks, each once and in the order given, and the groups whose members are all among them.
     """
     known, families = known_tasks(), {**_registered()[1], **OWN_TASKS}
-    asked = tasks.split(",") if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
+    items = tasks.split(",") if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
     chosen: dict[str, Task] = {}
-    for item in asked:
+    for item in items:
         if isinstance(item, Task):
             if chosen.setdefault(item.name, item) != item:
                 raise EvaluationError(f"Two tasks are named '{item.name}'; rename one of them.")
@@ -76,10 +76,10 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
 def rated_task(name: str) -> sts.StsTask:
     """Find one task of rated pairs by name."""
     rated = {name: task for name, task in known_tasks().items() if isinstance(task, sts.StsTask)}
-    wanted = name.strip().lower()
-    if wanted not in rated:
+    key = name.strip().lower()
+    if key not in rated:
         raise EvaluationError(f"'{name}' is not a task of rated pairs. Choose one of {', '.join(rated)}.")
-    return rated[wanted]
+    return rated[key]
 
 
 def _listed(known: Iterable[str], families: Mapping[str, type[OwnTask]]) -> str:

@@ -226,9 +226,9 @@ class ScoreTable(Printed):
         if cell is None:
             return "–"
         mean, _, spread = str(cell).partition(" ")
-        shown = f"{f'**{mean}**' if label in self.best(column) else mean} {spread}".rstrip()
+        text = f"{f'**{mean}**' if label in self.best(column) else mean} {spread}".rstrip()
         difference = self.difference(label, self.reference, column.name) if label != self.reference else None
-        return f"{shown}*" if difference and difference.is_sure else shown
+        return f"{text}*" if difference and difference.is_sure else text
 
     def difference_texts(self) -> TableTexts:
         """Return the columns and the cells of the differences from the reference."""
@@ -286,9 +286,9 @@ def _written(text: str, path: str | os.PathLike[str] | None) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    shown = []
+    texts = []
     for cell in cells:
         bold = cell.startswith("**")
         text = "".join(_LATEX.get(sign, sign) for sign in cell.replace("**", ""))
-        shown.append(rf"\textbf{{{text}}}" if bold else text)
-    return f"{' & '.join(shown)} \\\\"
+        texts.append(rf"\textbf{{{text}}}" if bold else text)
+    return f"{' & '.join(texts)} \\\\"

@@ -39,8 +39,8 @@ class PairScorer(Protocol):
     """A model that scores the similarity of two sentences directly, without sentence vectors.
 
     Its name and its settings (`similarity`, `precision`) are shown in the report. One that can rank texts for a query,
-    for retrieval and nearest neighbours, also has `rows(ranked, asked, progress)`: it returns a function from a slice
-    of the queries `asked` to the scores (B, R) of all ranked texts.
+    for retrieval and nearest neighbours, also has `rows(ranked, queries, progress)`: it returns a function from a slice
+    of the `queries` to the scores (B, R) of all ranked texts.
     """
 
     name: str
@@ -125,12 +125,12 @@ def evaluate(
         return EvaluationReports(reports)
     start = time.perf_counter()
     progress = Progress(quiet)
-    wanted, groups = resolve(tasks)
+    selected, groups = resolve(tasks)
     if without_overlap:
-        wanted = tuple(sts.without_overlap(wanted))
+        selected = tuple(sts.without_overlap(selected))
     named = os.fspath(model) if isinstance(model, (str, os.PathLike)) else ""
     # The data is read first: it takes a moment, and a model may take minutes.
-    prepared, missing = read_tasks(wanted, data)
+    prepared, missing = read_tasks(selected, data)
     scorer: Any = model if hasattr(model, "score_pairs") or hasattr(model, "documents") else None
     if named:
         scorer = _named_scorer(named, precision)
@@ -191,9 +191,9 @@ def read_tasks(
 def _named_scorer(name: str, precision: Precision | None) -> Any:
     """Return the scorer or the search of a name; None for a model."""
     kind_of_name, colon, place = name.partition(":")
-    wanted = kind_of_name if colon else job_of(name)  # an index is a folder like any other
+    kind = kind_of_name if colon else job_of(name)  # an index is a folder like any other
     for entry in entry_points(group=SCORERS_GROUP):
-        if entry.name == wanted:
+        if entry.name == kind:
             opens = entry.load()
             takes_precision = precision is not None and "precision" in inspect.signature(opens).parameters
             return opens(place if colon else name, **({"precision": precision} if takes_precision else {}))
@@ -208,8 +208,8 @@ def _way(scorer: Any, ready: Prepared) -> Callable[[Progress], TaskResult] | Non
     if hasattr(scorer, "documents"):
         return None if search is None else partial(search, scorer)
     if rows is not None and hasattr(scorer, "rows"):
-        ranked, asked = ready.sentences[: ready.ranked], ready.sentences[ready.ranked :]
-        return lambda progress: rows(scorer.rows(ranked, asked, progress))
+        ranked, queries = ready.sentences[: ready.ranked], ready.sentences[ready.ranked :]
+        return lambda progress: rows(scorer.rows(ranked, queries, progress))
     if pairs is not None:
         count = len(ready.sentences) // 2
         first, second = ready.sentences[:count], ready.sentences[count:]

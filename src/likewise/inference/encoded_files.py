@@ -172,12 +172,12 @@ def _to_parts(
     if earlier := written.rows:
         progress.tell(f"resuming after {counted(earlier, 'row')}")
     names: set[str] = set()
-    told, done = False, 0
+    reported, done = False, 0
     with progress.bar("encoding", total or None) as bar:
 
         def begun() -> Iterator[Callable[[], tuple[Piece, int]]]:
             """Begin to write each piece that is not there."""
-            nonlocal told, done
+            nonlocal reported, done
             for piece, expected in chain([(first, total)] if first else [], pieces):
                 bar.update(total=expected or None)
                 names.add(piece.name)
@@ -186,8 +186,8 @@ def _to_parts(
                     done += count
                     bar.advance(count)
                     continue
-                if piece.name in written.parts and not told:
-                    told = True
+                if piece.name in written.parts and not reported:
+                    reported = True
                     progress.tell(f"the text has changed from line {piece.start + 1:,} on, and is encoded again")
                 work = begun_on_ray(write, piece) if workers else partial(write, piece, bar.advance)
                 yield partial(_finished, piece, work)

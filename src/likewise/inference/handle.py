@@ -97,7 +97,7 @@ class ModelHandle:
         engine, precision: as in `load`; what is left to them is the model's own choice, if it is loaded.
 
     Attributes:
-        asked: Requested engine and precision.
+        requested: Requested engine and precision.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ModelHandle:
         precision: EnginePrecision = "fp32",
     ) -> None:
         self._source, self._choice = model, EngineChoice(engine, precision)
-        self.asked = f"{engine} {precision}"
+        self.requested = f"{engine} {precision}"
         # What 'auto' takes for these vectors wherever there is an export (see `candidates`).
         float32 = precision in ("fp32", "close")
         self._path = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
@@ -204,9 +204,9 @@ class ModelHandle:
         """
         from tokenizers import Tokenizer
 
-        kept = Store(self.facts.fingerprint).tokenizer(self.facts.tokenizer) if self.facts.tokenizer else None
-        if kept is not None:
-            own = Tokenizer.from_file(str(kept[0]))
+        cached = Store(self.facts.fingerprint).tokenizer(self.facts.tokenizer) if self.facts.tokenizer else None
+        if cached is not None:
+            own = Tokenizer.from_file(str(cached[0]))
         else:
             whole = getattr(self.model, "tokenizer", None)
             whole = getattr(whole, "backend_tokenizer", whole)
@@ -264,12 +264,12 @@ def export_encoder(
             is not installed.
     """
     store = Store(fingerprint)
-    kept = store.tokenizer(tokenizer) if tokenizer else None
+    cached = store.tokenizer(tokenizer) if tokenizer else None
     name = next((engine for engine in engines if store.is_same(engine)), None)
     folder = store.folder((name, "fp32")) if name else None
-    if kept is None or name is None or folder is None:
+    if cached is None or name is None or folder is None:
         raise LookupError(fingerprint)
-    path, known = kept
+    path, known = cached
     try:
         engine = MAKERS[name].ENGINE(folder, "fp32", known["at_least"])
         engine.few_on_all_cores = False  # it would be opened a second time, which takes longer than a query
@@ -297,9 +297,9 @@ def recalled(name: str | os.PathLike[str]) -> Facts:
     Raises:
         LookupError: If there are none, or a file of the model has changed.
     """
-    if (kept := found_in_cache("facts", _state(name))) is None:
+    if (folder := found_in_cache("facts", _state(name))) is None:
         raise LookupError(name)
-    return Facts(**read_json(kept / _FACTS))
+    return Facts(**read_json(folder / _FACTS))
 
 
 def _state(name: str | os.PathLike[str]) -> list[str]:

@@ -206,14 +206,14 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
         with suppress(LikewiseError):
             if _content(load(traced, precision="fp32")) == content:
                 return str(traced)
-    kept = str(cached("bases", content, lambda folder: _save(base, folder)))
-    if ModelSettings.of(load(kept, precision="fp32")).key != ModelSettings.of(base).key:
+    saved = str(cached("bases", content, lambda folder: _save(base, folder)))
+    if ModelSettings.of(load(saved, precision="fp32")).key != ModelSettings.of(base).key:
         # Some tokenizers of transformers are rebuilt from their vocabulary, without what was set on them.
         raise LoadError(
             "the base was changed after loading in a way that a saved copy does not preserve (such as a tokenizer's "
             "normalizer, pre-tokenizer or special tokens): change the texts instead, or give a folder with this change"
         )
-    return kept
+    return saved
 
 
 def _save(model: SentenceTransformer, folder: Path) -> None:
@@ -237,8 +237,8 @@ class SavedModel:
     record: Record
 
     def __repr__(self) -> str:
-        told = "".join(f", {name}={self.record[name]!r}" for name in _TOLD if self.record.get(name))
-        return f"{type(self).__name__}({str(self.path)!r}{told})"
+        facts = "".join(f", {name}={self.record[name]!r}" for name in _TOLD if self.record.get(name))
+        return f"{type(self).__name__}({str(self.path)!r}{facts})"
 
     @property
     def is_partial(self) -> bool:

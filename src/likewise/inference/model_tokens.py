@@ -90,18 +90,18 @@ def _made(model: SentenceTransformer) -> Tokens:
 
 
 def _compare(tokens: Tokens, model: SentenceTransformer, texts: list[str]) -> None:
-    wanted = model.preprocess(texts)
-    if (extra := set(wanted) - {"input_ids", "attention_mask", "token_type_ids", "modality"}) or (
-        "input_ids" not in wanted or "attention_mask" not in wanted
+    expected = model.preprocess(texts)
+    if (extra := set(expected) - {"input_ids", "attention_mask", "token_type_ids", "modality"}) or (
+        "input_ids" not in expected or "attention_mask" not in expected
     ):
         raise UnfitModel(f"its preprocess returns other features ({', '.join(sorted(extra)) or 'no ids'})")
     kind = getattr(getattr(getattr(model[0], "auto_model", None), "config", None), "model_type", "")
     # GPT-2 adds the vector of a type to a token, also of type 0.
-    if "token_type_ids" in wanted and (bool(wanted["token_type_ids"].any()) or "gpt" in kind):
+    if "token_type_ids" in expected and (bool(expected["token_type_ids"].any()) or "gpt" in kind):
         raise UnfitModel("its tokens have types")
     ids, mask = tokens.batch(tokens(texts))
-    same = wanted["input_ids"].shape == ids.shape and bool((wanted["attention_mask"].numpy() == mask).all())
-    if not same or not bool((wanted["input_ids"].numpy() == ids)[mask == 1].all()):
+    same = expected["input_ids"].shape == ids.shape and bool((expected["attention_mask"].numpy() == mask).all())
+    if not same or not bool((expected["input_ids"].numpy() == ids)[mask == 1].all()):
         raise UnfitModel("its preprocess truncates texts in a custom way")
 
 

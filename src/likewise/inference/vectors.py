@@ -61,8 +61,8 @@ def encode(
     if not len(sentences):
         return np.zeros((0, dimension(model)), dtype=np.float32)
     choice = settled(model) if precision is None else TorchEngine(model, precision)
-    texts, shown = list(sentences), progress or Progress(quiet=True)
-    with undisturbed(model), shown.bar("encoding", len(texts)) as bar, torch.inference_mode(), cast:
+    texts, display = list(sentences), progress or Progress(quiet=True)
+    with undisturbed(model), display.bar("encoding", len(texts)) as bar, torch.inference_mode(), cast:
         side = TextSide(default_prompt(model))
         encoder = text_encoder(model, choice, texts, side=side, normalize=normalize, batch_size=batch_size)
         return encoder(texts, bar.advance)

@@ -274,15 +274,15 @@ def filtered_contrast(
     return (F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)) / 2
 
 
-def similarities_keep(cosines: Tensor, wanted: Tensor, temperature: float = 0.05) -> Tensor:
+def similarities_keep(cosines: Tensor, targets: Tensor, temperature: float = 0.05) -> Tensor:
     """Return KL(wanted || cosines) of the similarities of a batch, the mean of both directions.
 
     Args:
         cosines: (B, B) of the encoder that is trained.
-        wanted: (B, B) of a teacher, detached here.
+        targets: (B, B) of a teacher, detached here.
         temperature: Temperature tau of both.
     """
-    scaled, target = cosines / temperature, wanted.detach() / temperature
+    scaled, target = cosines / temperature, targets.detach() / temperature
     rows = F.kl_div(scaled.log_softmax(1), target.log_softmax(1), reduction="batchmean", log_target=True)
     columns = F.kl_div(scaled.T.log_softmax(1), target.T.log_softmax(1), reduction="batchmean", log_target=True)
     return (rows + columns) / 2

@@ -139,8 +139,8 @@ def being_made(kind: str, key: object, *, resumes: bool = False) -> Iterator[tup
     This is `cached` for what is made by several processes, of which one calls this. The arguments and errors are those
     of `cached`.
     """
-    if kept := found_in_cache(kind, key):
-        yield kept, None
+    if folder := found_in_cache(kind, key):
+        yield folder, None
         return
     final = _place(kind, key)
     work = final.with_name(f".{final.name}{_RESUMES if resumes else ''}")

@@ -45,7 +45,7 @@ def clear_cache(*kinds: str) -> list[Kept]:
     """
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise CacheError(f"the cache does not contain {unknown[0]}; choose one of {', '.join(KINDS)}")
-    return [kept for kept in kept_in_cache() if (not kinds or kept.kind in kinds) and _cleared(kept.place)]
+    return [entry for entry in kept_in_cache() if (not kinds or entry.kind in kinds) and _cleared(entry.place)]
 
 
 def _cleared(place: Path) -> bool:
@@ -53,7 +53,7 @@ def _cleared(place: Path) -> bool:
     home = place.parent
     for rest in home.glob(f"{_CLEARED}*"):  # of a clearing that was killed
         shutil.rmtree(rest, ignore_errors=True)
-    held = place in IN_USE
+    was_in_use = place in IN_USE
     hold_kind(place)
     with USING:
         handle = IN_USE.get(place)
@@ -63,7 +63,7 @@ def _cleared(place: Path) -> bool:
         except BlockingIOError:
             assert handle is not None
             fcntl.flock(handle, fcntl.LOCK_SH)
-            if not held:
+            if not was_in_use:
                 os.close(IN_USE.pop(place))
             return False
         try:  # under another name first: a process that begins now makes the folder anew

@@ -53,8 +53,8 @@ def dot_plot(dots: Sequence[Dot]) -> Record:
         }
         for i, dot in enumerate(dots)
     ]
-    shown = [(place(value), f"{value:+g}" if value else "0") for value in ticks(low, high)]
-    return {"rows": rows, "zero": place(0.0), "ticks": shown, "width": WIDTH, "height": len(rows) * _ROW + 30}
+    labels = [(place(value), f"{value:+g}" if value else "0") for value in ticks(low, high)]
+    return {"rows": rows, "zero": place(0.0), "ticks": labels, "width": WIDTH, "height": len(rows) * _ROW + 30}
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

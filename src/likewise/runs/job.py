@@ -273,8 +273,8 @@ class Job:
         """Remove the working folder if it holds nothing to resume."""
         if not self.work.is_dir():
             return
-        kept = (path for path in self.work.rglob("*") if path.is_file() and path.name not in _ADMINISTRATIVE)
-        if any(True for _ in kept) or self.notes.keys() - {"seconds", "failed"}:
+        files = (path for path in self.work.rglob("*") if path.is_file() and path.name not in _ADMINISTRATIVE)
+        if any(True for _ in files) or self.notes.keys() - {"seconds", "failed"}:
             with suppress(OSError):  # the disk may be full: the work is kept all the same
                 self.note(seconds=self.seconds())
             return

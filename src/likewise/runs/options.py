@@ -283,14 +283,14 @@ def _sentence(kind: type[Options], fault: Values) -> str:
         return unknown_option(name, kind.model_fields)
     if fault["type"] in _BOUNDS:
         words, limit = _BOUNDS[fault["type"]]
-        wanted = words.format(_plain(fault.get("ctx", {}).get(limit)))
+        expected = words.format(_plain(fault.get("ctx", {}).get(limit)))
     elif fault["type"] == "string_too_short":
-        wanted = f"a string of {fault['ctx']['min_length']} character or more"
+        expected = f"a string of {fault['ctx']['min_length']} character or more"
     elif fault["type"] == "literal_error":
-        wanted = f"one of {', '.join(choices_of(kind, name))}"
+        expected = f"one of {', '.join(choices_of(kind, name))}"
     else:
-        wanted = _TYPES.get(_bare(kind.model_fields[name].annotation), fault["msg"].lower())
-    return f"{name} must be {wanted}, not {fault['input']!r}"
+        expected = _TYPES.get(_bare(kind.model_fields[name].annotation), fault["msg"].lower())
+    return f"{name} must be {expected}, not {fault['input']!r}"
 
 
 def _plain(number: object) -> object:

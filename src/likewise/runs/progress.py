@@ -53,7 +53,7 @@ class Bar:
             self.total = None  # it was an estimate, and too low
         if self._task is not None:
             count = self.count("/")
-            self._progress.shown.update(self._task, completed=self.done, total=self.total, count=count, note=self.note)
+            self._progress.view.update(self._task, completed=self.done, total=self.total, count=count, note=self.note)
         elif time.monotonic() - self._told >= EVERY_SECONDS:
             self._told = time.monotonic()
             self._progress.tell(self._line())
@@ -79,7 +79,7 @@ class Progress:
     def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
         self.quiet = quiet
         self._console = console
-        self.shown: Any = None
+        self.view: Any = None
         self._bars = 0
 
     @property
@@ -118,10 +118,10 @@ class Progress:
         if self.quiet or not self.console.is_terminal:
             yield bar
             return
-        if self.shown is None:
+        if self.view is None:
             from rich import progress as rich
 
-            self.shown = rich.Progress(
+            self.view = rich.Progress(
                 rich.TextColumn("{task.description}"),
                 rich.BarColumn(24),
                 rich.TextColumn("{task.fields[count]}"),
@@ -131,18 +131,18 @@ class Progress:
                 rich.TimeRemainingColumn(),
                 console=self.console,
             )
-            self.shown.start()
+            self.view.start()
         self._bars += 1
-        bar._task = self.shown.add_task(what, total=total, completed=done, count=bar.count("/"), note="")
+        bar._task = self.view.add_task(what, total=total, completed=done, count=bar.count("/"), note="")
         try:
             yield bar
         finally:
             self._bars -= 1
             if not stays:
-                self.shown.remove_task(bar._task)
+                self.view.remove_task(bar._task)
             if not self._bars:
-                self.shown.stop()
-                self.shown = None
+                self.view.stop()
+                self.view = None
 
 
 class Stopped(KeyboardInterrupt):
@@ -153,12 +153,12 @@ class StopRequest:
     """The request to stop a job, which may still come."""
 
     def __init__(self, progress: Progress) -> None:
-        self.asked = False
+        self.requested = False
         self.progress = progress
 
     def check(self, done: str = "") -> None:
         """Raise `Stopped` if a stop was requested; to be called where all work so far is saved."""
-        if self.asked:
+        if self.requested:
             raise Stopped(f"Stopped{f' {done}' if done else ''}. Run the same command again to resume.")
 
 
@@ -182,10 +182,10 @@ def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
     request = StopRequest(progress)
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if request.asked:
+        if request.requested:
             raise KeyboardInterrupt
         for running in _open:
-            running.asked = True
+            running.requested = True
         _open[0].progress.tell("Stopping after the current step is finished and saved (Ctrl-C again stops at once).")
 
     before: dict[int, Any] = {}

@@ -99,9 +99,9 @@ def check_results(*paths: str | os.PathLike[str] | None, overwrite: bool = False
 def check_is_utf8(path: Path) -> None:
     """Raise a JobError for a path that no record could name."""
     if not is_utf8(str(path.absolute())):
-        shown = os.fsencode(path).decode("utf-8", "replace")
+        readable_name = os.fsencode(path).decode("utf-8", "replace")
         wrong = not_utf8(str(path.absolute())).replace("rename it", "choose another")
-        raise JobError(f"--out {shown}: the name of the file or of a folder above {wrong}")
+        raise JobError(f"--out {readable_name}: the name of the file or of a folder above {wrong}")
 
 
 def note_results(*paths: Path) -> None:

@@ -249,8 +249,8 @@ def print_hits(hits: "Hits", explain: bool = False, offset: int = 0) -> None:
 def _scale(hit: "likewise.Hit", explained: bool) -> str:
     """Explain the scores of hits like this one."""
     if hit.scores:
-        told = "Scores are z-scores, summed over all parts of the search"
-        return f"{told}." if explained else f"{told}; --explain shows each part."
+        text = "Scores are z-scores, summed over all parts of the search"
+        return f"{text}." if explained else f"{text}; --explain shows each part."
     return (
         "Scores are cosines of query and passage."
         if hit.similarity is not None
@@ -282,8 +282,8 @@ def _show_duplicates(result: "Duplicates") -> None:
     show("Just below the threshold: no duplicates", result.below)
     show("Above the threshold, but distinguished by their words", result.apart)
     if result.reasons:
-        told = ", ".join(f"{count:,} by {_REASONS[reason]}" for reason, count in result.reasons.items())
-        console.print(f"\nDistinguished by their words: {told}")
+        reasons = ", ".join(f"{count:,} by {_REASONS[reason]}" for reason, count in result.reasons.items())
+        console.print(f"\nDistinguished by their words: {reasons}")
     usual = f"one in a hundred random pairs has a cosine of {result.at_random:.2f} or more"
     if result.texts >= _ENOUGH:
         low = result.at_random >= result.threshold - _USUAL

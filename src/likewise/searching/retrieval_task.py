@@ -98,8 +98,8 @@ class RetrievalTask(OwnTask):
         if path.is_file():
             for _, (query, document) in _judgements(path, ("query", "document"), documents, queries):
                 violations.setdefault(query, []).append(document)
-        asked = {query: queries[query] for query in scored}
-        return Collection(documents, asked, scored, violations, len(grades) - len(scored))
+        scored_queries = {query: queries[query] for query in scored}
+        return Collection(documents, scored_queries, scored, violations, len(grades) - len(scored))
 
     def read(self, data: Path) -> Prepared:
         """Read the documents, then the queries, for the suite."""
@@ -181,10 +181,10 @@ def ranked_by(
     ranking: dict[str, dict[str, float]] = {}
     with (progress or Progress(quiet=True)).bar("searching", len(queries)) as bar:
         for query, text in queries.items():
-            kept: dict[str, float] = {}
+            best: dict[str, float] = {}
             for names, score in documents(text, _PASSAGES):
-                kept.setdefault(next((name for name in names if name in grades[query]), names[0]), score)
-            ranking[query] = dict(list(kept.items())[:DEPTH])
+                best.setdefault(next((name for name in names if name in grades[query]), names[0]), score)
+            ranking[query] = dict(list(best.items())[:DEPTH])
             bar.advance()
     return ranking
 
@@ -197,8 +197,8 @@ def measures_of_each(
 
     # -inf stands for a document that is skipped, which trec_eval would rank last instead.
     # A query without any document gets an unjudged document, since trec_eval skips queries without documents.
-    kept = {q: {d: s for d, s in scores.items() if s > -math.inf} or {"": 0.0} for q, scores in ranking.items()}
-    judged = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10", f"recall.{DEPTH}"}).evaluate(kept)
+    ranked = {q: {d: s for d, s in scores.items() if s > -math.inf} or {"": 0.0} for q, scores in ranking.items()}
+    judged = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10", f"recall.{DEPTH}"}).evaluate(ranked)
     return {q: (100 * measures["ndcg_cut_10"], 100 * measures[f"recall_{DEPTH}"]) for q, measures in judged.items()}
 
 
@@ -208,11 +208,11 @@ def read_texts(path: Path, kind: str) -> dict[str, str]:
     for where, row in json_rows(path):
         name, text, title = row.get("_id"), row.get("text"), row.get("title") or ""
         if not isinstance(name, str | int) or not isinstance(text, str) or not isinstance(title, str):
-            wanted = {"_id": (name, "a text or a whole number"), "text": (text, "a text"), "title": (title, "a text")}
+            expected = {"_id": (name, "a text or a whole number"), "text": (text, "a text"), "title": (title, "a text")}
             wrong = next(
                 (
                     f"{field} is {json_type(value)}, and {form} is expected"
-                    for field, (value, form) in wanted.items()
+                    for field, (value, form) in expected.items()
                     if field in row and not isinstance(value, str) and (field != "_id" or not isinstance(value, int))
                 ),
                 f"this row has {', '.join(row) or 'none'}",

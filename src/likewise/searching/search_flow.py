@@ -151,17 +151,17 @@ class Search:
             ranking |= {phrase: table.holding(phrase) for phrase in typed.ranking}
         text, excluded = divided(typed.text) if hybrid and self.steps.excluded else (typed.text, "")
         words = searched_words(text, opened.language)
-        asked, off = None, None
+        parsed, off = None, None
         if request.mode != "words":
-            asked = self.encoder.asked(opened, text, words, hybrid and bool(self.steps.tokens))
-            asked = asked._replace(phrases=tuple(held for held in ranking.values() if held != NOWHERE))
+            parsed = self.encoder.asked(opened, text, words, hybrid and bool(self.steps.tokens))
+            parsed = parsed._replace(phrases=tuple(stored for stored in ranking.values() if stored != NOWHERE))
             if hybrid and self.steps.sentences and (several := _sentences(text)):
-                asked = asked._replace(sentences=self.encoder.encode(opened, several))
+                parsed = parsed._replace(sentences=self.encoder.encode(opened, several))
         if excluded:
             off = self.encoder.asked(opened, excluded, searched_words(excluded, opened.language), tokens=False)
         allowed = " AND ".join(conditions) or None
         demanding = " AND ".join([*conditions, *demanded]) if demanded else None
-        return _Understood(typed, text, excluded, words, asked, off, allowed, demanding, ranking)
+        return _Understood(typed, text, excluded, words, parsed, off, allowed, demanding, ranking)
 
     def _ranked(self, query: _Understood, request: Request) -> list[list[_Found]]:
         """Return the passages, the best first, the copies of one together: at least as many as are shown, if there are.
@@ -169,20 +169,20 @@ class Search:
         Passages with the demanded phrases come first; others follow where these are too few.
         """
         most = min(request.offset + request.k, self.opened.table.rows)  # LanceDB's numbers are not as large as Python's
-        found: list[_Found] = []
+        results: list[_Found] = []
         for condition in dict.fromkeys([query.demanding or query.allowed, query.allowed]):
-            before, count = {one.row_id for one in found}, most + _SPARE + len(found)
+            before, count = {one.row_id for one in results}, most + _SPARE + len(results)
             while True:
                 ranking = self._ranking(query, request.mode, count, condition)
                 rows = self.opened.table.passages(ranking.ids[:count])
                 has_demanded = query.demanding is not None and condition == query.demanding
                 more = [_Found(ranking, place, row, has_demanded) for place, row in enumerate(rows)]
-                more = _put_below([one for one in more if one.row_id not in before], found)
-                groups = _grouped([*found, *more], request.by)
+                more = _put_below([one for one in more if one.row_id not in before], results)
+                groups = _grouped([*results, *more], request.by)
                 if len(groups) >= most or len(ranking.ids) < count:
                     break
                 count *= 4
-            found += more
+            results += more
             if len(groups) >= most:
                 break
         return groups
@@ -220,7 +220,7 @@ class Search:
         sentences = self._marked(query.text, vector, texts) if request.mark else texts
         hits = [self._hit(group, sentence, request.mode) for group, sentence in zip(page, sentences, strict=True)]
         is_met = any(group[0].has_demanded for group in groups)
-        missing = [phrase for phrase, held in query.ranking.items() if held == NOWHERE]
+        missing = [phrase for phrase, place in query.ranking.items() if place == NOWHERE]
         if request.mode != "vectors":
             missing += _missing(self.opened.table, query.words, texts, typed.text)
         demanded = typed.demanded if is_met else ()
@@ -263,22 +263,22 @@ class Search:
 
 def _sentences(text: str) -> list[str]:
     """Return the sentences of a question that has several; none of a text that is longer than a question."""
-    found = [one for begin, end in sentence_spans(text) if word_count(one := text[begin:end].strip()) >= _SHORTEST]
-    return found if 1 < len(found) <= _MOST_SENTENCES else []
+    long = [one for begin, end in sentence_spans(text) if word_count(one := text[begin:end].strip()) >= _SHORTEST]
+    return long if 1 < len(long) <= _MOST_SENTENCES else []
 
 
-def _put_below(more: Sequence[_Found], found: Sequence[_Found]) -> list[_Found]:
+def _put_below(more: Sequence[_Found], results: Sequence[_Found]) -> list[_Found]:
     """Return further passages with scores below the scores of the first passages."""
-    if not found or not more:
+    if not results or not more:
         return list(more)
-    below = max(0.0, more[0].score - min(one.score for one in found) + _BELOW)
+    below = max(0.0, more[0].score - min(one.score for one in results) + _BELOW)
     return [one._replace(below=below) for one in more]
 
 
-def _grouped(found: Sequence[_Found], by: By) -> list[list[_Found]]:
+def _grouped(results: Sequence[_Found], by: By) -> list[list[_Found]]:
     """Return passages, the best first, the copies of one passage, or the passages of one document, together."""
     groups: dict[object, list[_Found]] = {}
-    for one in found:
+    for one in results:
         key = document_of(one.row) if by == "document" else (one.row["title"], one.row["text"])
         groups.setdefault(key, []).append(one)
     return list(groups.values())
@@ -286,8 +286,8 @@ def _grouped(found: Sequence[_Found], by: By) -> list[list[_Found]]:
 
 def _missing(table: Table, words: str, texts: Sequence[str], query: str) -> list[str]:
     """Return the words of a query that no passage has, as typed; words in the texts of hits are not looked up."""
-    shown = " ".join(map(folded, texts))
+    text = " ".join(map(folded, texts))
     typed = dict.fromkeys(_EDGES.sub("", word) for word in words.replace("--", " ").split())  # 'state-of-the-art'
-    unseen = [word for word in typed if word and word not in shown]
+    unseen = [word for word in typed if word and word not in text]
     as_typed = {_EDGES.sub("", folded(word)): _EDGES.sub("", word) for word in query.replace("--", " ").split()}
     return [as_typed.get(word, word) for word in unseen[:_CHECKED] if not table.has_word(word)]

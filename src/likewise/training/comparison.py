@@ -215,12 +215,12 @@ class _Loop:
             report = evaluate(model, self.tasks, data=self.data, precision=self.precision)
             items = {one.name: one.items for one in report.results if one.items is not None}
             _keep_items(parts.path(_part(method, seed)).with_suffix(".npz"), items)
-            shown = report.to_dict()
+            content = report.to_dict()
             for name, attribute in (("scores", "score"), ("titles", "title"), ("metrics", "metric")):
-                facts[name] = {one["name"]: one[attribute] for one in shown["results"]}
+                facts[name] = {one["name"]: one[attribute] for one in content["results"]}
             facts |= {
-                "averages": shown["averages"],
-                "missing": {one["title"]: one["reason"] for one in shown["missing"]},
+                "averages": content["averages"],
+                "missing": {one["title"]: one["reason"] for one in content["missing"]},
             }
             result |= {"status": FINISHED, **facts, "versions": versions(), "machine": machine()}
             shutil.rmtree(out, ignore_errors=True)
@@ -253,8 +253,8 @@ class _Loop:
             said = [str(len(rows))] + [f"{failed} failed"] * bool(failed) + [f"{left} to do"] * bool(left)
             notes[method.label] = ", ".join(said)
             for seed in rows:
-                kept = _kept_items(parts.path(_part(method, seed)).with_suffix(".npz"))
-                items |= {(method.label, seed, task): one for task, one in kept.items()}
+                saved_items = _kept_items(parts.path(_part(method, seed)).with_suffix(".npz"))
+                items |= {(method.label, seed, task): one for task, one in saved_items.items()}
         return ScoreTable(tuple(m.label for m in self.methods), tuple(columns), cells, items, "Method", notes)
 
     def write(self, results: Mapping[tuple[str, int], Record], parts: Parts, folder: Path) -> ScoreTable:
@@ -283,8 +283,8 @@ class _Loop:
         how |= {"corpus_options": self.corpus_options, "quiet": True, **self.shared, **method.options}
         record = train(method.recipe, self.corpus, out=out, **how).record
         best = {name: (record.get("best") or {}).get(name) for name in ("metric", "score", "step")}
-        told = {name: record[name] for name in ("options", "preset", "selection", "steps")}
-        return str(out), told | {"training_seconds": record["seconds"], "dev": best}
+        details = {name: record[name] for name in ("options", "preset", "selection", "steps")}
+        return str(out), details | {"training_seconds": record["seconds"], "dev": best}
 
 
 def _part(method: Method, seed: int) -> str:
@@ -337,5 +337,5 @@ def _line(result: Record, done: int, count: int, left: float) -> str:
         return f"{name}: failed, {result['error']} ({spoken(result['seconds'])}{time_left})"
     averages = {f"average {name}": value for name, value in result["averages"].items()}
     scores = averages or {result["titles"][task]: value for task, value in result["scores"].items()}
-    shown = ", ".join(f"{title} {value:.2f}" for title, value in scores.items() if value is not None)
-    return f"{name}: {shown or 'no score'} ({spoken(result['seconds'])}{time_left})"
+    text = ", ".join(f"{title} {value:.2f}" for title, value in scores.items() if value is not None)
+    return f"{name}: {text or 'no score'} ({spoken(result['seconds'])}{time_left})"

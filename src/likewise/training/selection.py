@@ -96,14 +96,14 @@ def choose_selection(
         return last_checkpoint()
     if by_ratings := sts_dev(options, data, texts_of(dataset)):
         return by_ratings
-    kept, held = hold_out(range(len(dataset)) if groups is None else groups, options.held_out, seed)
-    if len(held) < 2:
+    training_rows, held_out_rows = hold_out(range(len(dataset)) if groups is None else groups, options.held_out, seed)
+    if len(held_out_rows) < 2:
         return last_checkpoint("too few rows to hold any out")
-    rows = dataset.select(held)
+    rows = dataset.select(held_out_rows)
     if not evaluator_of and len(measurable_sentences(rows["sentence"])) < 2:
-        return last_checkpoint(f"the {len(held)} held-out sentences of one word measure nothing")
+        return last_checkpoint(f"the {len(held_out_rows)} held-out sentences of one word measure nothing")
     evaluator = evaluator_of(rows) if evaluator_of else sentences_evaluator(rows["sentence"], seed=seed)
-    return Selection(evaluator.description, evaluator, kept)
+    return Selection(evaluator.description, evaluator, training_rows)
 
 
 def texts_of(dataset: Dataset) -> Iterator[str]:
@@ -137,17 +137,17 @@ def sts_dev(
     return Selection(evaluator.description, evaluator, fingerprint=" ".join(checksum(file) for file in files))
 
 
-def hold_out(groups: Sequence[object], wanted: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def hold_out(groups: Sequence[object], count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Split rows into those to train on and those held out, both in order.
 
     Args:
         groups: Group of each row; rows of one group (with the same first sentence) stay together.
-        wanted: Number of rows to hold out, at most a tenth of all plus one group; larger groups are used for training.
+        count: Number of rows to hold out, at most a tenth of all plus one group; larger groups are used for training.
     """
     numbers: dict[object, int] = {}
     group = np.array([numbers.setdefault(name, len(numbers)) for name in groups], dtype=np.int64)
     order = np.random.default_rng([seed, 1]).permutation(len(numbers))
-    most, sizes = min(wanted, len(groups) // 10), np.bincount(group, minlength=len(numbers))
+    most, sizes = min(count, len(groups) // 10), np.bincount(group, minlength=len(numbers))
     order = order[sizes[order] <= max(most, 1)]
-    held = np.isin(group, order[np.cumsum(sizes[order]) - sizes[order] < most])
-    return np.flatnonzero(~held), np.flatnonzero(held)
+    is_held_out = np.isin(group, order[np.cumsum(sizes[order]) - sizes[order] < most])
+    return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)

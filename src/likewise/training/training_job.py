@@ -127,8 +127,8 @@ class Course(TrainerCallback):
         if state.global_step >= state.max_steps:  # also where it is not a multiple of eval_steps
             control.should_save = True
             control.should_evaluate = bool(self.metric)
-        elif processes.any_of(self.stop.asked):
-            self.stop.asked = True
+        elif processes.any_of(self.stop.requested):
+            self.stop.requested = True
             control.should_save = control.should_training_stop = True
             control.should_evaluate = False
 

@@ -37,8 +37,8 @@ def made_by(base: str) -> Record | None:
         record = read_record(Path(base))
     except (OSError, JobError):
         return None
-    kept = ("recipe", "preset", "base", "base_run", "seed", "steps", "best")
-    facts = {key: record.get(key) for key in kept}
+    names = ("recipe", "preset", "base", "base_run", "seed", "steps", "best")
+    facts = {key: record.get(key) for key in names}
     return facts | {"corpus": {"sha256": (record.get("corpus") or {}).get("sha256")}} if record else None
 
 

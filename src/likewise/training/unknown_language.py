@@ -31,13 +31,13 @@ def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) 
     letters = tokens = 0
     for text in texts:
         encoded: Any = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        held: set[int] = set()
+        ids: set[int] = set()
         for token, (begin, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
             places = [place for place in range(begin, min(end, len(text))) if text[place].isalpha()]
             tokens += bool(places)
             if token != tokenizer.unk_token_id:
-                held.update(places)
-        letters += len(held)
+                ids.update(places)
+        letters += len(ids)
     return letters / tokens if tokens else None
 
 

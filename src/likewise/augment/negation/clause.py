@@ -233,11 +233,11 @@ def quoted_name(token: Token, sentence: Span) -> bool:
 
 def _subject(head: Token) -> Token | None:
     """Return the subject of a head: 'there' is preferred to the noun after it, otherwise the first one."""
-    found = subjects(head)
-    if not found and head.tag_ == "NN" and any(child.dep_ == "aux" for child in head.lefts):
+    candidates = subjects(head)
+    if not candidates and head.tag_ == "NN" and any(child.dep_ == "aux" for child in head.lefts):
         # 'Why did the war end?', where the parser reads 'the war end' as a noun.
-        found = [child for child in head.lefts if child.dep_ == "compound"]
-    return next((child for child in found if child.dep_ == "expl"), found[0] if found else None)
+        candidates = [child for child in head.lefts if child.dep_ == "compound"]
+    return next((child for child in candidates if child.dep_ == "expl"), candidates[0] if candidates else None)
 
 
 def _hidden(sentence: Span) -> Iterator[tuple[Token, str | None, Token | None]]:
@@ -287,9 +287,9 @@ def _hidden(sentence: Span) -> Iterator[tuple[Token, str | None, Token | None]]:
         # 'The following year she had two wins', 'After the war he returned'.
         outer = token.head
         timed = outer.lower_ in _TIMES or root.tag_ == "IN"
-        beside = outer.i == root.i or root.tag_ == "IN"
+        is_adjacent = outer.i == root.i or root.tag_ == "IN"
         statement = token.dep_ in ("relcl", "acl") and any(child.dep_ in SUBJECTS for child in token.lefts)
-        if statement and timed and beside and not _relative(token):
+        if statement and timed and is_adjacent and not _relative(token):
             yield token, None, None
 
 

@@ -98,8 +98,8 @@ def _existential(clause: Clause, edits: Edits) -> str | None:
 
 def _no_longer(clause: Clause, edits: Edits) -> str | None:
     """Turn 'He still lives here' into 'He no longer lives here': 'does not still live' is not idiomatic."""
-    beside = clause.finite.i + 1 if clause.operator else clause.finite.i - 1
-    for word in clause.finite.doc[max(beside, 0) : beside + 1]:
+    neighbour = clause.finite.i + 1 if clause.operator else clause.finite.i - 1
+    for word in clause.finite.doc[max(neighbour, 0) : neighbour + 1]:
         if word.lower_ == "still" and word.dep_ == "advmod" and not word.is_sent_start:
             edits.replace(word, "no longer")
             return "no longer"
@@ -139,8 +139,8 @@ def _after_subject(clause: Clause) -> int:
     """Return the place of 'not' in a question: after the subject, or before a noun that a wh-word asks for."""
     finite, head, subject = clause.finite, clause.head, clause.subject
     assert subject is not None  # a question has one
-    asked = any(child.tag_ in ("WP", "WDT") and child.dep_ == "attr" for child in head.lefts)
-    if finite == head and asked and subject.tag_ not in ("PRP", "DT"):
+    is_question = any(child.tag_ in ("WP", "WDT") and child.dep_ == "attr" for child in head.lefts)
+    if finite == head and is_question and subject.tag_ not in ("PRP", "DT"):
         return end_of(finite)
     stop = head.i if finite.i != head.i else len(head.doc)
     return end_of(subject if subject.dep_ == "expl" else right_edge(subject, stop))
@@ -151,8 +151,8 @@ def _last_before_not(clause: Clause) -> Token:
     last = clause.finite
     semi_modal = last.lower_ in ("had", "would", "'d", "’d")
     for token in clause.head.doc[last.i + 1 : clause.sentence.end]:
-        wanted = token.lower_ in BEFORE_NOT and token.tag_.startswith("RB")
-        if not wanted and not (semi_modal and token.lower_ in _SEMI_MODAL_ADVERBS and token.i < clause.head.i):
+        precedes_not = token.lower_ in BEFORE_NOT and token.tag_.startswith("RB")
+        if not precedes_not and not (semi_modal and token.lower_ in _SEMI_MODAL_ADVERBS and token.i < clause.head.i):
             break
         last = token
     return last

@@ -51,17 +51,17 @@ def find_negator(clause: Clause) -> Negator | None:
 
     Raises `Refused` for a negation that would leave broken English when it is taken out.
     """
-    found = _beside_verb(clause) or _elsewhere(clause) or _paired(clause) or _in_subject(clause) or _in_object(clause)
-    if not clause.asks and not (found is not None and found.fronted):
+    negator = _beside_verb(clause) or _elsewhere(clause) or _paired(clause) or _in_subject(clause) or _in_object(clause)
+    if not clause.asks and not (negator is not None and negator.fronted):
         before = clause.sentence[: clause.finite.i - clause.sentence.start]
         inverted = clause.sentence[0].lower_ in ("nor", "nowhere") or clause.question
         if inverted and any(token.lower_ in _NEGATIVE_STARTS for token in before):
             raise Refused("inverted negation")
-    if found is None and clause.sentence[0].lower_ == "not":
+    if negator is None and clause.sentence[0].lower_ == "not":
         raise Refused("negated subject")
-    if found is not None and any(_continues(token) for token in clause.sentence):
+    if negator is not None and any(_continues(token) for token in clause.sentence):
         raise Refused("nor clause")
-    return found
+    return negator
 
 
 def _continues(token: Token) -> bool:
@@ -119,32 +119,32 @@ def _elsewhere(clause: Clause) -> Negator | None:
     for token in clause.sentence:
         if token.lower_ == "not" and word_after(token) in _FOCUS and token.i == finite.i - 2:
             return _not(token, clause)
-        found = _adverbial(token)
-        if found is None or found.last is None:
+        negator = _adverbial(token)
+        if negator is None or negator.last is None:
             continue
-        if not any(word.head.i in (head.i, finite.i) for word in token.doc[token.i : found.last.i + 1]):
+        if not any(word.head.i in (head.i, finite.i) for word in token.doc[token.i : negator.last.i + 1]):
             continue
         if token.i > finite.i:
             between = token.doc[head.i + 1 : token.i]
-            plain = found.instead or found.last.i > token.i or word_after(token).startswith("any")
+            plain = negator.instead or negator.last.i > token.i or word_after(token).startswith("any")
             if plain and not any(word.is_punct or word.dep_ == "cc" for word in between):
-                return found
+                return negator
         elif clause.subject is None or clause.subject.i < finite.i or not clause.operator:
-            return found
-        elif found.instead:
+            return negator
+        elif negator.instead:
             raise Refused("inverted negation")
         else:
-            return Negator(token, "adverb", found.last, fronted=True)
+            return Negator(token, "adverb", negator.last, fronted=True)
     return None
 
 
 def _paired(clause: Clause) -> Negator | None:
     """Return 'neither ... nor', which becomes 'either ... or', or 'both ... and' for verbs."""
-    found = find_pair(clause, "neither")
-    if found is None:
+    pair = find_pair(clause, "neither")
+    if pair is None:
         return None
-    verbal = clause.finite.i < found[0].i and found[0].nbor().i == clause.head.i
-    return Negator(found[0], "neither", instead="both" if verbal else "either")
+    verbal = clause.finite.i < pair[0].i and pair[0].nbor().i == clause.head.i
+    return Negator(pair[0], "neither", instead="both" if verbal else "either")
 
 
 def _in_subject(clause: Clause) -> Negator | None:
@@ -170,9 +170,9 @@ def _in_object(clause: Clause) -> Negator | None:
         if child.dep_ in _OBJECTS:
             joined = (other for other in child.conjuncts if other.i > child.i and other.tag_ not in VERB_TAGS)
             for noun in (child, *joined):
-                found = _quantifier(noun)
-                if found is not None:
-                    return found
+                negator = _quantifier(noun)
+                if negator is not None:
+                    return negator
     return None
 
 

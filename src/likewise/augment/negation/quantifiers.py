@@ -81,10 +81,10 @@ def find_pair(clause: Clause, opening: str) -> tuple[Token, Token] | None:
 def deny_pair(clause: Clause, edits: Edits) -> str | None:
     """Turn 'either forgot or lied' into 'neither forgot nor lied', and likewise for 'both ... and'."""
     for opening in ("either", "both"):
-        found = find_pair(clause, opening)
-        if found is None:
+        pair = find_pair(clause, opening)
+        if pair is None:
             continue
-        token, joint = found
+        token, joint = pair
         joined = [joint.head, *(child for child in joint.head.rights if child.dep_ == "conj")]
         if any(child.dep_ in SUBJECTS and child.i > joint.i for verb in joined for child in verb.children):
             raise Refused("alternative")  # 'Either he goes or I go'

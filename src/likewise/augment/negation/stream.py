@@ -106,8 +106,8 @@ def _begun(
 ) -> Callable[[], tuple[list[Negation], int]]:
     """Begin to parse the sentences of a batch that are not in the cache, and return what yields all negations."""
     keys = {sentence: digest_of(sentence) for sentence in batch}
-    kept = store.get(keys.values()) if store is not None else {}
-    known = {sentence: Negation(sentence, *kept[key]) for sentence, key in keys.items() if key in kept}
+    cached_rows = store.get(keys.values()) if store is not None else {}
+    known = {sentence: Negation(sentence, *cached_rows[key]) for sentence, key in keys.items() if key in cached_rows}
     missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
     work = pool.submit(negate_batch, missing, model=model) if pool is not None and missing else None
 

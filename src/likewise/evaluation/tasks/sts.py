@@ -69,11 +69,11 @@ class StsTask(Task):
         pairs = self.load(data)
         others = [other.load(data) for other in self.without]
         known = {pair_key(*pair) for other in others for pair in zip(other.first, other.second, strict=True)}
-        kept: dict[str, list[tuple[str, str, float]]] = {name: [] for name, _ in pairs.subsets}
+        by_subset: dict[str, list[tuple[str, str, float]]] = {name: [] for name, _ in pairs.subsets}
         for *pair, gold, subset in zip(pairs.first, pairs.second, pairs.gold, pairs.subset_names, strict=True):
             if not known or pair_key(*pair) not in known:
-                kept[subset].append((*pair, gold))
-        clean = RatedPairs.of({name: rows for name, rows in kept.items() if rows})
+                by_subset[subset].append((*pair, gold))
+        clean = RatedPairs.of({name: rows for name, rows in by_subset.items() if rows})
         left_out = len(pairs.gold) - len(clean.gold)
         return prepare_pairs(
             clean,

@@ -96,9 +96,9 @@ class Store:
 
         The verdict belongs to the installed release and, for a lower precision, to this processor.
         """
-        if (kept := found_in_cache(_KIND, self._verdict(pair))) is None:
+        if (folder := found_in_cache(_KIND, self._verdict(pair))) is None:
             return None
-        facts = read_json(kept / _FACTS)
+        facts = read_json(folder / _FACTS)
         return str(facts["failed"]) if "failed" in facts else Fidelity(**facts)
 
     def keep(self, pair: EngineVariant, verdict: Fidelity | str) -> None:
@@ -114,8 +114,8 @@ class Store:
 
     def tokenizer(self, digest: str) -> tuple[Path, dict[str, int]] | None:
         """Return the file of a tokenizer, and what else `export_encoder` needs to run an export; None without it."""
-        kept = found_in_cache(_KIND, [self.fingerprint, "tokenizer", digest])
-        return (kept / TOKENIZER, read_json(kept / _FACTS)) if kept else None
+        folder = found_in_cache(_KIND, [self.fingerprint, "tokenizer", digest])
+        return (folder / TOKENIZER, read_json(folder / _FACTS)) if folder else None
 
     def put_tokenizer(self, tokens: Tokens, at_least: int) -> None:
         """Keep a tokenizer, so that `export_encoder` can run an export by itself, if the cache can be written."""

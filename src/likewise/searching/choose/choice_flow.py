@@ -151,12 +151,12 @@ def choose(
             written = by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
         else:
             written = of_passages(read_written(queries), excerpts, progress)
-        held = HeldOut.of(excerpts, seed, language=language.lower(), written=written)
-        _check_enough(held, excerpts)
+        split = HeldOut.of(excerpts, seed, language=language.lower(), written=written)
+        _check_enough(split, excerpts)
         options: Record = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
         options |= {"minutes": minutes} if adapt else {}
         options |= ({"reranker": os.fspath(reranker)} if reranker else {}) | {"default": Pipeline().to_dict()}
-        inputs = _inputs(excerpts, held, encoders, reranker, judgements, queries_file)
+        inputs = _inputs(excerpts, split, encoders, reranker, judgements, queries_file)
         plan = Plan("choose", options, inputs, versions=versions("searching/choose"))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite))
         if job.finished is not None:
@@ -164,10 +164,10 @@ def choose(
             return Choice.from_dict(job.finished["choice"], target)
         stack.enter_context(orderly_stop(progress))
         progress.tell(
-            f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries that "
-            f"were removed from them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
+            f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(split.queries):,} queries that "
+            f"were removed from them: {', '.join(counted(count, CALLED[kind]) for kind, count in split.kinds.items())}"
         )
-        run = _Run(job, Parts(job.work / "scores"), held, judged, source, language, os.fspath(reranker), progress)
+        run = _Run(job, Parts(job.work / "scores"), split, judged, source, language, os.fspath(reranker), progress)
         run.foretell(encoders, adapt)
         for name, encoder in encoders.items():
             if learnt := read_record(encoder.name or name).get("recipe") == "adapt":
@@ -178,7 +178,7 @@ def choose(
         run.characters()
         choice = replace(run.choice(), folder=target if out else None)
         choice.save(job.result)
-        held.save(job.result / "queries")
+        split.save(job.result / "queries")
         job.finish({"choice": choice.to_dict()})
         return choice
 
@@ -197,17 +197,17 @@ def _checked_names(
     return names
 
 
-def _check_enough(held: HeldOut, excerpts: Sequence[Excerpt]) -> None:
-    if len(held.queries) < LEAST:
+def _check_enough(split: HeldOut, excerpts: Sequence[Excerpt]) -> None:
+    if len(split.queries) < LEAST:
         raise ChoiceError(
-            f"{len(held.queries)} queries can be removed from {counted(len(excerpts), 'passage')}, but {LEAST} are "
+            f"{len(split.queries)} queries can be removed from {counted(len(excerpts), 'passage')}, but {LEAST} are "
             f"needed: give more text, passages of several sentences or titles, or --queries"
         )
 
 
 def _inputs(
     excerpts: Sequence[Excerpt],
-    held: HeldOut,
+    split: HeldOut,
     encoders: Mapping[str, ModelHandle],
     reranker: str | os.PathLike[str],
     *files: str | os.PathLike[str] | None,
@@ -215,7 +215,7 @@ def _inputs(
     """Return what a comparison is made of, by the digests of its contents."""
     inputs: Record = {"text": digest_of("\n".join(f"{item.id}\t{item.searched}" for item in excerpts)).hex()}
     inputs |= {name: encoder.facts.fingerprint for name, encoder in encoders.items()}
-    inputs |= {"queries": digest_of(repr([(query.text, sorted(query.own)) for query in held.queries])).hex()}
+    inputs |= {"queries": digest_of(repr([(query.text, sorted(query.own)) for query in split.queries])).hex()}
     inputs |= {"reranker": str(base_fingerprint(os.fspath(reranker)))} if reranker else {}
     return inputs | {os.fspath(path): checksum(Path(path)) for path in files if path}
 
@@ -226,7 +226,7 @@ class _Run:
 
     job: Job
     parts: Parts
-    held: HeldOut
+    split: HeldOut
     judged: Judged | None
     given: TextSource
     language: str
@@ -236,35 +236,35 @@ class _Run:
     pipelines: list[int] = field(default_factory=list)  # the places of what `likewise search` does by default
     each: list[np.ndarray] = field(default_factory=list)
     by_judges: list[np.ndarray] = field(default_factory=list)
-    found: list[list[list[str]]] = field(default_factory=list)
+    rankings: list[list[list[str]]] = field(default_factory=list)
 
     def foretell(self, encoders: Mapping[str, ModelHandle], adapt: bool) -> None:
         """Say what the work will cost, by a few passages."""
         begun = [name for name in encoders if not (self.job.result / "indexes" / _folder(name)).exists()]
         if not begun or self.progress.quiet:
             return
-        probe, seconds = [passage.searched for passage in self.held.passages[:_PROBE]], 0.0
+        probe, seconds = [passage.searched for passage in self.split.passages[:_PROBE]], 0.0
         for name in begun:
-            encoder = encoders[name].opened("document", probe, len(self.held.passages))
-            seconds += seconds_each(encoder, probe) * (len(self.held.passages) + 3 * len(self.held.queries))
+            encoder = encoders[name].opened("document", probe, len(self.split.passages))
+            seconds += seconds_each(encoder, probe) * (len(self.split.passages) + 3 * len(self.split.queries))
         more = ", and --minutes for each adaptation" if adapt else ""
-        texts = counted(len(self.held.passages) * len(begun), "passage")
+        texts = counted(len(self.split.passages) * len(begun), "passage")
         self.progress.tell(f"{texts} to encode: {spoken(seconds)}{more}")
 
-    def base(self, shown: str, model: str, encoder: ModelHandle, free: bool = True, learnt: bool = False) -> None:
+    def base(self, label: str, model: str, encoder: ModelHandle, free: bool = True, learnt: bool = False) -> None:
         """Index the text by a base, and measure every way to search with it."""
-        folder, whole = (self.job.result / place / _folder(shown) for place in ("indexes", "whole"))
+        folder, whole = (self.job.result / place / _folder(label) for place in ("indexes", "whole"))
         path, text = folder / "index", CorpusOptions(field="text")
         how: Record = {"model": encoder.name, "metadata": ["_id"], "language": self.language, "precision": "fp32"}
         how |= {"quiet": self.progress.quiet}
-        index(self.held.save(folder / "text"), out=path, corpus_options=text, **how)
+        index(self.split.save(folder / "text"), out=path, corpus_options=text, **how)
         opened, judged_by = Index(path, encoder.name), None
         if self.judged is not None:
             index(self.given.files, out=whole, corpus_options=self.given.options, vectors_from=path, **how)
             judged_by = Index(whole, encoder.name)
             if not self.by_judges:
                 self.judged.check(judged_by, self.progress)
-        if (noted := f"facts of {shown}") not in self.job.notes:  # later the record tells of an update of nothing
+        if (noted := f"facts of {label}") not in self.job.notes:  # later the record tells of an update of nothing
             record = read_record(path)
             pace = record["passages"] / max(record["seconds"], 1e-3)
             sizes = {"index_bytes": _bytes(path), "model_bytes": weight_bytes(encoder.name or "")}
@@ -274,37 +274,37 @@ class _Run:
         if not self.systems:
             ways.append((_BM25, "words", WORDS_ALONE, True))
         ways += [
-            (f"{shown}, alone", "vectors", VECTORS_ALONE, free),
-            (f"{shown} + BM25", "hybrid", FREE_HYBRID, free),
-            (f"{shown}, pipeline", "hybrid", opened.pipeline, False),
+            (f"{label}, alone", "vectors", VECTORS_ALONE, free),
+            (f"{label} + BM25", "hybrid", FREE_HYBRID, free),
+            (f"{label}, pipeline", "hybrid", opened.pipeline, False),
         ]
         self.pipelines.append(len(self.systems) + len(ways) - 1)
         if self.reranker:
             with_it = pipeline_of({"reranker": self.reranker}, opened.pipeline)
-            ways.append((f"{shown}, pipeline, reranker", "hybrid", with_it, False))
+            ways.append((f"{label}, pipeline, reranker", "hybrid", with_it, False))
         for name, mode, pipeline, is_free in ways:
             if f"{_folder(name)}.json" not in self.parts:
                 self._measure(name, mode, pipeline, opened, judged_by)
-            kept = json.loads(self.parts.path(f"{_folder(name)}.json").read_text(encoding="utf-8"))
-            score = float(np.mean(kept["each"]))
+            saved = json.loads(self.parts.path(f"{_folder(name)}.json").read_text(encoding="utf-8"))
+            score = float(np.mean(saved["each"]))
             known: Record = (
                 {"model": "", "learnt": False} if name == _BM25 else {"model": model, "learnt": learnt} | facts
             )
-            queries = zip(kept["each"], self.held.queries, strict=True)
+            queries = zip(saved["each"], self.split.queries, strict=True)
             of_written = [each for each, query in queries if query.kind == "written"]
-            known |= {"milliseconds": kept["milliseconds"]}
+            known |= {"milliseconds": saved["milliseconds"]}
             known |= {"written": float(np.mean(of_written))} if of_written else {}
             self.systems.append(System(name, mode=mode, pipeline=pipeline, free=is_free, score=score, **known))
-            self.each.append(np.array(kept["each"]))
-            self.found.append(kept["found"])
-            if kept["judged"]:
-                self.by_judges.append(np.array(kept["judged"]))
+            self.each.append(np.array(saved["each"]))
+            self.rankings.append(saved["found"])
+            if saved["judged"]:
+                self.by_judges.append(np.array(saved["judged"]))
             self.progress.tell(f"{name}: {score:.2f}")
 
     def adapted(self, names: Sequence[str], target: Path, minutes: float) -> None:
         """Adapt each base to what is left of the text, and measure it."""
         # What was taken out of the passages is no text to adapt to: it holds the answers.
-        rows = self.held.save(self.job.work / "learnt")
+        rows = self.split.save(self.job.work / "learnt")
         how: Record = {"minutes": minutes, "corpus_options": CorpusOptions(field="text"), "quiet": self.progress.quiet}
         for name in names:
             model = self.job.result / "adapted" / _folder(name)
@@ -321,24 +321,24 @@ class _Run:
 
     def characters(self) -> None:
         """Measure a bag of characters, the last of all: a row to compare with, which no search offers."""
-        ids, texts = zip(*((passage.id, passage.searched) for passage in self.held.passages), strict=True)
-        queries = self.held.queries
+        ids, texts = zip(*((passage.id, passage.searched) for passage in self.split.passages), strict=True)
+        queries = self.split.queries
         cosines = CharacterBag.fitted(texts).rows(texts, [query.text for query in queries])
-        each, found = [], []
+        each, results = [], []
         for place, query in enumerate(queries):
             first = np.argsort(-cosines(slice(place, place + 1))[0], kind="stable")[:_DEPTH]
-            found.append([ids[i] for i in first])
-            each.append(discounted(next((i for i, name in enumerate(found[-1]) if name in query.own), None)))
+            results.append([ids[i] for i in first])
+            each.append(discounted(next((i for i, name in enumerate(results[-1]) if name in query.own), None)))
         bag = System(_CHARACTERS, "", "words", WORDS_ALONE, free=False, score=float(np.mean(each)), only_measured=True)
         self.systems.append(bag)
         self.each.append(np.array(each))
-        self.found.append(found)
+        self.rankings.append(results)
         self.progress.tell(f"{bag.name}: {bag.score:.2f}")
 
     def _measure(self, name: str, mode: Mode, pipeline: Pipeline, opened: Index, judged_by: Index | None) -> None:
         """Search with every query, and keep what was found."""
-        each, found, seconds = [], [], []
-        queries = self.held.queries
+        each, results, seconds = [], [], []
+        queries = self.split.queries
         with orderly_stop(self.progress) as stop, self.progress.bar(name, len(queries)) as bar:
             for query in queries:
                 begun = time.perf_counter()
@@ -346,17 +346,17 @@ class _Run:
                 seconds.append(time.perf_counter() - begun)
                 ids = list(dict.fromkeys(hit.metadata["_id"] for hit in hits))
                 each.append(round(discounted(next((i for i, id in enumerate(ids) if id in query.own), None)), 4))
-                found.append(ids)
+                results.append(ids)
                 bar.advance()
                 stop.check(f"after {bar.done:,} of {len(queries):,} queries")
-        kept = {
+        saved = {
             "each": each,
-            "found": found,
+            "found": results,
             "milliseconds": 1000 * float(np.median(seconds)),
             "judged": self.judged.scores(judged_by, mode, pipeline) if self.judged and judged_by else [],
         }
         with self.parts.new(f"{_folder(name)}.json") as path:
-            path.write_text(json.dumps(kept), encoding="utf-8")
+            path.write_text(json.dumps(saved), encoding="utf-8")
 
     def choice(self) -> Choice:
         """Decide on the system to use, and say why."""
@@ -366,8 +366,8 @@ class _Run:
         said = judgement(systems, chosen, len(self.judged.queries) if self.judged else 0)
         facts = {
             "texts": self.given.names,
-            "passages": len(self.held.passages),
-            "queries": self.held.kinds,
+            "passages": len(self.split.passages),
+            "queries": self.split.kinds,
             "free": systems[best_free(systems)].name,
             "disagreements": self._disagreements(),
         }
@@ -377,19 +377,19 @@ class _Run:
         """Return the queries whose scores differ most between systems, and the first passage of each system."""
         scores = np.stack(self.each, axis=1)  # (Q, systems)
         order = np.lexsort((np.arange(len(scores)), -scores.std(axis=1)))[:_DISAGREEING]
-        passages = {passage.id: passage for passage in self.held.passages}
-        shown = []
+        passages = {passage.id: passage for passage in self.split.passages}
+        examples = []
         for i in order.tolist():
-            query = self.held.queries[i]
+            query = self.split.queries[i]
             firsts = []
-            for system, ids in zip(self.systems, self.found, strict=True):
+            for system, ids in zip(self.systems, self.rankings, strict=True):
                 name = ids[i][0] if ids[i] else ""
                 rank = next((place for place, hit in enumerate(ids[i], start=1) if hit in query.own), None)
                 text = passages[name].searched[:300] if name else ""
                 firsts.append({"system": system.name, "id": name, "text": text, "rank": rank})
             own = passages[min(query.own)].searched[:300]
-            shown.append({"query": query.text, "kind": query.kind, "own": own, "first": firsts})
-        return shown
+            examples.append({"query": query.text, "kind": query.kind, "own": own, "first": firsts})
+        return examples
 
 
 def discounted(rank: int | None) -> float:

@@ -262,12 +262,12 @@ def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
         else f"and the choice of the label-free column scores {lost:.1f} points less"
     )
     width = float(np.median(widths)) if widths else 0.0
-    shown = (
+    text = (
         f"so few queries only show differences of about {width:.0f} points or more"
         if queries > 1
         else "a single query says nothing about other queries"
     )
-    return f"By your {counted(queries, 'judged query')} {best.name} is best ({best.judged:.1f}), {said}; {shown}"
+    return f"By your {counted(queries, 'judged query')} {best.name} is best ({best.judged:.1f}), {said}; {text}"
 
 
 def choice_page(choice: Choice) -> str:
@@ -299,13 +299,13 @@ def _dots(choice: Choice) -> list[Dot]:
 
 def _times(choice: Choice) -> Record:
     """Return scores and milliseconds (on a scale of powers of ten), placed for a drawing."""
-    shown = [system for system in choice.table if system.milliseconds]
-    if not shown:
+    timed = [system for system in choice.table if system.milliseconds]
+    if not timed:
         return {}
-    logs = [math.log10(system.milliseconds or 1.0) for system in shown]
+    logs = [math.log10(system.milliseconds or 1.0) for system in timed]
     left, right = math.floor(min(logs)), math.ceil(max(logs) + 1e-9)
     right = max(right, left + 1)
-    scores = [system.score for system in shown]
+    scores = [system.score for system in timed]
     low, high = min(scores), max(scores)
     room = 0.1 * (high - low or 1.0)
     low, high = low - room, high + room
@@ -326,7 +326,7 @@ def _times(choice: Choice) -> Record:
             "said": f"{system.name}: {system.score:.1f}, {system.milliseconds:.1f} ms",
             "chosen": system.name == choice.chosen.name,
         }
-        for system, log in zip(shown, logs, strict=True)
+        for system, log in zip(timed, logs, strict=True)
     ]
     across_ticks = [(across(log), f"{10.0**log:g} ms") for log in range(left, right + 1)]
     up_ticks = [(up(value), f"{value:g}") for value in ticks(low, high)]

@@ -92,7 +92,7 @@ def by_writer(
     places = np.random.default_rng([seed, 12]).permutation(len(excerpts))[:most].tolist()
     texts = [excerpts[place].searched for place in places]
     written = written_for(texts, writer, progress)
-    kept = set[Written]()
+    selected = set[Written]()
     for encoder in encoders:
 
         def vectors(some: Sequence[str], encoder: ModelHandle = encoder) -> np.ndarray:
@@ -100,9 +100,9 @@ def by_writer(
             unit: np.ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
             return unit
 
-        kept.update(round_trip(written, texts, vectors, language.lower()))
-    progress.tell(f"{len(kept):,} of {counted(len(written), CALLED['written'])} pass the round trip")
-    return [(query.text, excerpts[places[query.passage]].id) for query in written if query in kept]
+        selected.update(round_trip(written, texts, vectors, language.lower()))
+    progress.tell(f"{len(selected):,} of {counted(len(written), CALLED['written'])} pass the round trip")
+    return [(query.text, excerpts[places[query.passage]].id) for query in written if query in selected]
 
 
 def read_written(queries: Any) -> list[tuple[str, str]]:

@@ -119,10 +119,10 @@ class HeldOut:
         """Write the passages, queries and judgements in BEIR's layout, and return the file of the passages."""
         (folder / "qrels").mkdir(parents=True, exist_ok=True)
         rows = [{"_id": query.id, "title": query.title, "text": query.text} for query in self.passages]
-        asked = [{"_id": f"q{i}", "text": query.text, "kind": query.kind} for i, query in enumerate(self.queries)]
+        query_rows = [{"_id": f"q{i}", "text": query.text, "kind": query.kind} for i, query in enumerate(self.queries)]
         pairs = [f"q{i}\t{name}\t1" for i, query in enumerate(self.queries) for name in sorted(query.own)]
         write_text(folder / "corpus.jsonl", _lines(rows))
-        write_text(folder / "queries.jsonl", _lines(asked))
+        write_text(folder / "queries.jsonl", _lines(query_rows))
         write_text(folder / "qrels" / "own.tsv", "\n".join(["query-id\tcorpus-id\tscore", *pairs]) + "\n")
         return folder / "corpus.jsonl"
 
@@ -152,9 +152,9 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random) -> tuple[list[Ex
     passages, changed, queries = list(excerpts), set[int](), list[Query]()
     for kind in KINDS:
         room = _CHANGED[kind] * len(excerpts)  # passages
-        wanted = QUERIES if kind == KINDS[-1] else len(queries) + QUERIES // 3
+        limit = QUERIES if kind == KINDS[-1] else len(queries) + QUERIES // 3
         for pair in offered[kind]:
-            if len(queries) >= wanted or room < 1:
+            if len(queries) >= limit or room < 1:
                 break
             own = excerpts[pair.passage]
             places = below[own.group, own.title] if kind == "title" else [pair.passage]
@@ -183,23 +183,23 @@ def sampled(
     Those below one title or in one file stay together. The report takes a sentence on each row without text.
     """
     rng, share, total = random.Random(seed), 1.0, 0
-    kept: list[tuple[float, list[Excerpt]]] = []
-    held = 0
+    selected: list[tuple[float, list[Excerpt]]] = []
+    accepted = 0
     for run in _runs(paths, splitting, report):
         total += len(run)
         if (draw := rng.random()) < share:
-            kept.append((draw, run))
-            held += len(run)
-        while held > 2 * most and len(kept) > 1:
+            selected.append((draw, run))
+            accepted += len(run)
+        while accepted > 2 * most and len(selected) > 1:
             share /= 2
-            kept = [drawn for drawn in kept if drawn[0] < share] or kept[:1]
-            held = sum(len(run) for _, run in kept)
+            selected = [drawn for drawn in selected if drawn[0] < share] or selected[:1]
+            accepted = sum(len(run) for _, run in selected)
     size, chosen = 0, list[int]()
-    for i in sorted(range(len(kept)), key=lambda i: kept[i][0]):
-        if size + len(kept[i][1]) <= most or not chosen:
-            size += len(kept[i][1])
+    for i in sorted(range(len(selected)), key=lambda i: selected[i][0]):
+        if size + len(selected[i][1]) <= most or not chosen:
+            size += len(selected[i][1])
             chosen.append(i)
-    return [passage for i in sorted(chosen) for passage in kept[i][1]], total
+    return [passage for i in sorted(chosen) for passage in selected[i][1]], total
 
 
 def _runs(paths: Sequence[Path], splitting: Splitting, report: CorpusReport | None) -> Iterator[list[Excerpt]]:

@@ -42,11 +42,11 @@ def shown(text: str) -> str:
 
 def messages(text: str, form: str = "") -> list[dict[str, str]]:
     """Return the conversation that asks a chat model for the queries of a passage, the form in words at the end."""
-    asked = [{"role": "system", "content": INSTRUCTION}]
+    conversation = [{"role": "system", "content": INSTRUCTION}]
     for passage, *queries in EXAMPLES:
         answer = "\n".join(f"{kind.capitalize()}: {query}" for kind, query in zip(KINDS, queries, strict=True))
-        asked += [{"role": "user", "content": passage}, {"role": "assistant", "content": answer}]
-    return [*asked, {"role": "user", "content": shown(text) + form}]
+        conversation += [{"role": "user", "content": passage}, {"role": "assistant", "content": answer}]
+    return [*conversation, {"role": "user", "content": shown(text) + form}]
 
 
 def answered(text: str) -> list[tuple[str, str]]:

@@ -201,10 +201,10 @@ def round_trip(
     stems = analyzer(language)
     of_passages = [set(stems(text)) for text in texts]
     holding = Counter(word for stems_of_passage in of_passages for word in stems_of_passage)
-    kept = []
+    passed = []
     for query, by_hybrid, by_words in zip(written, *ranks, strict=True):
         rare = {word for word in stems(query.text) if holding[word] <= _COMMON * len(texts)}
         copied = by_words == 0 and rare <= of_passages[query.passage]
         if by_hybrid < FIRST and not copied:
-            kept.append(query)
-    return kept
+            passed.append(query)
+    return passed

@@ -167,36 +167,36 @@ def duplicates(
             raise OptionError(f"{os.fspath(target)}: no {ending} file is written: give a name that ends in {cure}")
     check_results(*written, overwrite=overwrite)
     progress, source = Progress(quiet), given_texts(texts, corpus_options)
-    kept = keep_texts(source, model=model, engine=engine, precision=precision, progress=progress)
-    read = {Path(file).resolve() for file in kept.files if file}
+    encoded = keep_texts(source, model=model, engine=engine, precision=precision, progress=progress)
+    read = {Path(file).resolve() for file in encoded.files if file}
     for target in written:
         if target.resolve() in read:
             raise OptionError(f"{target} is an input file, and would be overwritten: choose another name")
 
-    sample = [kept.text(number) for number in range(min(kept.different, _SAMPLE))]
-    look = SecondLook(sample, kept.encode, threshold, words)
+    sample = [encoded.text(number) for number in range(min(encoded.different, _SAMPLE))]
+    look = SecondLook(sample, encoded.encode, threshold, words)
 
     def reason(text: int, other: int) -> str:
-        return look.reason(kept.text(text), kept.text(other))
+        return look.reason(encoded.text(text), encoded.text(other))
 
     def same(text: int) -> bytes:
-        return same_words(kept.text(text)) if words else b""
+        return same_words(encoded.text(text)) if words else b""
 
-    with orderly_stop(progress) as stop, progress.bar("comparing", kept.different) as bar:
+    with orderly_stop(progress) as stop, progress.bar("comparing", encoded.different) as bar:
 
         def advance(done: int) -> None:
             bar.advance(done)
             stop.check("while texts were compared; their vectors are cached")
 
-        repeated = repeats(kept.vectors, threshold, reason, same=same, seed=seed, advance=advance)
-    result = _summed(kept, repeated, threshold, look.language)
+        repeated = repeats(encoded.vectors, threshold, reason, same=same, seed=seed, advance=advance)
+    result = _summed(encoded, repeated, threshold, look.language)
     if out is not None:
         with written_result(Path(out), overwrite) as path, path.open("w", encoding="utf-8") as file:
-            for first, others in _groups(kept, repeated, result):
-                rows = [{**kept.row(other), "cosine": cosine} for other, cosine in others]
-                file.write(_json({"kept": kept.row(first), "duplicates": rows}))
+            for first, others in _groups(encoded, repeated, result):
+                rows = [{**encoded.row(other), "cosine": cosine} for other, cosine in others]
+                file.write(_json({"kept": encoded.row(first), "duplicates": rows}))
     if keep_one is not None:
-        _write_kept(Path(keep_one), overwrite, source, kept, repeated, result)
+        _write_kept(Path(keep_one), overwrite, source, encoded, repeated, result)
     return result
 
 
@@ -210,41 +210,41 @@ def left_out_path(keep_one: str | os.PathLike[str]) -> Path:
     return path.with_name(f"{path.stem}.left-out.jsonl")
 
 
-def _summed(kept: KeptTexts, repeated: Repeats, threshold: float, language: str) -> Duplicates:
+def _summed(texts: KeptTexts, repeated: Repeats, threshold: float, language: str) -> Duplicates:
     """Return the duplicates, with the pairs nearest to the threshold on both sides."""
-    head = repeated.of[kept.number]  # (N,) the different text that each stands for
-    order = np.argsort(kept.first[head], kind="stable")
+    head = repeated.of[texts.number]  # (N,) the different text that each stands for
+    order = np.argsort(texts.first[head], kind="stable")
     begins = np.flatnonzero(np.diff(head[order], prepend=-1))
-    groups = [kept.position[group].tolist() for group in np.split(order, begins[1:]) if len(group) > 1]
-    near = repeated.of != np.arange(kept.different)
+    groups = [texts.position[group].tolist() for group in np.split(order, begins[1:]) if len(group) > 1]
+    near = repeated.of != np.arange(texts.different)
     others = np.flatnonzero(~near & (repeated.nearest >= 0))
 
     def pair(text: int, other: int, cosine: float, reason: str = "") -> NearPair:
-        return NearPair(kept.text(text), kept.text(other), round(float(cosine), 4), reason)
+        return NearPair(texts.text(text), texts.text(other), round(float(cosine), 4), reason)
 
     above = sorted(np.flatnonzero(near).tolist(), key=lambda text: (repeated.cosine[text], text))[:_EXAMPLES]
     close = others[(repeated.near[others] < threshold) & (repeated.near[others] >= threshold - _BELOW)]
     below = sorted(close.tolist(), key=lambda text: (-repeated.near[text], text))[:_EXAMPLES]
     rejected = {text: (other, cosine, why) for text, other, cosine, why in repeated.apart if not near[text]}
     apart = sorted(rejected.items(), key=lambda item: (-item[1][1], item[0]))
-    shown: list[tuple[int, tuple[int, float, str]]] = []
+    rows: list[tuple[int, tuple[int, float, str]]] = []
     for kind in REASONS:  # one of each kind before a second
-        shown += [rejection for rejection in apart if rejection[1][2] == kind][:2]
+        rows += [rejection for rejection in apart if rejection[1][2] == kind][:2]
     return Duplicates(
-        texts=kept.read,
-        empty=kept.read - len(kept),
-        exact=len(kept) - kept.different,
+        texts=texts.read,
+        empty=texts.read - len(texts),
+        exact=len(texts) - texts.different,
         near=int(near.sum()),
         groups=tuple(map(tuple, groups)),
         language=language,
         threshold=threshold,
         above=tuple(pair(text, repeated.of[text], repeated.cosine[text]) for text in above),
         below=tuple(pair(text, repeated.nearest[text], repeated.near[text]) for text in below),
-        apart=tuple(pair(text, other, cosine, why) for text, (other, cosine, why) in shown),
+        apart=tuple(pair(text, other, cosine, why) for text, (other, cosine, why) in rows),
         reasons=dict(Counter(why for _, _, why in rejected.values()).most_common()),
-        at_random=round(_at_random(kept.vectors), 4),
-        skipped=tuple(kept.report.told),
-        is_partial=kept.report.is_partial,
+        at_random=round(_at_random(texts.vectors), 4),
+        skipped=tuple(texts.report.told),
+        is_partial=texts.report.is_partial,
     )
 
 
@@ -258,27 +258,27 @@ def _at_random(vectors: np.ndarray) -> float:
     return float(np.quantile((vectors[first] * vectors[second]).sum(axis=1), 0.99))
 
 
-def _groups(kept: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[tuple[int, list[tuple[int, float]]]]:
+def _groups(texts: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[tuple[int, list[tuple[int, float]]]]:
     """Yield the place of the text that is kept of each group, and the places of its duplicates with their cosines."""
-    place = {position: place for place, position in enumerate(kept.position.tolist())}
+    place = {position: place for place, position in enumerate(texts.position.tolist())}
     for group in result.groups:
         first, *others = (place[position] for position in group)
-        yield first, [(other, round(float(repeated.cosine[kept.number[other]]), 4)) for other in others]
+        yield first, [(other, round(float(repeated.cosine[texts.number[other]]), 4)) for other in others]
 
 
 def _write_kept(
-    path: Path, overwrite: bool, source: TextSource, kept: KeptTexts, repeated: Repeats, result: Duplicates
+    path: Path, overwrite: bool, source: TextSource, texts: KeptTexts, repeated: Repeats, result: Duplicates
 ) -> None:
     """Write the first text of each group, and in a second file the other texts; both are read again."""
     reason: dict[int, Record] = {}
-    for first, others in _groups(kept, repeated, result):
-        row = kept.row(first)
+    for first, others in _groups(texts, repeated, result):
+        row = texts.row(first)
         words, signs = same_words(row["text"]), row["text"].split()
         for other, cosine in others:
-            text = kept.row(other)["text"]
+            text = texts.row(other)["text"]
             same = text.split() == signs or (words and same_words(text) == words)
             why = "the same words" if same else "says the same"
-            reason[int(kept.position[other])] = {"reason": why, "cosine": cosine, "kept": row}
+            reason[int(texts.position[other])] = {"reason": why, "cosine": cosine, "kept": row}
     suffix = path.suffix.lower()
     as_table = suffix in (".csv", ".tsv")
     columns: dict[str, None] = {}

@@ -142,7 +142,7 @@ def read_units(texts: TextSource, progress: Progress, report: CorpusReport | Non
         return
     report = report if report is not None else CorpusReport()
     sources = find_sources(texts.files, texts.options, progress, report)
-    told = len(report.told)
+    reported = len(report.told)
     for source in sources:
         for paragraph in read_paragraphs(source, join_rows=True):
             line = next((line for line, _ in paragraph.sentences), 0)
@@ -150,7 +150,7 @@ def read_units(texts: TextSource, progress: Progress, report: CorpusReport | Non
             yield Unit(text, "" if texts.in_memory else str(source.path), line, paragraph.row)
     if markup := report.dropped.get("markup"):
         report.note(f"{counted(markup, 'line')} of code, tables and headings are skipped")
-    tell(report, progress, told)
+    tell(report, progress, reported)
 
 
 def keep_texts(

@@ -83,10 +83,10 @@ def repeats(
             _raise(result, begin + rows, others[cosines.argmax(axis=1)], cosines.max(axis=1))
             for row, column in zip(*_highest(cosines, threshold), strict=True):
                 candidates[rows[row]].append((float(cosines[row, column]), int(others[column])))
-        kept = np.zeros(len(block), dtype=bool)
+        is_selected = np.zeros(len(block), dtype=bool)
         inside = block @ block.T  # (B, B)
         for row, text in enumerate(range(begin, begin + len(block))):  # each may repeat one of the block that is kept
-            earlier = np.where(kept[:row], inside[row, :row], -1.0)
+            earlier = np.where(is_selected[:row], inside[row, :row], -1.0)
             if row and earlier.max() > result.near[text]:
                 result.near[text], result.nearest[text] = earlier.max(), begin + earlier.argmax()
             _, inner = _highest(earlier[None], threshold)
@@ -96,10 +96,10 @@ def repeats(
                 other = result.of[text] = known[key]
                 result.cosine[text] = block[row] @ np.asarray(vectors[other], dtype=np.float32)
                 continue
-            kept[row] = _is_kept(result, text, candidates[row], reason)
-            if kept[row] and key:
+            is_selected[row] = _is_kept(result, text, candidates[row], reason)
+            if is_selected[row] and key:
                 known[key] = text
-        kept_texts.keep(begin, kept)
+        kept_texts.keep(begin, is_selected)
         advance(len(block))
     return result
 
@@ -158,8 +158,8 @@ class _Kept:
             for start in range(0, len(self._kept[cell]), BLOCK):
                 yield rows, self._kept[cell][start : start + BLOCK]
 
-    def keep(self, begin: int, kept: np.ndarray) -> None:
+    def keep(self, begin: int, selected: np.ndarray) -> None:
         """Keep texts of the block that begins there, each in its own cell."""
-        places = np.flatnonzero(kept)
+        places = np.flatnonzero(selected)
         for cell in np.unique(self._own[places]):
             self._kept[cell] = np.append(self._kept[cell], begin + places[self._own[places] == cell])

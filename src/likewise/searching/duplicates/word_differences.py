@@ -325,12 +325,12 @@ def _same_order(first: Wording, second: Wording) -> bool:
 
 
 def _in_common(order: Sequence[str], common: Counter[str]) -> list[str]:
-    left, kept = common.copy(), []
+    left, matched = common.copy(), []
     for word in order:
         if left[word] > 0:
             left[word] -= 1
-            kept.append(word)
-    return kept
+            matched.append(word)
+    return matched
 
 
 def _misspelt(left: Counter[str], right: Counter[str]) -> bool:

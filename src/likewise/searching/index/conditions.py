@@ -95,9 +95,9 @@ class _Parser:
         return tokens
 
     def fail(self, reason: str) -> NoReturn:
-        shown = self.given if len(self.given) <= _SHOWN else f"{self.given[:_SHOWN]}..."
+        excerpt = self.given if len(self.given) <= _SHOWN else f"{self.given[:_SHOWN]}..."
         raise SearchError(
-            f"the filter {shown!r} is not valid ({reason}): write it as in SQL, for example \"file LIKE '%.md'\", "
+            f"the filter {excerpt!r} is not valid ({reason}): write it as in SQL, for example \"file LIKE '%.md'\", "
             f"with {_GRAMMAR} and brackets; the fields are {', '.join(self.fields)}"
         )
 
@@ -236,28 +236,28 @@ class _Parser:
             return self._number(field, sign, literal)
         if field.kind == "bool":
             if text.upper() not in ("TRUE", "FALSE"):
-                self.fail(f"{field.shown} contains {CALLED['bool']}, and {literal} has another type")
+                self.fail(f"{field.label} contains {CALLED['bool']}, and {literal} has another type")
             return f"`{field.name}` {sign} {text.upper()}"
         if field.kind == "date" and (period := _period(text)):
             return _in_period(f"TRY_CAST(`{field.name}` AS TIMESTAMP)", sign, *period)
         if field.kind == "date":
-            self.fail(f"{field.shown} contains {CALLED['date']}, and {literal} is not a date: write it as '2024-05-01'")
+            self.fail(f"{field.label} contains {CALLED['date']}, and {literal} is not a date: write it as '2024-05-01'")
         if sign in _ORDER and is_number and field.whole:
             return f"TRY_CAST(`{field.name}` AS DOUBLE) {sign} {literal}"
         if sign in _ORDER and is_number:
             self.fail(
-                f"{field.shown} contains {CALLED[field.kind]}, and {literal} is a number: {field.shown} has a value "
+                f"{field.label} contains {CALLED[field.kind]}, and {literal} is a number: {field.label} has a value "
                 f"that is not a number; write '{text}' to compare texts character by character"
             )
         if sign in _ORDER and field.kind == "text" and "-" in text and _period(text):
             self.fail(
-                f"{field.shown} contains texts, because a value of it is not a date such as 2024-05-01, and {literal} "
+                f"{field.label} contains texts, because a value of it is not a date such as 2024-05-01, and {literal} "
                 f"is a date: write all its dates in that form, or compare with LIKE '{text[:7]}%'"
             )
         if field.kind == "list":
             if sign in _ORDER:
                 self.fail(
-                    f"{field.shown} contains {CALLED['list']}, and {sign} compares single values: write =, IN or LIKE"
+                    f"{field.label} contains {CALLED['list']}, and {sign} compares single values: write =, IN or LIKE"
                 )
             member = quoted(f"{BETWEEN}{text.lower()}{BETWEEN}")
             # A list without members, or none at all, has no such member.
@@ -271,7 +271,7 @@ class _Parser:
         """Return the comparison of a field of numbers with a number, or with a text that shows one."""
         text = _plain(literal)
         if literal in ("TRUE", "FALSE") or not re.fullmatch(_NUMBER, text):
-            self.fail(f"{field.shown} contains {CALLED[field.kind]}, and {literal} has another type")
+            self.fail(f"{field.label} contains {CALLED[field.kind]}, and {literal} has another type")
         if not math.isfinite(value := float(text)):
             self.fail(f"{literal} is too large a number")
         if field.kind == "float":
@@ -290,7 +290,7 @@ class _Parser:
             # In a group: without one, it would be turned into a pattern of LIKE, with another meaning of backslashes.
             return f"coalesce(regexp_like(lower(`{field.name}`), {quoted(f'{BETWEEN}({member}){BETWEEN}')}), FALSE)"
         if field.kind not in ("text", "date"):
-            self.fail(f"{field.shown} contains {CALLED[field.kind]}, and LIKE compares texts")
+            self.fail(f"{field.label} contains {CALLED[field.kind]}, and LIKE compares texts")
         pattern = _BACKSLASH.sub(r"\\\\", pattern)
         if field.kind == "date":  # as it is written
             return f"`{field.name}` LIKE {quoted(pattern)}"

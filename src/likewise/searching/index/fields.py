@@ -72,7 +72,7 @@ class FieldColumn(NamedTuple):
     whole: bool = False
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The name of the field, for a message."""
         return self.field or self.name
 
@@ -122,23 +122,23 @@ def decimal_of(source: Source) -> str | None:
         return "."
     lines = read_head(source.path, source.options).decode("utf-8", "replace").splitlines(keepends=True)[:_TRIED_LINES]
     cells = [cell.strip() for row in form.rows(lines) for cell in row]
-    shown = [sign for sign in ".," if any(_DECIMAL[sign].fullmatch(cell) for cell in cells)]
-    return shown[0] if len(shown) == 1 else "," if form.separator == ";" else "."
+    signs = [sign for sign in ".," if any(_DECIMAL[sign].fullmatch(cell) for cell in cells)]
+    return signs[0] if len(signs) == 1 else "," if form.separator == ";" else "."
 
 
 def kinds_of(
-    paths: Iterable[Path], options: CorpusOptions, wanted: Collection[str] | None, taken: Collection[str]
+    paths: Iterable[Path], options: CorpusOptions, fields: Collection[str] | None, taken: Collection[str]
 ) -> tuple[dict[str, Kind], dict[str, str]]:
     """Return the fields of the rows of files, each with the kind of its values, and why other fields are not kept.
 
     Args:
-        wanted: Names of the stored fields; None for every field whose values are numbers, dates, short texts, lists of
+        fields: Names of the stored fields; None for every field whose values are numbers, dates, short texts, lists of
             these, or true or false.
-        taken: Names that no field can have, if `wanted` is None.
+        taken: Names that no field can have, if `fields` is None.
     """
     seen: dict[str, _Seen] = defaultdict(_Seen)
     text = options.field or TEXT
-    for path in paths if wanted is None or wanted else ():
+    for path in paths if fields is None or fields else ():
         with suppress(CorpusError):  # it is reported when the file is read
             source = open_source(path, options)
             decimal = decimal_of(source)
@@ -147,10 +147,10 @@ def kinds_of(
             for row in rows:
                 for name, value in row.items():
                     value = _value(value, decimal)
-                    if value is not None and (name in wanted if wanted is not None else name != text):
+                    if value is not None and (name in fields if fields is not None else name != text):
                         seen[name].add(value)
-    if wanted is not None:
-        return {name: seen[name].kind or "text" for name in wanted if name in seen}, {}
+    if fields is not None:
+        return {name: seen[name].kind or "text" for name in fields if name in seen}, {}
     kinds: dict[str, Kind] = {}
     left_out: dict[str, str] = {}
     for name, values in seen.items():

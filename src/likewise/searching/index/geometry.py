@@ -215,9 +215,9 @@ class _Nearest:
         """
         _, own, there = np.intersect1d(positions, others, assume_unique=True, return_indices=True)
         cosines[own, there] = -np.inf  # a passage is not its own neighbour
-        new, kept = self.new[positions], ~self.stale[others]
-        if new.any() and kept.any():
-            self._merge(others[kept], positions[new], cosines[np.ix_(new, kept)].T)
+        new, current = self.new[positions], ~self.stale[others]
+        if new.any() and current.any():
+            self._merge(others[current], positions[new], cosines[np.ix_(new, current)].T)
         self._merge(positions, others, cosines)
 
     def _merge(self, positions: np.ndarray, others: np.ndarray, cosines: np.ndarray) -> None:
@@ -272,10 +272,10 @@ def _in_cells(table: Table, blocks: Blocks, near: _Nearest, stop: StopRequest) -
     centres = cells.placed(table.sample(min(size, cells.SAMPLE * count)), count)
     visited = np.empty((size, min(cells.VISITED, count)), dtype=np.int32)
     with TemporaryFile(dir=table.folder) as file:
-        kept = np.memmap(file, dtype=np.float32, mode="w+", shape=(size, table.dimension))
+        table_vectors = np.memmap(file, dtype=np.float32, mode="w+", shape=(size, table.dimension))
         with stop.progress.bar("sorting by cells", total=size) as bar:
             for positions, vectors in blocks():
-                kept[positions], visited[positions] = vectors, cells.around(vectors, centres)
+                table_vectors[positions], visited[positions] = vectors, cells.around(vectors, centres)
                 bar.advance(len(positions))
                 stop.check(_LOOKING)
         by_cell = np.argsort(visited[:, 0], kind="stable")
@@ -284,10 +284,10 @@ def _in_cells(table: Table, blocks: Blocks, near: _Nearest, stop: StopRequest) -
         with stop.progress.bar("finding neighbours", total=visited[asking].size) as bar:
             for cell, rows in cells.visitors(visited[asking], count):
                 members = by_cell[starts[cell] : starts[cell + 1]]
-                block = kept[members]
+                block = table_vectors[members]
                 for start in range(0, len(rows), _ROWS):
                     mine = asking[rows[start : start + _ROWS]]
-                    near.compare(mine, members, kept[mine] @ block.T)
+                    near.compare(mine, members, table_vectors[mine] @ block.T)
                     bar.advance(len(mine))
                 stop.check(_LOOKING)
 

@@ -149,23 +149,23 @@ def _resolved(path: Path) -> Path:
 def state_of(path: Path) -> State:
     """Return values that change with the content of a file, its size first; an empty tuple if it is gone."""
     try:
-        found = path.stat()
-        return found.st_size, found.st_mtime_ns, found.st_ino
+        status = path.stat()
+        return status.st_size, status.st_mtime_ns, status.st_ino
     except OSError:
         return ()
 
 
-def settings_of(asked: Values, before: Values, facts: Facts) -> Record:
+def settings_of(requested: Values, before: Values, facts: Facts) -> Record:
     """Return the settings of the plan: requested settings, settings of the index, or defaults."""
     most = int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
     usual = {"words": most, "metadata": None, "language": "English", "split": "auto", "field": None}
-    found = {name: asked.get(name, before.get(name, value)) for name, value in usual.items()}
-    found["words"] = found["words"] or most
-    if found["metadata"] is None:
-        found["metadata"] = before.get("metadata")
+    settings = {name: requested.get(name, before.get(name, value)) for name, value in usual.items()}
+    settings["words"] = settings["words"] or most
+    if settings["metadata"] is None:
+        settings["metadata"] = before.get("metadata")
     return {
-        **found,
-        "metadata": None if found["metadata"] is None else list(found["metadata"]),
+        **settings,
+        "metadata": None if settings["metadata"] is None else list(settings["metadata"]),
         "prompt": facts.prompt("document"),
         "truncate_dim": facts.truncate_dim,
     }

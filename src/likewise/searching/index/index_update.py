@@ -168,8 +168,8 @@ def index(
         if not given.in_memory:
             settings |= {"split": given.options.split, "field": given.options.field}
         manner = _Manner(approximate, pipeline, vectors_from, precision, on, workers, resume, overwrite)
-        found = _updated(target, encoder, change, settings, progress, manner)
-    return Indexed(target, model, found)
+        result = _updated(target, encoder, change, settings, progress, manner)
+    return Indexed(target, model, result)
 
 
 def add(
@@ -191,14 +191,14 @@ def _updated(
     target: Path,
     encoder: ModelHandle,
     change: Change,
-    asked: Values,
+    requested: Values,
     progress: Progress,
     manner: _Manner = _Manner(),
 ) -> Changed:
     """Change an index, and return what was done.
 
     Args:
-        asked: Settings of the plan; missing settings are taken from the index.
+        requested: Settings of the plan; missing settings are taken from the index.
     """
     if manner.on:
         loadable(encoder.name)
@@ -207,7 +207,7 @@ def _updated(
     if facts.other_similarity and before is None:
         progress.tell(cosine_note(facts.other_similarity))
     steps = _steps(manner.pipeline, before, facts)
-    plan = Plan("index", _settings(asked, before, facts), inputs={"model": facts.fingerprint}, format=FORMAT)
+    plan = Plan("index", _settings(requested, before, facts), inputs={"model": facts.fingerprint}, format=FORMAT)
     shared = Shared.open(Path(manner.vectors_from), plan) if manner.vectors_from is not None else None
     with ExitStack() as stack:
         workers = stack.enter_context(cluster(manner.on, manner.workers))
@@ -267,13 +267,13 @@ def _without_tokens(steps: Pipeline, target: Path, facts: Facts, progress: Progr
     return steps.updated(tokens=0)
 
 
-def _settings(asked: Values, before: IndexRecord | None, facts: Facts) -> Record:
+def _settings(requested: Values, before: IndexRecord | None, facts: Facts) -> Record:
     """Return the settings of the plan.
 
     Raises:
         SearchError: If a field cannot be stored by its name.
     """
-    settings = settings_of(asked, before.options if before else {}, facts)
+    settings = settings_of(requested, before.options if before else {}, facts)
     for name in settings["metadata"] or ():
         if name in (*SHOWN, "id") or not name.strip():
             raise SearchError(
@@ -303,11 +303,11 @@ def _index_columns(table: Table, language: str, approximate: int, progress: Prog
 
 def recall_of(table: Table, count: int = 10) -> float:
     """Return the share of the exact nearest passages that the approximate search finds, for 100 of the passages."""
-    found, wanted = 0, 0
+    hits, total = 0, 0
     for vector in table.sample(_TRIED):
         exact, fast = (set(table.nearest(vector, count, exact=exact)[0].tolist()) for exact in (True, False))
-        found, wanted = found + len(exact & fast), wanted + len(exact)
-    return found / max(1, wanted)
+        hits, total = hits + len(exact & fast), total + len(exact)
+    return hits / max(1, total)
 
 
 def _codec(job: Job, table: Table, before: IndexRecord | None) -> TokenCodec | None:

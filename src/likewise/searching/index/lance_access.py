@@ -112,10 +112,10 @@ def batches(query: AsyncStandardQuery, size: int) -> Iterator[pa.Table]:
     """Yield the rows of a query, about `size` at a time."""
     import pyarrow as pa
 
-    found = finished(query.to_batches(max_batch_length=size))
+    reader = finished(query.to_batches(max_batch_length=size))
     with suppress(StopAsyncIteration):
         while True:
-            yield pa.Table.from_batches([finished(anext(found))])
+            yield pa.Table.from_batches([finished(anext(reader))])
 
 
 def _allowed() -> float:

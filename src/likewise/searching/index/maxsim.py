@@ -90,8 +90,8 @@ class TokenCodec:
         if not (folder / _FILE).is_file():
             return None
         try:
-            with np.load(folder / _FILE) as found:
-                return cls(*(found[one.name] for one in fields(cls)))
+            with np.load(folder / _FILE) as arrays:
+                return cls(*(arrays[one.name] for one in fields(cls)))
         except (OSError, ValueError, KeyError) as error:
             raise unreadable(folder.parent, error) from None
 

@@ -40,8 +40,8 @@ class OpenedIndex:
         state, folder = state_of(path), path.resolve()
         record = finished_record(folder)
         table = Table(folder, record.table, record.version)
-        beside = folder / record.geometry
-        codec, geometry = TokenCodec.open(beside) if table.has_tokens else None, Geometry.open(beside)
+        geometry_path = folder / record.geometry
+        codec, geometry = TokenCodec.open(geometry_path) if table.has_tokens else None, Geometry.open(geometry_path)
         if table.has_tokens and codec is None:
             raise damaged(folder, "the form of its tokens is missing")
         return cls(state, folder, record, Stored(table, geometry, codec))

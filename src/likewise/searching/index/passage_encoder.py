@@ -152,12 +152,12 @@ class PassageEncoder:
         """Return a function that gives the vectors and the tokens of texts, which a cluster encodes meanwhile."""
         if self._vectors is None:
             own, notes = self._encoder, self._job.notes
-            before = notes.get("engine", "") if notes.get("asked") == own.asked else ""
-            total, asked = max(total, len(texts)), {"tokens": self._table.has_tokens, "by_export": not self.workers}
-            self._vectors = own.opened("document", texts, total, progress=self._progress, before=before, **asked)
+            before = notes.get("engine", "") if notes.get("asked") == own.requested else ""
+            total, settings = max(total, len(texts)), {"tokens": self._table.has_tokens, "by_export": not self.workers}
+            self._vectors = own.opened("document", texts, total, progress=self._progress, before=before, **settings)
             if self.workers:
                 self._elsewhere = own.for_worker(self._vectors, texts, total)
-            self._job.note(engine=self._vectors.engine, asked=own.asked)
+            self._job.note(engine=self._vectors.engine, asked=own.requested)
         if self._table.has_tokens and self.codec is None:
             return self._fitted(texts)
         if self.workers:

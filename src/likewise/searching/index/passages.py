@@ -225,16 +225,16 @@ class Splitting:
 
         An entry of a list begins a line.
         """
-        held, begin, words, tokens = "", 0, 0, 0
+        buffer, begin, words, tokens = "", 0, 0, 0
         room = self._room([text for _, text in placed], title)
         for line, sentence, size, length in self._sized(placed, room):
-            if held and (words + size > self.words or tokens + length > room):
-                yield begin, held
-                held, words, tokens = "", 0, 0
-            begin = begin if held else line
-            held += ("\n" if ITEM.match(sentence) else gap(held, sentence)) + sentence if held else sentence
+            if buffer and (words + size > self.words or tokens + length > room):
+                yield begin, buffer
+                buffer, words, tokens = "", 0, 0
+            begin = begin if buffer else line
+            buffer += ("\n" if ITEM.match(sentence) else gap(buffer, sentence)) + sentence if buffer else sentence
             words, tokens = words + size, tokens + length
-        yield begin, held
+        yield begin, buffer
 
     def _room(self, texts: Sequence[str], title: str) -> int:
         """Return the tokens that a passage may have below a title; 0 if none of these texts can be too long."""
@@ -291,24 +291,24 @@ class Splitting:
         if above[0] > self.words // 2 or (room and above[1] > room // 2):  # a header that leaves no room is given once
             first, above, is_wide = 0, (0, 0), bool(first)
         header = texts[:first]
-        held: list[str] = []
+        buffer: list[str] = []
         begin = words = count = 0
         for place, ((line, text), (own_words, own_count)) in enumerate(zip(placed, sizes, strict=True)):
             is_row = place >= (2 if names else 0)
             is_full = words + own_words > self.words or bool(room and count + own_count > room)
-            if is_full and len(held) > len(header):
-                yield begin, "\n".join(held)
-                held, (words, count), begin = list(header), above, line
+            if is_full and len(buffer) > len(header):
+                yield begin, "\n".join(buffer)
+                buffer, (words, count), begin = list(header), above, line
             begin = begin or line
             is_long = above[0] + own_words > self.words or bool(room and above[1] + own_count > room)
             if is_row and (is_long or is_wide):
                 cells = _named(names, text) if names else [text]
                 yield from self._passages([(line, cell) for cell in cells], title)
                 continue
-            held.append(text)
+            buffer.append(text)
             words, count = words + own_words, count + own_count
-        if len(held) > len(header) or (held and not header):
-            yield begin, "\n".join(held)
+        if len(buffer) > len(header) or (buffer and not header):
+            yield begin, "\n".join(buffer)
 
 
 def _named(names: Sequence[str], row: str) -> list[str]:

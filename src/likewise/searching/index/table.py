@@ -169,9 +169,9 @@ class Table:
 
     def known(self, keys: Sequence[str]) -> dict[str, Encoded]:
         """Return the vectors, (D,) each, and the tokens of those texts that are in the table, by key."""
-        kept = ["tokens"] if self.has_tokens else []
-        rows = self._select(["key", "vector", *kept], _among("key", keys))
-        tokens = rows["tokens"].to_pylist() if kept else [b""] * len(rows)
+        columns = ["tokens"] if self.has_tokens else []
+        rows = self._select(["key", "vector", *columns], _among("key", keys))
+        tokens = rows["tokens"].to_pylist() if columns else [b""] * len(rows)
         encoded = zip(matrix_of(rows["vector"]), tokens, strict=True)
         return dict(zip(rows["key"].to_pylist(), encoded, strict=True))
 
@@ -386,10 +386,10 @@ class Table:
         try:
             return finished((query.where(condition) if condition else query).to_arrow())
         except (ValueError, RuntimeError) as error:
-            told = where or condition
-            if told is None or is_lost(error) or limit_of(error):
+            expression = where or condition
+            if expression is None or is_lost(error) or limit_of(error):
                 raise
-            raise SearchError(f"the filter {told!r} is not valid: {first_line(error)}") from None
+            raise SearchError(f"the filter {expression!r} is not valid: {first_line(error)}") from None
 
     def _select(self, columns: list[str], where: str | None = None, with_ids: bool = False) -> pa.Table:
         query = self._table.query().select(columns)

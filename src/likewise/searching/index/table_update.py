@@ -42,8 +42,8 @@ class Changed(NamedTuple):
     def lines(self) -> list[str]:
         """Return the lines for the user: the first on what was skipped or read differently, and how many more."""
         reasons = [*self.unread, *(reason for reason in self.skipped if reason not in self.unread)]
-        told = [(": read as " in reason or ", and read as " in reason, reason) for reason in shortened(reasons)]
-        return [f"{'reading' if is_read else 'skipped'}: {reason}" for is_read, reason in told]
+        with_kinds = [(": read as " in reason or ", and read as " in reason, reason) for reason in shortened(reasons)]
+        return [f"{'reading' if is_read else 'skipped'}: {reason}" for is_read, reason in with_kinds]
 
 
 @dataclass
@@ -119,7 +119,7 @@ class TableUpdate:
     def _windows_of_texts(self, path: Path, keep: bool, report: CorpusReport) -> Iterator[list[IndexedPassage]]:
         """Yield the passages of texts that are not in the table yet, in pieces of about `WINDOW`."""
         rows: dict[str, list[IndexedPassage]] = {}
-        held = 0
+        size = 0
         for _, group in groupby(self.splitting.read(path, report), attrgetter("line")):
             passages = list(group)
             first = passages[0]
@@ -135,10 +135,10 @@ class TableUpdate:
             self.wanted.add(source)
             self._saw(first)
             rows[source] = passages
-            held += len(passages)
-            if held >= WINDOW:
+            size += len(passages)
+            if size >= WINDOW:
                 yield self._fresh(rows, keep)
-                rows, held = {}, 0
+                rows, size = {}, 0
         if rows:
             yield self._fresh(rows, keep)
 
@@ -195,10 +195,10 @@ class TableUpdate:
         stale = plan.stale(change.keep)
         if not change.keep:
             stale += self.table.all_but((), "file = ''")
-        wanted, fresh = ({str(path) for path in paths.values()} for paths in (plan.wanted, plan.fresh))
+        requested, fresh = ({str(path) for path in paths.values()} for paths in (plan.wanted, plan.fresh))
         if not change.keep:
-            self.partial = {file: told for file, told in self.partial.items() if file in wanted}
-        before = (reason for file, told in self.partial.items() if file in wanted - fresh for reason in told)
+            self.partial = {file: cause for file, cause in self.partial.items() if file in requested}
+        before = (reason for file, cause in self.partial.items() if file in requested - fresh for reason in cause)
         self.unread = [*plan.unread.values(), *self.unread, *before]
         self.skipped = [*plan.left_out, *self.skipped]
         if not set(self.table.sources()) - {*stale, *self.failed} and not (change.keep and self.table.rows):

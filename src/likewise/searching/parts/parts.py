@@ -112,16 +112,16 @@ class Lookup:
         words: (N,) the same scores, standardised.
     """
 
-    def __init__(self, stored: Stored, asked: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
+    def __init__(self, stored: Stored, query: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
         self.table, self.geometry, self.codec = stored
-        self.asked = asked
-        sentences = asked.vector[:0] if asked.sentences is None or not pipeline.sentences else asked.sentences
-        several = np.vstack([asked.vector, *sentences])
+        self.asked = query
+        sentences = query.vector[:0] if query.sentences is None or not pipeline.sentences else query.sentences
+        several = np.vstack([query.vector, *sentences])
         self.vectors = self.geometry.whitened(several, pipeline.whitening)
         self._moments = np.array([self.geometry.moments(vector) for vector in self.vectors])[:, :, None]
         self._products = np.empty((1 + len(self.vectors), len(self.geometry.rows)), dtype=np.float32)
         self._products[0] = np.nan  # until they are needed
-        self._best_words, scores = self.table.by_words(asked.text if pipeline.words else "", _READ)
+        self._best_words, scores = self.table.by_words(query.text if pipeline.words else "", _READ)
         self.bm25 = np.zeros(len(self.geometry.rows))
         self.bm25[self.geometry.positions(self._best_words)] = scores
         self.words = np.minimum(standardised(self.bm25), highest)
@@ -352,7 +352,7 @@ def checked_parts(parts: object, others: Sequence[type[Part]] = ()) -> tuple[typ
         kind = parts if isinstance(parts, type) else type(parts)
         name = kind.__name__ if issubclass(kind, Part) else "Part"
         raise SearchError(f"parts is {parts!r}: give a list of classes, such as [{name}]")
-    found = list(others)
+    checked = list(others)
     for part in parts:
         if isinstance(part, Part):
             raise SearchError(
@@ -365,11 +365,11 @@ def checked_parts(parts: object, others: Sequence[type[Part]] = ()) -> tuple[typ
                 f"{part.__name__} needs a name and a weight other than 0 to be a part of a search: give both, or omit "
                 f"it"
             )
-        found.append(part)
-    names = [*Pipeline.model_fields, *(part.name for part in found)]
+        checked.append(part)
+    names = [*Pipeline.model_fields, *(part.name for part in checked)]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise SearchError(f"a part of the search cannot be named {twice!r}, as another part or option")
-    return tuple(found)
+    return tuple(checked)
 
 
 def _by_part(parts: Sequence[Part], positions: np.ndarray) -> dict[str, np.ndarray]:
@@ -398,7 +398,7 @@ def _sum(parts: Sequence[Part]) -> Callable[[np.ndarray], np.ndarray]:
 def ranked(
     stored: Stored,
     pipeline: Pipeline,
-    asked: Asked,
+    query: Asked,
     count: int,
     where: str | None,
     excluded: Asked | None = None,
@@ -407,14 +407,14 @@ def ranked(
     """Rank the best passages of an index by vectors, the best by words, and their neighbours.
 
     Args:
-        asked: Query to search for.
+        query: Query to search for.
         count: Number of requested passages; more are ranked.
         where: as in `likewise.search`.
         excluded: Excluded query, of which `pipeline.excluded` times a passage's score is subtracted after the
             neighbours have contributed, so that they cannot restore the passage.
         more: Parts of other packages, which add to the scores after `PARTS`.
     """
-    lookup = Lookup(stored, asked, pipeline, _HIGHEST if excluded else np.inf)
+    lookup = Lookup(stored, query, pipeline, _HIGHEST if excluded else np.inf)
     parts = [part for part in (one(lookup, pipeline) for one in (*PARTS, *more)) if part.is_used]
     barred = None
     if excluded:

@@ -78,23 +78,23 @@ Given = Pipeline | Mapping[str, object] | str | os.PathLike[str]
 """A pipeline, its options by name, as JSON too, or a TOML file with them."""
 
 
-def pipeline_of(asked: Given | None, before: Pipeline | None = None) -> Pipeline:
+def pipeline_of(requested: Given | None, before: Pipeline | None = None) -> Pipeline:
     """Return a pipeline from what was given, with what is not said taken from another one, or by default.
 
     Raises:
         OptionError: If an option is unknown or out of its range, or the file cannot be read.
     """
     base = before or Pipeline()
-    if asked is None:
+    if requested is None:
         return base
-    if isinstance(asked, Pipeline):
-        return asked
-    if isinstance(asked, str) and asked.lstrip().startswith("{"):
+    if isinstance(requested, Pipeline):
+        return requested
+    if isinstance(requested, str) and requested.lstrip().startswith("{"):
         try:
-            asked = dict(parse_json(asked))
+            requested = dict(parse_json(requested))
         except ValueError as error:
-            raise OptionError(f"the pipeline {asked} is not JSON: {error}") from None
-    values = dict(asked if isinstance(asked, Mapping) else read_toml(Path(asked), Pipeline.model_fields))
+            raise OptionError(f"the pipeline {requested} is not JSON: {error}") from None
+    values = dict(requested if isinstance(requested, Mapping) else read_toml(Path(requested), Pipeline.model_fields))
     if isinstance(name := values.get("reranker"), str) and name and Path(name).expanduser().is_dir():
         values["reranker"] = str(Path(name).expanduser().resolve())  # an index is searched from any folder
     return base.updated(**values)

@@ -50,15 +50,15 @@ class Reranker:
 
         from likewise.inference.cross_encoder import predict_pairs
 
-        found = np.zeros(len(texts))
+        result = np.zeros(len(texts))
         order = np.argsort([-len(text) for text in texts], kind="stable")  # texts of near-equal length pad little
         for start in range(0, len(order), _AT_A_TIME):
             part = order[start : start + _AT_A_TIME]
             with self._lock:
                 check()
                 some = [texts[i] for i in part]
-                found[part] = predict_pairs(self.model, [query] * len(some), some, _AT_A_TIME, None, nn.Identity())
-        return found
+                result[part] = predict_pairs(self.model, [query] * len(some), some, _AT_A_TIME, None, nn.Identity())
+        return result
 
     def tokens(self, query: str, texts: Sequence[str]) -> int:
         """Return the number of tokens that are read for S pairs."""

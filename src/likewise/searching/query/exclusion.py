@@ -53,12 +53,12 @@ def divided(query: str) -> tuple[str, str]:
     ('tips for avoiding burnout', '')
     """
     text = " ".join(query.split())
-    asked, excluded, at = [""], [], 0
+    remaining, excluded, at = [""], [], 0
     for cue in _CUE.finditer(text):
         if cue.start() < at:
             continue
         before = text[at : cue.start()]
-        if not _is_order(cue, f"{asked[-1]}{before}"):
+        if not _is_order(cue, f"{remaining[-1]}{before}"):
             continue
         closing = {"(": ")", "[": "]"}.get(before.rstrip()[-1:])
         end = text.find(closing, cue.end()) if closing else -1  # a phrase in brackets ends with them
@@ -68,10 +68,10 @@ def divided(query: str) -> tuple[str, str]:
             end = rest.end()
         if phrase := text[cue.end() : end].strip():
             excluded.append(phrase)
-            asked.append(_without_joint(before))
+            remaining.append(_without_joint(before))
             at = end + (text[end : end + 1] in {",", ")", "]", "-", "–", "—"})
-    asked.append(text[at:])
-    left = re.sub(r" ([.?!])", r"\1", " ".join(" ".join(asked).split()))
+    remaining.append(text[at:])
+    left = re.sub(r" ([.?!])", r"\1", " ".join(" ".join(remaining).split()))
     if not excluded or not any(word not in _EMPTY for word in re.findall(r"\w+", left.lower())):
         return query, ""
     return left, " ".join(excluded)

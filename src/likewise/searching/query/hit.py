@@ -92,8 +92,8 @@ class Hit:
         >>> Hit(1.0, "a.txt", 1, "", "It rains. Take a coat. Run.", "Take a coat.").parts
         ('It rains. ', 'Take a coat.', ' Run.')
         """
-        before, found, after = self.text.partition(self.sentence)
-        return before, found, after
+        before, middle, after = self.text.partition(self.sentence)
+        return before, middle, after
 
     @property
     def explanation(self) -> str:

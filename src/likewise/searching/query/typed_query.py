@@ -125,8 +125,8 @@ def searched_words(text: str, language: str) -> str:
     ('pump fail?', 'to be or not to be')
     """
     query, silent = folded(text), stop_words(language)
-    told = " ".join(_WORD.sub(lambda word: "" if word[0] in silent else word[0], query).split())
-    return told if _WORD.search(told) else query
+    words = " ".join(_WORD.sub(lambda word: "" if word[0] in silent else word[0], query).split())
+    return words if _WORD.search(words) else query
 
 
 def standing(phrase: str) -> str:

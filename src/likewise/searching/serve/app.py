@@ -103,15 +103,15 @@ def _answer_errors(app: FastAPI) -> None:
             return RequestError("the body is not in UTF-8").response()
         if hasattr(error, "status_code"):  # of the framework: no such path, another method, a body it cannot read
             allow = {name: text for name, text in (error.headers or {}).items() if name.lower() == "allow"}
-            told = f"{error.detail}: {request.scope['path'][:100]}"
+            message = f"{error.detail}: {request.scope['path'][:100]}"
             if error.status_code == 404:
                 there = [
                     str(getattr(route, "path", ""))
                     for route in app.routes
                     if getattr(route, "include_in_schema", False)
                 ]
-                told += f"; choose one of {', '.join(dict.fromkeys(there))}"
-            return RequestError(told, error.status_code, **allow).response()
+                message += f"; choose one of {', '.join(dict.fromkeys(there))}"
+            return RequestError(message, error.status_code, **allow).response()
         return RequestError("internal error; see the log of the service", 500).response()
 
     for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):
@@ -144,10 +144,10 @@ def _add_openai(app: FastAPI, service: Service) -> None:
         vectors, tokens = await _unless_gone(request, service.vectors(name, texts), limits.timeout)
         if size < most:
             vectors = cut(vectors, size)
-        shown: Any = vectors
+        encoded: Any = vectors
         if body.encoding_format == "base64":
-            shown = [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors]
-        listed_rows = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(shown)]
+            encoded = [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors]
+        listed_rows = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(encoded)]
         data = await _listed(listed_rows, size)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return _json({"object": "list", "data": data, "model": name, "usage": usage})

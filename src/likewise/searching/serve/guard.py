@@ -38,17 +38,17 @@ class ServiceMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        kept: Record = {"registry": self.registry}
+        options: Record = {"registry": self.registry}
         ProcessCollector(registry=self.registry)  # memory, file descriptors and processor time
-        Info("likewise", "The release of the service.", **kept).info({"version": __version__})
-        self.requests = Counter("likewise_requests", "Requests by path and status.", ["path", "status"], **kept)
+        Info("likewise", "The release of the service.", **options).info({"version": __version__})
+        self.requests = Counter("likewise_requests", "Requests by path and status.", ["path", "status"], **options)
         self.seconds = Histogram(
-            "likewise_request_seconds", "Seconds of a request.", ["path"], buckets=_SECONDS, **kept
+            "likewise_request_seconds", "Seconds of a request.", ["path"], buckets=_SECONDS, **options
         )
-        self.texts = Counter("likewise_texts", "Texts encoded.", ["model"], **kept)
-        self.tokens = Counter("likewise_tokens", "Tokens encoded.", ["model"], **kept)
-        self.batches = Histogram("likewise_batch_texts", "Texts of a batch.", ["model"], buckets=_SIZES, **kept)
-        self.waiting = Gauge("likewise_waiting_texts", "Texts that wait for a batch.", ["model"], **kept)
+        self.texts = Counter("likewise_texts", "Texts encoded.", ["model"], **options)
+        self.tokens = Counter("likewise_tokens", "Tokens encoded.", ["model"], **options)
+        self.batches = Histogram("likewise_batch_texts", "Texts of a batch.", ["model"], buckets=_SIZES, **options)
+        self.waiting = Gauge("likewise_waiting_texts", "Texts that wait for a batch.", ["model"], **options)
 
 
 class Guard:
@@ -112,8 +112,8 @@ class Guard:
             if match is None or not (
                 match[2] in self._hosts or "*" in self._hosts or _is_address(match[1] or match[2])
             ):
-                shown = f"the host {host[:100]!r} does not belong to this service"
-                raise RequestError(f"{shown}: start it with --allowed-host NAME", 421)
+                message = f"the host {host[:100]!r} does not belong to this service"
+                raise RequestError(f"{message}: start it with --allowed-host NAME", 421)
 
     def _check_key(self, scope: Scope) -> None:
         path = scope["path"]
@@ -123,8 +123,8 @@ class Guard:
         digest = sha256(key.strip() if scheme.lower() == b"bearer" else b"").digest()
         # Each is compared, in a time that tells nothing of where they differ.
         if not sum(hmac.compare_digest(digest, known) for known in self._keys):
-            wanted = "this service requires an API key: send the header 'Authorization: Bearer KEY'"
-            raise RequestError(wanted, 401, code="invalid_api_key", www_authenticate="Bearer")
+            message = "this service requires an API key: send the header 'Authorization: Bearer KEY'"
+            raise RequestError(message, 401, code="invalid_api_key", www_authenticate="Bearer")
 
     async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
         """Read the body, and return what gives it to the application, and tells it later if the client has left."""

@@ -118,7 +118,7 @@ class Service:
         reranker: str | os.PathLike[str] | None = None,
     ) -> None:
         self.options, self.metrics = options or ServeOptions(), ServiceMetrics()
-        told = progress or Progress(quiet=True)
+        display = progress or Progress(quiet=True)
         self.reranker = Reranker(reranker) if reranker is not None else None
         self.reranker_name = Path(os.fspath(reranker)).name if reranker is not None else ""
         named = indexes if isinstance(indexes, Mapping) else {index_name(path): path for path in indexes}
@@ -128,11 +128,11 @@ class Service:
         # Of their own: a search waits for its query to be encoded, which may take a thread of the common pool.
         self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "search")
         self._free, self._work = threading.Semaphore(self.options.searches), threading.local()
-        self.models = {name: self._opened(name, model, engine, precision, told) for name, model in models.items()}
+        self.models = {name: self._opened(name, model, engine, precision, display) for name, model in models.items()}
         for index in self.indexes.values():
             self._model_of(index)
         if self.reranker is not None:
-            told.tell(f"{self.reranker_name}: a cross-encoder, for requests to rerank")
+            display.tell(f"{self.reranker_name}: a cross-encoder, for requests to rerank")
             self.reranker.scores(SENTENCES[0], SENTENCES[1:2])  # loaded, and known to run
 
     def _opened(
@@ -160,14 +160,14 @@ class Service:
             f"here{f' ({index.model})' if index.model else ''}: serve it, too, or index again with a served model"
         )
 
-    def model_name(self, asked: str | None) -> str:
+    def model_name(self, requested: str | None) -> str:
         """Return the name of a model, which may be asked for by what it was loaded from; the first one for None.
 
         Raises:
             RequestError: If there is no such model.
         """
-        by_source = (name for name, model in self.models.items() if model.source == asked)
-        name = next(iter(self.models)) if asked is None else next(by_source, asked)
+        by_source = (name for name, model in self.models.items() if model.source == requested)
+        name = next(iter(self.models)) if requested is None else next(by_source, requested)
         if name not in self.models:
             there = f"the model {name!r} is not served here; choose one of {', '.join(self.models)}"
             raise RequestError(there, 404, param="model", code="model_not_found")
@@ -193,18 +193,18 @@ class Service:
         self.metrics.tokens.labels(model.name).inc(tokens)
         return numbers, tokens
 
-    async def search(self, asked: SearchBody) -> tuple[str, Hits]:
+    async def search(self, body: SearchBody) -> tuple[str, Hits]:
         """Search an index, and return its name and the hits.
 
         Raises:
             RequestError: If there is no such index.
             SearchError: If the condition is not valid.
         """
-        name = asked.index or next(iter(self.indexes), "")
+        name = body.index or next(iter(self.indexes), "")
         if name not in self.indexes:
             there = ", ".join(self.indexes) or "none: start with --index"
             raise RequestError(f"there is no index {name!r} here; choose one of {there}", 404, param="index")
-        return name, await self._in_thread(partial(self._search, self.indexes[name], asked))
+        return name, await self._in_thread(partial(self._search, self.indexes[name], body))
 
     async def _in_thread(self, function: Callable[[_Work], _Found]) -> _Found:
         """Run a function in a thread of the searches, of which only so many may wait."""
@@ -264,26 +264,26 @@ class Service:
         """
         model, facts = served.encoder, served.facts
         items = model.items(texts, facts.side("document"))
-        (asked,) = model.items([query], facts.side("query"))
+        (query_item,) = model.items([query], facts.side("query"))
 
         def run(some: Sequence[Item], take: Callable[[np.ndarray], Any]) -> list[Any]:
             return work.result(model.pool.submit(model.with_tokens, some, take, spread=map))[1]
 
-        (tokens,) = run([asked], np.copy)
+        (tokens,) = run([query_item], np.copy)
         scores = np.zeros(len(items))
         for batch in by_budget(np.array([model.tokens(item) for item in items]), model.budget):
             scores[batch] = run([items[i] for i in batch], partial(max_sim, tokens))
-        return self._checked(served, scores, [*items, asked])
+        return self._checked(served, scores, [*items, query_item])
 
-    def _search(self, index: Index, asked: SearchBody, work: _Work) -> Hits:
+    def _search(self, index: Index, body: SearchBody, work: _Work) -> Hits:
         """Search; called in a thread of a search."""
         self._work.present = work
         try:
             self._model_of(index)  # another process may have rebuilt it
         except LikewiseError as error:
             raise self._unreadable(error) from error
-        settings: Record = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
-        return index.search(asked.query, asked.k, offset=asked.offset, **settings)
+        settings: Record = {"mode": body.mode, "where": body.where, "pipeline": body.pipeline}
+        return index.search(body.query, body.k, offset=body.offset, **settings)
 
     def _vectors_for_search(self, model: ServedModel, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of queries; called in a thread of a search."""
