@@ -238,13 +238,13 @@ def test_a_part_of_a_package_is_in_each_search(many, monkeypatch, tmp_path):
 
 def test_a_part_that_scores_other_passages_is_named(many):
     broken = type("Broken", (Short,), {"name": "broken", "score": lambda self, query, candidates: [1.0]})
-    with pytest.raises(SearchError, match="part 'broken' of the search gives 1 score for"):
+    with pytest.raises(SearchError, match="part 'broken' of the search returns 1 score for"):
         Index(many, parts=[broken]).search(QUERY)
 
 
 def test_a_part_that_returns_nothing_is_named(many):
     broken = type("Broken", (Short,), {"name": "broken", "score": lambda self, query, candidates: None})
-    with pytest.raises(SearchError, match="part 'broken' of the search gives None for"):
+    with pytest.raises(SearchError, match="part 'broken' of the search returns None for"):
         Index(many, parts=[broken]).search(QUERY)
 
 

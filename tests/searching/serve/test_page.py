@@ -108,8 +108,8 @@ def test_a_list_becomes_a_heat_map_and_not_is_compared(visit, address, saved_mod
     np.testing.assert_allclose(found, rows @ rows.T, atol=0.0051)
     page.wait_for_selector("#not .verdict")
     same, other = numbers(page, "#not .row:nth-of-type(-n+3) span:last-child")[:2]
-    wanted = "means the same" if same > other else "looks the same"
-    assert page.locator("#not .verdict").first.inner_text() == f"Nearer to what {wanted}."
+    wanted = "meaning" if same > other else "words"
+    assert page.locator("#not .verdict").first.inner_text() == f"Closer to the same {wanted}."
 
 
 def test_passages_appear_while_one_types_and_the_sentence_is_marked(visit, address, sentences):
@@ -150,7 +150,7 @@ def test_search_stands_first_and_shows_what_each_part_gave(visit, address, clien
     found = [float(number) for number in re.findall(r"(?:^|\n| )([+-]\d+\.\d\d)", told)]
     assert found == pytest.approx(list(first["scores"].values()), abs=0.0051)
     assert told.endswith(f"= {first['score']:.2f}")
-    assert "need not follow the order" in page.inner_text("#scale")
+    assert "may be in another order" in page.inner_text("#scale")
     widths = (
         page.locator("#hits .strip").first.locator(".part").evaluate_all("parts => parts.map(one => one.style.width)")
     )
