@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -27,6 +28,14 @@ def judged(sentences, word_model, tmp_path):
     options = likewise.CorpusOptions(field="text")
     index(folder / "corpus.jsonl", model=word_model, out=tmp_path / "a.index", corpus_options=options, quiet=True)
     return folder, queries, likewise.Index(tmp_path / "a.index")
+
+
+@pytest.fixture(scope="module")
+def pdfs(word_model, tmp_path_factory):
+    """The index of PDF files, in passages of a few rows."""
+    files = Path(__file__).parents[1] / "documents" / "files"
+    out = tmp_path_factory.mktemp("pdfs") / "a.index"
+    return index(sorted(files.glob("*.pdf")), model=word_model, out=out, words=60, quiet=True)
 
 
 def test_a_document_counts_by_its_best_passage_with_every_part_of_the_search(judged):
@@ -64,3 +73,27 @@ def test_the_command_takes_the_folder_of_an_index(judged):
     done = CliRunner().invoke(build_app(), ["evaluate", str(opened.path), "--tasks", f"retrieval:{folder}"])
     assert done.exit_code == 0, done.output
     assert f"{expected:.2f}" in done.output
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "row"),
+    [
+        ("price of Pump P-107 in stock 10", "catalogue.pdf", "| Pump P-107 | 19.50 | 10 | Bolt Ltd |"),
+        ("which part costs 23.50 at Core Ltd", "catalogue.pdf", "| Pump P-111 | 23.50 | 14 | Core Ltd |"),
+        ("stock of Pump P-113", "catalogue.pdf", "| Pump P-113 | 25.50 | 16 | Bolt Ltd |"),
+        ("parts of Acme Ltd for 24.50", "catalogue.pdf", "| Pump P-112 | 24.50 | 15 | Acme Ltd |"),
+        ("12.50 Pump P-100 Acme", "catalogue.pdf", "| Pump P-100 | 12.50 | 3 | Acme Ltd |"),
+        ("supplier Abbey Ltd price", "reportlab-table.pdf", "| Pump P-107 | 27.50 | 5 | Abbey Ltd |"),
+        ("parts of Harbour Ltd for 28.50", "reportlab-table.pdf", "| Pump P-108 | 28.50 | 6 | Harbour Ltd |"),
+        ("Pump P-110 30.50 Castle", "reportlab-table.pdf", "| Pump P-110 | 30.50 | 8 | Castle Ltd |"),
+        ("price of the pump of Mill Ltd", "reportlab-table.pdf", "| Pump P-106 | 26.50 | 4 | Mill Ltd |"),
+        ("29.50 Meadow Ltd", "reportlab-table.pdf", "| Pump P-109 | 29.50 | 7 | Meadow Ltd |"),
+    ],
+)
+def test_a_question_about_a_cell_finds_the_row_of_a_pdf(pdfs, question, name, row):
+    """The rows are numbers and names, which the words of a search find; the tiny model of the tests cannot."""
+    hit = pdfs.search(question, 1)[0]
+    assert (Path(hit.file).name, hit.line) == (name, 1)
+    assert row in hit.text
+    assert hit.text.startswith("| Part | Price | Stock | Supplier |")
+    assert hit.title == ("Prices of the spare parts" if name == "reportlab-table.pdf" else "")

@@ -1,6 +1,6 @@
 """The format of Markdown, and the base class of formats that become Markdown line by line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import ClassVar
 
@@ -22,7 +22,7 @@ class MarkedText(Format):
     """Text with marks of headings, lists and code: Markdown, and what becomes Markdown line by line.
 
     Attributes:
-        escaped: Whether `read` writes a backslash before each character that is no mark.
+        escaped: Whether `marked` writes a backslash before each character that is no mark.
     """
 
     name: ClassVar[str] = "Markdown"
@@ -38,6 +38,10 @@ class MarkedText(Format):
         """Yield the lines."""
         return text_lines(source)
 
+    def marked(self, lines: Iterable[Line]) -> Iterable[Line]:
+        """Return the lines below the front matter as Markdown; those of Markdown stay as they are."""
+        return lines
+
     def blocks(self, source: Source) -> Iterator[tuple[Block, Values]]:
         """Yield the blocks, each with the front matter."""
         lines = self.read(source)
@@ -46,7 +50,7 @@ class MarkedText(Format):
         for value in (", ".join(map(str, one)) if isinstance(one, list) else one for one in fields.values()):
             if isinstance(value, str) and value != title and len(value) > _LONG_FIELD:  # an abstract is text, too
                 yield Block("prose", [(1, " ".join(value.split()))], (title,) if title else ()), fields
-        blocks = markdown_blocks(chain(first, lines), titles=[title], escaped=self.escaped)
+        blocks = markdown_blocks(self.marked(chain(first, lines)), titles=[title], escaped=self.escaped)
         yield from ((block if self.escaped else linkless(block), fields) for block in or_title(blocks, 1, title))
 
     def fields(self, source: Source) -> Iterator[Values]:

@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 
-from likewise.corpus.formats import Line, Source
-from likewise.corpus.text_lines import text_lines
-from likewise.documents.front_matter import front_matter
+from likewise.corpus.formats import Line
 from likewise.documents.marked_text import MarkedText
 
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~=]")
@@ -38,54 +36,33 @@ _RST_STRONG = re.compile(r"(?<![\w*\\])(\*{1,2})(?=[^\s*])([^*]{1,300})(?<=[^\s*
 _RST_PROTECTED = re.compile(r"\\([\W_])")
 
 
-class _OtherMarkup(MarkedText):
-    """A format whose lines become Markdown."""
-
-    escaped = True
-
-    def read(self, source: Source) -> Iterator[Line]:
-        """Yield the lines as Markdown; front matter stays as it is."""
-        lines, seen = text_lines(source), list[Line]()
-
-        def first_lines() -> Iterator[Line]:
-            for line in lines:
-                seen.append(line)
-                yield line
-
-        fields, first = front_matter(first_lines())
-        if fields:
-            yield from seen
-        yield from self.marked(chain(first, lines))
-
-    def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """Yield lines as Markdown."""
-        raise NotImplementedError
-
-
-class Org(_OtherMarkup):
+class Org(MarkedText):
     """Org files of Emacs."""
 
     suffixes = (".org",)
+    escaped = True
 
     def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Yield lines as Markdown."""
         return org_lines(lines)
 
 
-class AsciiDoc(_OtherMarkup):
+class AsciiDoc(MarkedText):
     """AsciiDoc files."""
 
     suffixes = (".adoc", ".asciidoc")
+    escaped = True
 
     def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Yield lines as Markdown."""
         return adoc_lines(lines)
 
 
-class ReStructuredText(_OtherMarkup):
+class ReStructuredText(MarkedText):
     """Files of reStructuredText."""
 
     suffixes = (".rst",)
+    escaped = True
 
     def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Yield lines as Markdown."""
