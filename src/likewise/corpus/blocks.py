@@ -18,7 +18,7 @@ class Block:
 
     Attributes:
         kind: Kind of the block; a heading is a block of its own only if nothing stands below it.
-        lines: Lines as they stand, each with its number. Prose is without the marks of quotations; an entry of a list
+        lines: Lines unchanged, each with its number. Prose is without the marks of quotations; an entry of a list
             has its own.
         headings: Headings above the block, the outermost first.
     """

@@ -19,7 +19,7 @@ _How = Literal["plain", "written", "escaped"]
 _PLACE = re.compile(r"[/.#:]")
 """A character that occurs in the target of a link, and not in the argument of a function."""
 _MARKS: dict[_How, str] = {"plain": "*_`\\", "written": "", "escaped": "\\"}
-"""Characters that are looked at, but for those of links."""
+"""Number of characters that are examined, without the characters of links."""
 _LABEL = 500
 """Number of characters of the label of a link."""
 _ATTRIBUTES = re.compile(r"(?<!\s)\s{0,9}\{[#.:][^{}]{0,300}\}$")

@@ -1,4 +1,4 @@
-"""What the cache holds, by kind, and its removal."""
+"""What the cache contains, by kind, and its removal."""
 
 import os
 import shutil

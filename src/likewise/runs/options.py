@@ -150,7 +150,7 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
 def write_toml(content: Mapping[str, object]) -> str:
     """Return values as TOML for `likewise.runs.toml_files.read_toml`.
 
-    Options are tables, and paths texts; None, which TOML lacks, is left out.
+    Options are tables, and paths texts; None, which TOML lacks, is skipped.
     """
     import tomli_w
 

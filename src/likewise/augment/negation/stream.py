@@ -42,7 +42,7 @@ def negated_batches(
 ) -> Generator[tuple[list[Negation], int], None, None]:
     """Yield the negations of sentences in their order, batch by batch, each with the number of sentences parsed.
 
-    The arguments are those of `likewise.augment.negation.negated_file.negate_corpus`.
+    The arguments are as in `likewise.augment.negation.negated_file.negate_corpus`.
     """
     with ExitStack() as stack:
         # A changed rule or model has rows of its own, so that nothing stale is ever read.

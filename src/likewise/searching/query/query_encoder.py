@@ -118,7 +118,7 @@ def read_query(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the vector (D,) of a query, and the vectors (T, E) and the ids (T,) of its tokens.
 
-    Tokens of the prompt, and others that every text begins with, are left out.
+    Tokens of the prompt, and others that every text begins with, are skipped.
     """
     item, empty = encoder.items([text, ""], side)
     same = min(len(item), len(empty))
