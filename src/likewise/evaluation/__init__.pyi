@@ -21,7 +21,6 @@ from .task import TaskMissing as TaskMissing
 from .task import TaskResult as TaskResult
 from .tasks.classes import ClassesResult as ClassesResult
 from .tasks.rated_file import RatedFileResult as RatedFileResult
-from .tasks.retrieval import RetrievalResult as RetrievalResult
 from .tasks.transfer import TransferResult as TransferResult
 from .tasks.wiki_sections import TripletResult as TripletResult
 from .vector_measures import alignment as alignment

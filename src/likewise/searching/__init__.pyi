@@ -4,5 +4,6 @@ from .parts.parts import Candidates as Candidates
 from .parts.parts import Part as Part
 from .parts.pipeline import Pipeline as Pipeline
 from .query.hit import Hit as Hit
+from .retrieval_task import RetrievalResult as RetrievalResult
 from .search_index import Index as Index
 from .search_index import search as search
