@@ -28,19 +28,20 @@ def test_the_paraphrases_share_few_words_with_their_sentences():
     assert np.mean([overlap(*row) for row in rows]) < 0.1
 
 
-def test_the_questions_with_not_turn_on_no_antonym_that_is_taught():
-    questions, taught = DemoItems.read().questions, antonyms()
-    assert len(set(questions)) == 150
-    for asked, denied, negated, same in questions:
-        assert asked == denied.replace(" is ", " is not ", 1)
-        assert negated == same.replace(" is ", " is not ", 1)
-        one, other = (text.split(" is ", 1)[1].rstrip(".") for text in (denied, same))
-        assert one != other
-        assert taught.get(one) != other, (one, other)
+def test_the_questions_with_not_are_apart_by_whether_their_antonyms_are_taught():
+    items, listed = DemoItems.read(), antonyms()
+    assert (len(set(items.questions)), len(set(items.taught))) == (150, 80)
+    for questions, is_taught in ((items.questions, False), (items.taught, True)):
+        for asked, denied, negated, same in questions:
+            assert asked == denied.replace(" is ", " is not ", 1)
+            assert negated == same.replace(" is ", " is not ", 1)
+            one, other = (text.split(" is ", 1)[1].rstrip(".") for text in (denied, same))
+            assert one != other
+            assert (listed.get(one) == other or listed.get(other) == one) == is_taught, (one, other)
 
 
 def test_the_measures_by_hand():
-    items = DemoItems(["a", "b"], ["A", "B"], [("not hot", "hot", "not cold", "cold"), ("x", "y", "z", "w")])
+    items = DemoItems(["a", "b"], ["A", "B"], [("not hot", "hot", "not cold", "cold"), ("x", "y", "z", "w")], [])
     vectors = {"a": [1, 0], "b": [0, 1], "A": [3, 1], "B": [9, 1]}
     vectors |= {"not hot": [1, 1], "hot": [1, 0], "not cold": [0, 1], "cold": [2, 2]}
     vectors |= {"x": [1, 0], "y": [1, 1], "z": [4, 1], "w": [1, 2]}
@@ -55,7 +56,7 @@ def test_the_measures_by_hand():
     assert demo.nearest(cosines[:, ::-1]) == 100
     assert demo.apart(cosines) == pytest.approx((0.9939 + 0.3162) / 2, abs=1e-4)
     # 'not hot': 1 to 'cold', 0.707 to both others. 'x': 0.970 to 'z', 0.447 to 'w'.
-    assert items.answered(encode) == 50
+    assert demo.answered(encode, items.questions) == 50
 
 
 def test_a_figure_is_printed_in_its_unit():
@@ -109,7 +110,7 @@ def test_the_whole_demonstration_on_tiny_models_and_again(tiny, tmp_path, monkey
     rng = random.Random(7)
     own = [[sentence(rng) for _ in range(6)] for _ in range(2)]
     asked = [tuple(sentence(rng) for _ in range(4)) for _ in range(5)]
-    monkeypatch.setattr(DemoItems, "read", classmethod(lambda cls: cls(*own, asked)))
+    monkeypatch.setattr(DemoItems, "read", classmethod(lambda cls: cls(*own, asked, asked[:2])))
     monkeypatch.setattr(demo, "ALIKE", (own[0][0], own[1][0]))
     monkeypatch.setenv("COLUMNS", "80")
     out = tmp_path / "demo"

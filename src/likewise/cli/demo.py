@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from likewise.context.origin import Deciding
 
     Encode = Callable[[Sequence[str]], object]
+    Question = tuple[str, str, str, str]
 
 MINUTES = 8
 """Minutes that `make demo` takes on two cores: an estimate until `benchmarks/demo.py` has measured a quiet machine."""
 NEAREST = "own paraphrase is the nearest of 200"
 UNRELATED = "cosine of unrelated sentences"
-QUESTIONS = "questions with 'not' answered"
+TAUGHT = "'not' answered, antonyms taught"
+OTHERS = "'not' answered, other antonyms"
 SPEED = "sentences per second"
 ALIKE = ("He was elected president.", "The voters chose him as their leader.")
 """Two sentences whose similarity by contexts is explained."""
@@ -126,37 +128,40 @@ class DemoItems:
     Attributes:
         questions: Negated sentence with three candidates, of which the last means the same. None of their antonyms is
             in the training of the preset `negation`.
+        taught: Questions whose antonyms are in the list that the preset `negation` teaches.
     """
 
     sentences: Sequence[str]
     paraphrases: Sequence[str]
-    questions: Sequence[tuple[str, str, str, str]]
+    questions: Sequence[Question]
+    taught: Sequence[Question]
 
     @classmethod
     def read(cls) -> DemoItems:
         """Return the items of the package."""
-        pairs, frames = _table("paraphrases.tsv"), _table("nots.tsv")
-        questions = [
-            question(row["sentence"], *words)
-            for row in frames
-            for words in ((row["one"], row["other"]), (row["other"], row["one"]))
-        ]
-        return cls([row["sentence"] for row in pairs], [row["paraphrase"] for row in pairs], questions)
+        from likewise.augment.negation.antonyms import antonyms
+
+        pairs, listed = _table("paraphrases.tsv"), antonyms()
+        by_taught: dict[bool, list[Question]] = {False: [], True: []}
+        for row in _table("nots.tsv"):
+            one, other = row["one"], row["other"]
+            is_taught = listed.get(one) == other or listed.get(other) == one
+            by_taught[is_taught] += [question(row["sentence"], one, other), question(row["sentence"], other, one)]
+        sentences, paraphrases = ([row[name] for row in pairs] for name in ("sentence", "paraphrase"))
+        return cls(sentences, paraphrases, by_taught[False], by_taught[True])
 
     def cosines(self, encode: Encode) -> np.ndarray:
         """Return the cosines of all sentences with all paraphrases, (N, N)."""
         return _units(encode, self.sentences) @ _units(encode, self.paraphrases).T
 
-    def answered(self, encode: Encode) -> float:
-        """Return the share of questions whose nearest candidate is the right one, in %."""
-        queries = _units(encode, [row[0] for row in self.questions])
-        given = [_units(encode, [row[place] for row in self.questions]) for place in (1, 2, 3)]
-        return 100 * float(
-            ([(queries * candidates).sum(axis=1) for candidates in given][2] > _best(queries, given)).mean()
-        )
+
+def answered(encode: Encode, questions: Sequence[Question]) -> float:
+    """Return the share of questions whose nearest candidate is the right one, in %."""
+    queries, *given = (_units(encode, [row[place] for row in questions]) for place in range(4))
+    return 100 * float(((queries * given[2]).sum(axis=1) > _best(queries, given)).mean())
 
 
-def question(sentence: str, one: str, other: str) -> tuple[str, str, str, str]:
+def question(sentence: str, one: str, other: str) -> Question:
     """Return 'not one', and the candidates 'one', 'not other' and 'other'.
 
     >>> question("The lift is {}.", "full", "empty")
@@ -204,13 +209,17 @@ def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow,
         "sncse", settings.corpus, base=settings.base, out=out / "sncse", corpus_options=short, **settings.sncse
     )
     before, after = (likewise.load(model).encode for model in (settings.base, trained.path))
-    shows = (Figure(QUESTIONS, items.answered(before), items.answered(after), chance=100 / 3),)
+    shows = tuple(
+        Figure(name, answered(before, questions), answered(after, questions), chance=100 / 3)
+        for name, questions in ((TAUGHT, items.taught), (OTHERS, items.questions))
+    )
     against = Figure(NEAREST, nearest(items.cosines(before)), nearest(items.cosines(after)))
-    questions = [
+    samples = [row for rows in (items.taught, items.questions) for row in rows[:: max(1, len(rows) // 3)]]
+    examples = [
         {"question": row[0], "candidates": row[1:], "before": _choice(before, row), "after": _choice(after, row)}
-        for row in items.questions[:: max(1, len(items.questions) // 6)]
+        for row in samples
     ]
-    return DemoRow("sncse", "the base", shows, against, float(trained.record["seconds"])), {"asked": questions}
+    return DemoRow("sncse", "the base", shows, against, float(trained.record["seconds"])), {"asked": examples}
 
 
 def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:

@@ -94,7 +94,7 @@ def _inline_parser() -> MarkdownIt:
     parser = MarkdownIt("zero", {"maxNesting": 20}).enable(["escape", "backticks", "emphasis", "link", "image"])
     parser.inline.ruler.before("link", "index", _index)
     parser.inline.ruler.before("link", "reference", _reference)
-    parser.validateLink = lambda _: True  # type: ignore[method-assign]
+    parser.validateLink = lambda _: True  # type: ignore[method-assign, assignment]
     return parser
 
 
