@@ -173,7 +173,12 @@ def rendered(template: str | None = None) -> dict[str, str]:
     _SHOWN.clear()
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     known = (mean, spread, of_arms, percent, gain, seeds, differences, interval, updates, paper, claim, times)
-    environment.globals |= {"minutes_of_the_demo": MINUTES, "nearest_of_all": NEAREST, "taught": TAUGHT, "others": OTHERS}
+    environment.globals |= {
+        "minutes_of_the_demo": MINUTES,
+        "nearest_of_all": NEAREST,
+        "taught": TAUGHT,
+        "others": OTHERS,
+    }
     known += (survivors, stage, values, rows_of, compared)
     environment.globals |= {function.__name__: function for function in known}
     text = environment.from_string(template or (HERE / "tables.md.j2").read_text(encoding="utf-8")).render()

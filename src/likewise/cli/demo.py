@@ -68,8 +68,11 @@ class DemoSettings(NamedTuple):
     corpus: str | Path = "bundled:wiki-sample"
     arccse: Mapping[str, Any] = {
         **{"pooling": "cls", "learning_rate": 1e-4, "max_steps": 15, "triplet_limit": 8, "select_by": "last"},
+        "batch_size": 32,
     }
-    sncse: Mapping[str, Any] = {"preset": "negation", "max_steps": 60, "batch_size": 16}
+    sncse: Mapping[str, Any] = {
+        **{"preset": "negation", "max_steps": 80, "batch_size": 16, "learning_rate": 3e-4, "opposite_share": 0.9}
+    }
     sncse_words: tuple[int, int] = (5, 12)
     gclsr: Mapping[str, Any] = {
         **{"sentences": 4096, "batch_size": 256, "filters": 100, "max_steps": 12, "warmup_epochs": 1},
