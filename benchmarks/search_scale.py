@@ -32,14 +32,13 @@ import lancedb
 import numpy as np
 
 import likewise
-from likewise.corpus.clean_text import digest_of
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_json
 from likewise.searching.index import geometry
 from likewise.searching.index.index_update import APPROXIMATE
 from likewise.searching.index.maxsim import TokenCodec
-from likewise.searching.index.passages import IndexedPassage
-from likewise.searching.index.table import Table
+from likewise.searching.index.passages import EncodedPassage, IndexedPassage
+from likewise.searching.index.table import Table, number_of
 from likewise.searching.parts.pipeline import Pipeline
 from rows import ResultFile
 from searching import memory
@@ -103,10 +102,9 @@ def built(folder: Path, made: Passages) -> dict[str, Any]:
         took[what], begun = round(time.monotonic() - begun, 1), time.monotonic()
 
     table = Table.create(folder, "passages-00000000", DIMENSION, tokens=True)
-    for number, (passages, vectors, packed) in enumerate(made.blocks()):
-        keys = [f"{number * BLOCK + i:016x}" + "0" * 16 for i in range(len(passages))]
-        rows = [(digest_of(file).hex(), file, True, IndexedPassage(text, 1)) for file, text in passages]
-        table.add(rows, keys, list(zip(vectors, packed, strict=True)))
+    for passages, vectors, packed in made.blocks():
+        rows = [IndexedPassage(text, 1, source=file, file=file, is_last=True) for file, text in passages]
+        table.add([EncodedPassage(*one) for one in zip(rows, vectors, packed, strict=True)])
     lap("s to write")
     table.index_words("English")
     lap("s for words")
@@ -151,14 +149,14 @@ def real(path: Path, work: Path | None) -> dict[str, Any]:
         table = Table.create(Path(folder), "passages", vectors.shape[1])
         for start in range(0, len(vectors), BLOCK):
             block = vectors[start : start + BLOCK]
-            keys = [f"{start + i:016x}" for i in range(len(block))]
-            rows = [(key, "a.txt", True, IndexedPassage(key, 1)) for key in keys]
-            table.add(rows, keys, [(vector, b"") for vector in block])
+            rows = [IndexedPassage(str(start + i), 1, source="a.txt", is_last=True) for i in range(len(block))]
+            table.add([EncodedPassage(row, vector, b"") for row, vector in zip(rows, block, strict=True)])
         table.index_vectors()
         begun = time.monotonic()
         found = geometry.build(table, 3, _Quiet())  # type: ignore[arg-type]
         took = time.monotonic() - begun
-        places = (found.keys & np.uint64(0xFFFFFFFF)).astype(np.int64)  # of positions in `vectors`
+        of_key = {number_of(IndexedPassage(str(i), 1).key): i for i in range(len(vectors))}
+        places = np.array([of_key[int(key)] for key in found.keys])  # of positions in `vectors`
         some = np.random.default_rng(1).choice(len(places), 500, replace=False)
         cosines = vectors[places[some]] @ vectors.T
         cosines[np.arange(500), places[some]] = -1

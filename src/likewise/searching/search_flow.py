@@ -17,7 +17,8 @@ from likewise.runs.whole_files import Record
 from likewise.searching.index.opened_index import OpenedIndex
 from likewise.searching.index.passages import passage_text
 from likewise.searching.index.table import NOWHERE, SHOWN, SearchError, Table
-from likewise.searching.parts.parts import Asked, Part, Ranking, ranked
+from likewise.searching.parts.lookup import Asked
+from likewise.searching.parts.parts import Part, Ranking, ranked
 from likewise.searching.parts.pipeline import Pipeline
 from likewise.searching.parts.reranker import Reranker, in_range
 from likewise.searching.query.exclusion import divided

@@ -12,7 +12,7 @@ from likewise.searching.index.index_record import IndexRecord, finished_record
 from likewise.searching.index.lance_access import damaged
 from likewise.searching.index.maxsim import TokenCodec
 from likewise.searching.index.table import Table
-from likewise.searching.parts.parts import Stored
+from likewise.searching.parts.lookup import Stored
 from likewise.searching.parts.pipeline import Pipeline
 
 

@@ -331,12 +331,16 @@ class Table:
         query = query.nprobes(_PROBES)
         return query.refine_factor(max(_TIMES, _REFINED // count)) if refined else query
 
-    def by_words(self, text: str, count: int, where: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the row ids (S,) of the passages with the highest BM25 scores, the best first, and these (S,)."""
+    def by_words(
+        self, text: str, count: int, where: str | None = None, ordered: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return row ids (S,) and BM25 scores (S,) of the passages with the highest, the best first if `ordered`."""
         if not text:
             return np.zeros(0, dtype=np.uint64), np.zeros(0)
         rows = self._filtered(self._words(text).limit(count).select(["_score"]).with_row_id(), where)
         ids, scores = _ids(rows), rows["_score"].to_numpy()
+        if not ordered:
+            return ids, scores
         order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
         return ids[order], scores[order]
 

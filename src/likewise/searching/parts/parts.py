@@ -25,13 +25,10 @@ from likewise.errors import counted
 from likewise.evaluation.fusion import standardised, token_gains, towards_near
 from likewise.runs.plugins import PARTS_GROUP, load_registered
 from likewise.runs.whole_files import Record
-from likewise.searching.index.geometry import Geometry
-from likewise.searching.index.maxsim import TokenCodec
-from likewise.searching.index.table import SearchError, Table
+from likewise.searching.index.table import SearchError
+from likewise.searching.parts.lookup import Asked, Lookup, Stored
 from likewise.searching.parts.pipeline import Pipeline
 
-_READ = 20_000
-"""BM25 scores that are read, the highest: a passage below them, in a larger index, counts as one without the words."""
 _SLOPE = 0.2
 """How much of a document's length its sum is divided by: the slope of Singhal, Buckley and Mitra (1996)."""
 _HIGHEST = 6.0
@@ -57,25 +54,6 @@ class Ranking:
     parts: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-class Asked(NamedTuple):
-    """A query.
-
-    Attributes:
-        text: Words of the query.
-        vector: (D,) of length 1.
-        tokens, weights: (Q, P) and (Q,), to be compared.
-        phrases: Condition on passages that contain a phrase, for each phrase.
-        sentences: Vectors (R, D) of its sentences, if it has several.
-    """
-
-    text: str
-    vector: np.ndarray
-    tokens: np.ndarray | None = None
-    weights: np.ndarray | None = None
-    phrases: tuple[str, ...] = ()
-    sentences: np.ndarray | None = None
-
-
 class Candidates(NamedTuple):
     """Passages that are scored.
 
@@ -86,77 +64,6 @@ class Candidates(NamedTuple):
 
     positions: np.ndarray
     before: Callable[[np.ndarray], np.ndarray]
-
-
-class Stored(NamedTuple):
-    """What an index contains of its passages.
-
-    Attributes:
-        codec: Format of the stored tokens; None if there are none.
-    """
-
-    table: Table
-    geometry: Geometry
-    codec: TokenCodec | None = None
-
-
-class Lookup:
-    """The cosines and BM25 scores of one query with passages, and their moments over the index.
-
-    Args:
-        highest: Maximum number of deviations above the mean that a BM25 score counts.
-
-    Attributes:
-        vectors: Whitened vectors (1 + R, D) of the query and of its sentences.
-        bm25: (N,) the BM25 scores of all passages.
-        words: (N,) the same scores, standardised.
-    """
-
-    def __init__(self, stored: Stored, query: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
-        self.table, self.geometry, self.codec = stored
-        self.asked = query
-        sentences = query.vector[:0] if query.sentences is None or not pipeline.sentences else query.sentences
-        several = np.vstack([query.vector, *sentences])
-        self.vectors = self.geometry.whitened(several, pipeline.whitening)
-        self._moments = np.array([self.geometry.moments(vector) for vector in self.vectors])[:, :, None]
-        self._products = np.empty((1 + len(self.vectors), len(self.geometry.rows)), dtype=np.float32)
-        self._products[0] = np.nan  # until they are needed
-        self._best_words, scores = self.table.by_words(query.text if pipeline.words else "", _READ)
-        self.bm25 = np.zeros(len(self.geometry.rows))
-        self.bm25[self.geometry.positions(self._best_words)] = scores
-        self.words = np.minimum(standardised(self.bm25), highest)
-
-    def nearest(self, depth: int, where: str | None) -> np.ndarray:
-        """Return the positions (S,) of the nearest passages."""
-        positions = np.sort(self.geometry.positions(self.table.about(self.asked.vector, depth, where)))
-        cosines = self.geometry.cosines(self.asked.vector, positions)
-        return positions[np.argsort(-cosines, kind="stable")[:depth]]
-
-    def best_words(self, depth: int, where: str | None) -> np.ndarray:
-        """Return the positions (S,) of the passages with the highest BM25 scores."""
-        ids = self.table.by_words(self.asked.text, depth, where)[0] if where else self._best_words[:depth]
-        return self.geometry.positions(ids)
-
-    def raw(self, positions: np.ndarray) -> np.ndarray:
-        """Return cosines and BM25 scores, (2, S), of passages."""
-        return np.stack([self._looked_up(positions)[0], self.bm25[positions]])
-
-    def products(self, positions: np.ndarray) -> np.ndarray:
-        """Return the products (S,) of the whitened query with passages."""
-        return self._looked_up(positions)[1]
-
-    def standardised(self, positions: np.ndarray) -> np.ndarray:
-        """Return the products (1 + R, S) of the whitened query and sentences with passages, standardised."""
-        mean, deviation = self._moments[:, 0], self._moments[:, 1]
-        fits: np.ndarray = (self._looked_up(positions)[1:] - mean) / deviation
-        return fits
-
-    def _looked_up(self, positions: np.ndarray) -> np.ndarray:
-        """Return the products (2 + R, S) of the query as it is, and whitened, and of its sentences."""
-        missing = np.unique(positions[np.isnan(self._products[0, positions])])
-        queries = np.vstack([self.asked.vector, self.vectors])
-        self._products[:, missing] = self.geometry.cosines(queries, missing)
-        return self._products[:, positions]
 
 
 class Part:
@@ -220,7 +127,7 @@ class Words(Part):
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the standardised BM25 scores."""
-        return self.lookup.words[candidates.positions]
+        return self.lookup.words(candidates.positions)
 
 
 class TokenFit(Part):
@@ -306,7 +213,7 @@ class Documents(Part):
     def _words(self) -> np.ndarray:
         """The standardised sums (M,) of BM25 scores, divided by a length that is 1 for a document of the mean size."""
         sizes = self.geometry.document_sizes
-        sums = np.bincount(self.geometry.document, self.lookup.bm25, len(sizes))
+        sums = np.bincount(self.geometry.document[self.lookup.having], self.lookup.bm25, len(sizes))
         return standardised(sums / (1 - _SLOPE + _SLOPE * sizes / sizes.mean()))
 
 

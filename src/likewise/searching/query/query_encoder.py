@@ -18,7 +18,7 @@ from likewise.runs.job import read_record
 from likewise.searching.index.index_record import of_queries
 from likewise.searching.index.opened_index import OpenedIndex
 from likewise.searching.index.table import SearchError
-from likewise.searching.parts.parts import Asked
+from likewise.searching.parts.lookup import Asked
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

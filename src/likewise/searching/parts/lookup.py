@@ -1,0 +1,122 @@
+"""What a search looks up of one query: its cosines and BM25 scores with passages, brought to one scale.
+
+Letters of the shapes: N all passages, S some of them, W those with words of the query, D embedding, R sentences and Q
+tokens of the query, P a token's vector.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from likewise.evaluation.fusion import EQUAL
+from likewise.searching.index.geometry import Geometry
+from likewise.searching.index.maxsim import TokenCodec
+from likewise.searching.index.table import Table
+from likewise.searching.parts.pipeline import Pipeline
+
+_READ = 20_000
+"""BM25 scores that are read, the highest: a passage below them, in a larger index, counts as one without the words."""
+
+
+class Asked(NamedTuple):
+    """A query.
+
+    Attributes:
+        text: Words of the query.
+        vector: (D,) of length 1.
+        tokens, weights: (Q, P) and (Q,), to be compared.
+        phrases: Condition on passages that contain a phrase, for each phrase.
+        sentences: Vectors (R, D) of its sentences, if it has several.
+    """
+
+    text: str
+    vector: np.ndarray
+    tokens: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    phrases: tuple[str, ...] = ()
+    sentences: np.ndarray | None = None
+
+
+class Stored(NamedTuple):
+    """What an index contains of its passages.
+
+    Attributes:
+        codec: Format of the stored tokens; None if there are none.
+    """
+
+    table: Table
+    geometry: Geometry
+    codec: TokenCodec | None = None
+
+
+class Lookup:
+    """The cosines and BM25 scores of one query with passages, and their moments over the index.
+
+    Args:
+        highest: Maximum number of deviations above the mean that a BM25 score counts.
+
+    Attributes:
+        vectors: Whitened vectors (1 + R, D) of the query and of its sentences.
+        having, bm25: (W,) positions of the passages with its words, ascending, and their BM25 scores.
+    """
+
+    def __init__(self, stored: Stored, asked: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
+        self.table, self.geometry, self.codec = stored
+        self.asked = asked
+        sentences = asked.vector[:0] if asked.sentences is None or not pipeline.sentences else asked.sentences
+        several = np.vstack([asked.vector, *sentences])
+        self.vectors = self.geometry.whitened(several, pipeline.whitening)
+        self._moments = np.array([self.geometry.moments(vector) for vector in self.vectors])[:, :, None]
+        self._products = np.empty((1 + len(self.vectors), len(self.geometry.rows)), dtype=np.float32)
+        self._products[0] = np.nan  # until they are needed
+        ids, scores = self.table.by_words(asked.text if pipeline.words else "", _READ, ordered=False)
+        order = np.argsort(ids)
+        self.having, self.bm25 = self.geometry.positions(ids[order]), scores[order].astype(np.float64)
+        self._highest = highest
+
+    def nearest(self, depth: int, where: str | None) -> np.ndarray:
+        """Return the positions (S,) of the nearest passages."""
+        positions = np.sort(self.geometry.positions(self.table.about(self.asked.vector, depth, where)))
+        cosines = self.geometry.cosines(self.asked.vector, positions)
+        return positions[np.argsort(-cosines, kind="stable")[:depth]]
+
+    def best_words(self, depth: int, where: str | None) -> np.ndarray:
+        """Return the positions (S,) of the passages with the highest BM25 scores."""
+        if where:
+            return self.geometry.positions(self.table.by_words(self.asked.text, depth, where)[0])
+        least = np.partition(self.bm25, -depth)[-depth] if len(self.bm25) > depth else -np.inf
+        best = np.flatnonzero(self.bm25 >= least)  # which of equal scores comes first would change
+        return self.having[best[np.argsort(-self.bm25[best], kind="stable")[:depth]]]
+
+    def raw(self, positions: np.ndarray) -> np.ndarray:
+        """Return cosines and BM25 scores, (2, S), of passages."""
+        place = np.searchsorted(self.having, positions).clip(max=max(0, len(self.having) - 1))
+        words = self.bm25[place] * (self.having[place] == positions) if len(self.having) else np.zeros(len(positions))
+        return np.stack([self._looked_up(positions)[0], words])
+
+    def words(self, positions: np.ndarray) -> np.ndarray:
+        """Return the BM25 scores (S,) of passages, standardised over all passages."""
+        size = len(self.geometry.rows)
+        mean = self.bm25.sum() / size
+        deviation = np.sqrt(max(0.0, (self.bm25**2).sum() / size - mean**2))
+        scores: np.ndarray = (self.raw(positions)[1] - mean) / (deviation if deviation > EQUAL else 1.0)
+        return np.minimum(scores, self._highest)
+
+    def products(self, positions: np.ndarray) -> np.ndarray:
+        """Return the products (S,) of the whitened query with passages."""
+        return self._looked_up(positions)[1]
+
+    def standardised(self, positions: np.ndarray) -> np.ndarray:
+        """Return the products (1 + R, S) of the whitened query and sentences with passages, standardised."""
+        mean, deviation = self._moments[:, 0], self._moments[:, 1]
+        fits: np.ndarray = (self._looked_up(positions)[1:] - mean) / deviation
+        return fits
+
+    def _looked_up(self, positions: np.ndarray) -> np.ndarray:
+        """Return the products (2 + R, S) of the query as it is, and whitened, and of its sentences."""
+        missing = np.unique(positions[np.isnan(self._products[0, positions])])
+        queries = np.vstack([self.asked.vector, self.vectors])
+        self._products[:, missing] = self.geometry.cosines(queries, missing)
+        return self._products[:, positions]
