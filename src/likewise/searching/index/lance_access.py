@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import re
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
@@ -98,6 +99,13 @@ def finished(work: Coroutine[object, object, _Made]) -> _Made:
 
     made: _Made = LOOP.run(work)
     return made
+
+
+def begun(work: Coroutine[object, object, _Made]) -> Callable[[], _Made]:
+    """Begin work of LanceDB, and return a function that waits for what comes of it."""
+    from lancedb.background_loop import LOOP
+
+    return asyncio.run_coroutine_threadsafe(work, LOOP.loop).result
 
 
 async def opened(lancedb: ModuleType, folder: Path, name: str, version: int | None) -> AsyncTable:

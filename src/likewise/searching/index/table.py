@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from likewise.inference.vector_columns import matrix_of, vector_column
 from likewise.runs.whole_files import Record
 from likewise.searching.index.conditions import SearchError, condition_of, quoted
 from likewise.searching.index.fields import CALLED, FieldColumn, Kind, shown_value
-from likewise.searching.index.lance_access import batches, finished, is_lost, lancedb_module, opened, unreadable
+from likewise.searching.index.lance_access import batches, begun, finished, is_lost, lancedb_module, opened, unreadable
 from likewise.searching.index.passages import EncodedPassage, IndexedPassage, passage_text
 from likewise.searching.query.hit import document_of
 from likewise.searching.query.typed_query import has_blanks, standing
@@ -331,16 +331,16 @@ class Table:
         query = query.nprobes(_PROBES)
         return query.refine_factor(max(_TIMES, _REFINED // count)) if refined else query
 
-    def by_words(
-        self, text: str, count: int, where: str | None = None, ordered: bool = True
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return row ids (S,) and BM25 scores (S,) of the passages with the highest, the best first if `ordered`."""
+    def begin_words(self, text: str, count: int) -> Callable[[], pa.Table]:
+        """Begin to look for the passages with the highest BM25 scores: `_rowid` and `_score` of what comes of it."""
+        return begun(self._words(text).limit(count).select(["_score"]).with_row_id().to_arrow())
+
+    def by_words(self, text: str, count: int, where: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row ids (S,) of the passages with the highest BM25 scores, the best first, and these (S,)."""
         if not text:
             return np.zeros(0, dtype=np.uint64), np.zeros(0)
         rows = self._filtered(self._words(text).limit(count).select(["_score"]).with_row_id(), where)
         ids, scores = _ids(rows), rows["_score"].to_numpy()
-        if not ordered:
-            return ids, scores
         order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
         return ids[order], scores[order]
 

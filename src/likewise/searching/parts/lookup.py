@@ -6,6 +6,7 @@ tokens of the query, P a token's vector.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -59,22 +60,30 @@ class Lookup:
 
     Attributes:
         vectors: Whitened vectors (1 + R, D) of the query and of its sentences.
-        having, bm25: (W,) positions of the passages with its words, ascending, and their BM25 scores.
     """
 
     def __init__(self, stored: Stored, asked: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
         self.table, self.geometry, self.codec = stored
         self.asked = asked
+        words = asked.text if pipeline.words else ""
+        self._begun = self.table.begin_words(words, _READ) if words else None  # while vectors are looked for
         sentences = asked.vector[:0] if asked.sentences is None or not pipeline.sentences else asked.sentences
         several = np.vstack([asked.vector, *sentences])
         self.vectors = self.geometry.whitened(several, pipeline.whitening)
         self._moments = np.array([self.geometry.moments(vector) for vector in self.vectors])[:, :, None]
         self._products = np.empty((1 + len(self.vectors), len(self.geometry.rows)), dtype=np.float32)
         self._products[0] = np.nan  # until they are needed
-        ids, scores = self.table.by_words(asked.text if pipeline.words else "", _READ, ordered=False)
-        order = np.argsort(ids)
-        self.having, self.bm25 = self.geometry.positions(ids[order]), scores[order].astype(np.float64)
         self._highest = highest
+
+    @cached_property
+    def bm25(self) -> tuple[np.ndarray, np.ndarray]:
+        """The positions (W,) of the passages with words of the query, ascending, and their BM25 scores (W,)."""
+        if self._begun is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0)
+        rows = self._begun()
+        ids, scores = rows["_rowid"].to_numpy(), rows["_score"].to_numpy()
+        order = np.argsort(ids)
+        return self.geometry.positions(ids[order]), scores[order].astype(np.float64)
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
@@ -86,23 +95,25 @@ class Lookup:
         """Return the positions (S,) of the passages with the highest BM25 scores."""
         if where:
             return self.geometry.positions(self.table.by_words(self.asked.text, depth, where)[0])
-        least = np.partition(self.bm25, -depth)[-depth] if len(self.bm25) > depth else -np.inf
-        best = np.flatnonzero(self.bm25 >= least)  # which of equal scores comes first would change
-        return self.having[best[np.argsort(-self.bm25[best], kind="stable")[:depth]]]
+        positions, scores = self.bm25
+        least = np.partition(scores, -depth)[-depth] if len(scores) > depth else -np.inf
+        best = np.flatnonzero(scores >= least)  # which of equal scores comes first would change
+        return positions[best[np.argsort(-scores[best], kind="stable")[:depth]]]
 
     def raw(self, positions: np.ndarray) -> np.ndarray:
         """Return cosines and BM25 scores, (2, S), of passages."""
-        place = np.searchsorted(self.having, positions).clip(max=max(0, len(self.having) - 1))
-        words = self.bm25[place] * (self.having[place] == positions) if len(self.having) else np.zeros(len(positions))
+        having, scores = self.bm25
+        place = np.searchsorted(having, positions).clip(max=max(0, len(having) - 1))
+        words = scores[place] * (having[place] == positions) if len(having) else np.zeros(len(positions))
         return np.stack([self._looked_up(positions)[0], words])
 
     def words(self, positions: np.ndarray) -> np.ndarray:
         """Return the BM25 scores (S,) of passages, standardised over all passages."""
-        size = len(self.geometry.rows)
-        mean = self.bm25.sum() / size
-        deviation = np.sqrt(max(0.0, (self.bm25**2).sum() / size - mean**2))
-        scores: np.ndarray = (self.raw(positions)[1] - mean) / (deviation if deviation > EQUAL else 1.0)
-        return np.minimum(scores, self._highest)
+        size, scores = len(self.geometry.rows), self.bm25[1]
+        mean = scores.sum() / size
+        deviation = np.sqrt(max(0.0, (scores**2).sum() / size - mean**2))
+        standardised: np.ndarray = (self.raw(positions)[1] - mean) / (deviation if deviation > EQUAL else 1.0)
+        return np.minimum(standardised, self._highest)
 
     def products(self, positions: np.ndarray) -> np.ndarray:
         """Return the products (S,) of the whitened query with passages."""

@@ -213,7 +213,8 @@ class Documents(Part):
     def _words(self) -> np.ndarray:
         """The standardised sums (M,) of BM25 scores, divided by a length that is 1 for a document of the mean size."""
         sizes = self.geometry.document_sizes
-        sums = np.bincount(self.geometry.document[self.lookup.having], self.lookup.bm25, len(sizes))
+        positions, scores = self.lookup.bm25
+        sums = np.bincount(self.geometry.document[positions], scores, len(sizes))
         return standardised(sums / (1 - _SLOPE + _SLOPE * sizes / sizes.mean()))
 
 
