@@ -8,7 +8,9 @@ of them; an article is a document. The rest is synthetic, so that no million pas
 dimensions around 1,000 centres, and 80 tokens a passage whose bytes are random (what a comparison costs does not depend
 on them). A query has six words in a row of a passage, a vector near it, and 12 tokens. Not in the
 times: the encoding of the query. The pipelines take turns query by query, so that what else the machine does meets them
-alike; the ratio is of the medians. With --work, an index stays there for the next run.
+alike; the ratio is of the medians. With --peers, LanceDB's own hybrid search of the same table and bm25s alone, on a
+memory map, take turns with them. With --work, an index stays there for the next run. A million needs 8 GB of disk, 5 GB
+of memory and half an hour of a machine that does nothing else.
 
 With --vectors, those of real texts (`likewise encode`), 200,000 or more: how many of the nearest passages the cells
 find, and how many of a query's nearest the approximate index finds at the depth of a search.
@@ -21,15 +23,19 @@ import gzip
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import timedelta
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+import bm25s
 import lancedb
 import numpy as np
+import snowballstemmer
+from lancedb.query import MatchQuery
 
 import likewise
 from likewise.runs.cache import data_folder
@@ -176,8 +182,36 @@ def real(path: Path, work: Path | None) -> dict[str, Any]:
     return {name: round(float(value), 3) for name, value in results.items()}
 
 
-def timed(folder: Path, made: Passages, queries: int) -> dict[str, np.ndarray]:
-    """Return the milliseconds of each query by each pipeline."""
+def by_lancedb(folder: Path) -> Callable[[str, np.ndarray], object]:
+    """Return LanceDB's own hybrid search of the table of an index: reciprocal ranks."""
+    table = lancedb.connect(folder).open_table(likewise.Index(folder).table.name)
+
+    def search(words: str, vector: np.ndarray) -> object:
+        query = table.search(query_type="hybrid", vector_column_name="vector").vector(vector)
+        return query.text(MatchQuery(words, "searched")).limit(10).to_list()
+
+    return search
+
+
+def by_bm25s(folder: Path, made: Passages) -> Callable[[str, np.ndarray], object]:
+    """Return the search of bm25s, with stems, on a memory map; it is built beside the index if it is not there."""
+    stored, stems = folder.with_suffix(".bm25s"), snowballstemmer.stemmer("english")
+    if not stored.exists():
+        texts = [text for rows, _, _ in made.blocks() for _, text in rows]
+        built = bm25s.BM25()
+        built.index(bm25s.tokenize(texts, stemmer=stems.stemWords, show_progress=False), show_progress=False)
+        built.save(stored)
+    peer = bm25s.BM25.load(stored, mmap=True)
+
+    def search(words: str, _: np.ndarray) -> object:
+        asked = bm25s.tokenize([words], stemmer=stems.stemWords, return_ids=False, show_progress=False)
+        return peer.retrieve(asked, k=10, show_progress=False)
+
+    return search
+
+
+def timed(folder: Path, made: Passages, queries: int, with_peers: bool = False) -> dict[str, np.ndarray]:
+    """Return the milliseconds of each query by each pipeline, and by the peers."""
     passages, vectors, _ = next(made.blocks())
     draw = np.random.default_rng(7)
     asked: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
@@ -191,11 +225,17 @@ def timed(folder: Path, made: Passages, queries: int) -> dict[str, np.ndarray]:
     reader = likewise.Index(
         folder, vectors=lambda some: np.stack([asked[one][0] for one in some]), tokens=lambda one: asked[one]
     )
-    took: dict[str, list[float]] = {name: [] for name in PIPELINES}
-    for turn, query in enumerate(asked):
-        for name, steps in PIPELINES.items():
+    ways: dict[str, Callable[[str, np.ndarray], object]] = {
+        name: partial(lambda steps, query, _: reader.search(query, 10, pipeline=steps, mark=False), steps)
+        for name, steps in PIPELINES.items()
+    }
+    if with_peers:
+        ways |= {"LanceDB's hybrid": by_lancedb(folder), "bm25s alone": by_bm25s(folder, made)}
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    for turn, (query, (vector, *_)) in enumerate(asked.items()):
+        for name, search in ways.items():
             begun = time.perf_counter()
-            reader.search(query, 10, pipeline=steps, mark=False)
+            search(query, vector)
             if turn >= 5:  # the first ones open files
                 took[name].append(1000 * (time.perf_counter() - begun))
     return {name: np.array(values) for name, values in took.items()}
@@ -206,6 +246,7 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--sizes", type=int, nargs="*", default=[100_000])
     options.add_argument("--queries", type=int, default=300)
+    options.add_argument("--peers", action="store_true", help="measure LanceDB's hybrid search and bm25s, too")
     options.add_argument("--vectors", type=Path, help="a .npy file of vectors of real texts")
     options.add_argument(
         "--work", type=Path, help="a folder on the disk that is to be measured, in which the indexes stay"
@@ -221,8 +262,10 @@ def main() -> None:
         with nullcontext(given.work) if given.work else tempfile.TemporaryDirectory() as work:
             folder, made = Path(work) / f"{size}.index", Passages(size)
             if not (folder / "likewise.json").exists():
-                print(f"{size:,} passages: {built(folder, made)}, {memory():,} MB of memory", flush=True)
-            found = timed(folder, made, given.queries)
+                took = built(folder, made) | {"MB of memory": memory()}
+                print(f"{size:,} passages: {took}", flush=True)
+                results.add({"passages": made.count, "parts": "building", **took})
+            found = timed(folder, made, given.queries, given.peers)
             plain = np.median(found["vectors and words"])
             for name, values in found.items():
                 p50, p99 = np.quantile(values, [0.5, 0.99])
