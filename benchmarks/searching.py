@@ -37,7 +37,6 @@ from domains import Bm25, Cosines, Encoded, Hybrid
 from likewise.cli.weaknesses import read_weaknesses
 from likewise.corpus.clean_text import digest_of
 from likewise.corpus.sentence_splitter import sentence_spans
-from likewise.data.bundled import resolve_model
 from likewise.evaluation.registry import resolve
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_text
@@ -163,18 +162,14 @@ def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
     return found
 
 
-def by_txtai(judged: Judged, model: str, precision: str = "fp32") -> Found:
+def by_txtai(judged: Judged, encoded: Encoded) -> Found:
     """txtai's hybrid search, vectors and BM25, with its defaults: each document is a row, and is not divided.
 
-    In another precision than float32, which is the one of its own encoder, it is given our encoder.
+    It is given the vectors of the free hybrid.
     """
     from txtai import Embeddings
 
-    if precision == "fp32":
-        peer = Embeddings(path=resolve_model(model), hybrid=True)
-    else:
-        encoder = likewise.load(model, engine="torch", precision=precision)
-        peer = Embeddings(method="external", transform=lambda texts: encoder.encode(list(texts)), hybrid=True)
+    peer = Embeddings(method="external", transform=lambda texts: encoded(list(texts)), hybrid=True)
     peer.index(judged.documents.items())
     return {query: dict(peer.search(text, 100)) for query, text in judged.queries.items()}
 
@@ -213,11 +208,12 @@ def measured(judged: Judged, found: Found) -> dict[str, list[float]]:
 
 def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Callable[[], Found]]:
     texts, asked = list(judged.documents.values()), list(judged.queries.values())
+    encoded = Encoded(options.model, options.vectors, options.precision)
     reader = cache(lambda: opened(name, judged, options.model, options.work, options.precision))
 
     @cache
     def exact() -> tuple[Bm25, Cosines]:
-        vectors = Encoded(options.model, options.vectors, options.precision)([*texts, *asked])
+        vectors = encoded([*texts, *asked])
         return Bm25(asked, texts, texts), Cosines(vectors[len(texts) :], vectors[: len(texts)])
 
     return {
@@ -225,7 +221,7 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         "base": lambda: exhaustive(judged, exact()[1]),
         "BM25": lambda: exhaustive(judged, exact()[0]),
         "LanceDB, hybrid": lambda: by_lancedb(judged, reader()),
-        **({"txtai, hybrid": lambda: by_txtai(judged, options.model, options.precision)} if find_spec("txtai") else {}),
+        **({"txtai, hybrid": lambda: by_txtai(judged, encoded)} if find_spec("txtai") else {}),
         "likewise, words": lambda: by_index(judged, reader(), mode="words"),
         "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
         "likewise, without tokens": lambda: by_index(judged, reader(), pipeline=WITHOUT_TOKENS),

@@ -62,13 +62,13 @@ class Lookup:
         vectors: Whitened vectors (1 + R, D) of the query and of its sentences.
     """
 
-    def __init__(self, stored: Stored, asked: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
+    def __init__(self, stored: Stored, query: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
         self.table, self.geometry, self.codec = stored
-        self.asked = asked
-        words = asked.text if pipeline.words else ""
+        self.asked = query
+        words = query.text if pipeline.words else ""
         self._begun = self.table.begin_words(words, _READ) if words else None  # while vectors are looked for
-        sentences = asked.vector[:0] if asked.sentences is None or not pipeline.sentences else asked.sentences
-        several = np.vstack([asked.vector, *sentences])
+        sentences = query.vector[:0] if query.sentences is None or not pipeline.sentences else query.sentences
+        several = np.vstack([query.vector, *sentences])
         self.vectors = self.geometry.whitened(several, pipeline.whitening)
         self._moments = np.array([self.geometry.moments(vector) for vector in self.vectors])[:, :, None]
         self._products = np.empty((1 + len(self.vectors), len(self.geometry.rows)), dtype=np.float32)
