@@ -235,7 +235,7 @@ def test_negations_are_of_whole_sentences(monkeypatch):
 def test_bad_input(tiny_base, tmp_path):
     with pytest.raises(LikewiseError, match="width must be 0 or more, not -1"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", width=-1)
-    with pytest.raises(LikewiseError, match="language is 'klingon': give one of arabic"):
+    with pytest.raises(LikewiseError, match="unknown language 'klingon': choose one of arabic"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", language="klingon")
     with pytest.raises(LikewiseError, match="minutes must be above 0, not 0"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minutes=0)

@@ -163,9 +163,9 @@ def test_bad_row(write, second, words):
 
 def test_nothing_left(write):
     path = write("a.txt", "one\ntwo\n")
-    with pytest.raises(CorpusError, match=r"a\.txt:1: no sentence of 1 file is kept(.|\n)*too short +2"):
+    with pytest.raises(CorpusError, match=r"a\.txt:1: no sentence of 1 file can be used(.|\n)*too short +2"):
         read(path)
-    with pytest.raises(CorpusError, match="no sentence of 1 file is kept"):
+    with pytest.raises(CorpusError, match="no sentence of 1 file can be used"):
         read(write("empty.txt", ""))
 
 

@@ -144,7 +144,7 @@ def test_a_broken_model_has_no_score(tmp_path):
         ("qrels-test.tsv", "\n", r"qrels-test.tsv: the file is empty"),
         ("qrels-test.tsv", "q1\td1\t1700000000\n", r"grade 1700000000 is not valid"),
         ("qrels-test.tsv", "q1\td1\t0\n", r"no query has a document with a grade above 0"),
-        ("docs.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', r"line 2: there is a document 'd1'"),
+        ("docs.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', r"the document 'd1' occurs twice"),
         ("docs.jsonl", "", r"docs.jsonl: the file is empty. Write one document per line"),
         ("docs.jsonl", '{"_id": "d1", "body": "a"}\n', r"docs.jsonl, line 1: .*_id and text; this row has _id, body"),
         ("queries.jsonl", '{"_id": "q1", "text": " "}\n', r"queries.jsonl, line 1: the query 'q1' is empty"),

@@ -66,7 +66,7 @@ def test_drawn_from_articles(data):
     for one, same, other in zip(anchors, positives, negatives, strict=True):
         assert ("king" in one) == ("king" in same) != ("king" in other)
         assert "opening" not in one + same + other
-    with pytest.raises(DataError, match="80 triplets, and Wiki sections has 10,000"):
+    with pytest.raises(DataError, match="80 triplets, but Wiki sections has 10,000"):
         GENERATED.read(data)
 
 
