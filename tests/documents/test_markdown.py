@@ -96,6 +96,8 @@ def test_pictures_within_the_text_are_left_out(picture):
         ("m[i][j] is f[x](y)", "m[i][j] is f[x](y)"),
         ("See [the page](a.md), re[view](b.md), [more][1] and ![](c.png).", "See the page, review, more and ."),
         ("请参阅[文档](https://a.org/b)。", "请参阅文档。"),
+        ("See [the\nlist](a.md) or [a file](<b c.md>).", "See the\nlist or a file."),
+        ("[x][a](b.md) and [][i`x[y](z)` stay", "[x]a and [][i`x[y](z)` stay"),
     ],
 )
 def test_links_are_their_words_and_brackets_of_code_stay(text, wanted):

@@ -103,8 +103,7 @@ def _index(state: StateInline, silent: bool) -> bool:
     before = state.src[state.pos - 1 : state.pos] if state.pos else ""
     if state.src[state.pos] != "[" or not (before.isalnum() or before in tuple("_)]")):
         return False
-    begin = state.src.find("]", state.pos) + 1
-    if state.src.startswith("(", begin) and _PLACE.search(state.src, begin, state.src.find(")", begin) + 1):
+    if _leads(state.src, state.src.find("]", state.pos)):
         return False
     if not silent:
         state.pending += "["
@@ -119,7 +118,7 @@ def _reference(state: StateInline, silent: bool) -> bool:
         return False
     end = state.md.helpers.parseLinkLabel(state, begin, True)
     close = state.src.find("]", end + 2, end + _LABEL) if end > 0 and state.src.startswith("][", end) else -1
-    if close < 0:
+    if close < 0 or "[" in state.src[end + 2 : close] or _leads(state.src, close):
         return False
     if not silent:
         whole, state.pos, state.posMax = state.posMax, begin + 1, end
@@ -129,3 +128,8 @@ def _reference(state: StateInline, silent: bool) -> bool:
         state.posMax = whole
     state.pos = close + 1
     return True
+
+
+def _leads(text: str, bracket: int) -> bool:
+    """Return whether the target of a link follows a closing bracket."""
+    return text.startswith("](", bracket) and _PLACE.search(text, bracket, text.find(")", bracket) + 1) is not None
