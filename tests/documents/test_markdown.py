@@ -96,7 +96,7 @@ def test_pictures_within_the_text_are_left_out(picture):
         ("m[i][j] is f[x](y)", "m[i][j] is f[x](y)"),
         ("See [the page](a.md), re[view](b.md), [more][1] and ![](c.png).", "See the page, review, more and ."),
         ("请参阅[文档](https://a.org/b)。", "请参阅文档。"),
-        ("See [the\nlist](a.md) or [a file](<b c.md>).", "See the\nlist or a file."),
+        ("See [the\nlist](a.md) or [a file](<file:///b c.md>).", "See the\nlist or a file."),
         ("[x][a](b.md) and [][i`x[y](z)` stay", "[x]a and [][i`x[y](z)` stay"),
     ],
 )

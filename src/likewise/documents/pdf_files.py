@@ -150,7 +150,7 @@ def _with_soft_hyphens(items: Iterable[TextItem]) -> Iterator[str]:
             pairs = zip(item.text if is_aligned else "-" * len(item.char_codes), item.char_codes, strict=True)
             inside.setdefault(item.font_name, set()).update(code for sign, code in pairs if sign == "-")
     for item in items:
-        is_divided, own = item.text.endswith("-") and len(item.char_codes) > 1, inside.get(item.font_name)
+        is_divided, own = item.text.endswith("-") and len(item.char_codes) > 1, inside.get(item.font_name, set())
         is_soft = is_divided and item.char_codes[-2:] == list(map(ord, item.text[-2:-1] + _SOFT))
         is_soft = is_soft or (is_divided and own is not None and item.char_codes[-1] not in own)
         yield item.text[:-1] + _SOFT if is_soft else item.text
