@@ -337,6 +337,21 @@ def test_int8_keeps_a_bit_back_where_products_overflow(any_processor, tiny_model
     assert largest == (127 if "vnni" in any_processor else 64)
 
 
+def test_the_product_that_ends_a_feed_forward_network_stays_in_float32(tiny_model, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'likewise[onnx]'")
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
+    (tmp_path / "int8").mkdir()
+    onnx_engine.export(tiny_model, tmp_path)
+    onnx_engine.quantise(tmp_path, tmp_path / "int8")
+    before, after = (onnx.load(folder / onnx_engine.FILE).graph for folder in (tmp_path, tmp_path / "int8"))
+    weights = {weight.name: tuple(weight.dims) for weight in before.initializer}
+    products = [weights[node.input[1]] for node in before.node if node.op_type == "MatMul" and node.input[1] in weights]
+    narrowing = [shape for shape in products if shape[0] > shape[1]]
+    left = [node for node in after.node if node.op_type == "MatMul" and node.input[1] in weights]
+    assert len(narrowing) == len(left) == tiny_model[0].auto_model.config.num_hidden_layers
+    assert len([node for node in after.node if node.op_type == "MatMulInteger"]) == len(products) - len(narrowing)
+
+
 def test_a_store_forgets_other_weights(tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
     one, other, pair = Store("a" * 32), Store("a" * 16 + "b" * 16), ("onnx", "fp32")

@@ -37,7 +37,7 @@ MAKERS: dict[str, ModuleType] = {"openvino": openvino_engine, "onnx": onnx_engin
 """The modules that make and run exports, by engine."""
 PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime", "torch": "torch"}
 TOKENIZER = "tokenizer.json"
-_FORMAT = 5
+_FORMAT = 6
 """The format of the graphs: an export of another one is rebuilt."""
 _KIND, _FACTS = "engines", "facts.json"
 
