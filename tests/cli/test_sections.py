@@ -30,7 +30,7 @@ def test_writes_triplets(cli, articles, tmp_path):
     assert "6 triplets" in result.stdout
     assert [t.article for t in read_triplets(out)] == ["Article 2"] * 4 + ["Article 3"] * 2
     result = cli("sections", *[str(articles), "--out", str(out), "--n", "100"])
-    assert "20 triplets, of 100 asked for" in result.stdout
+    assert "20 triplets, of 100:" in result.stdout
 
 
 def test_errors_are_one_message(cli, articles, tmp_path):

@@ -178,7 +178,7 @@ def test_targets_of_the_wrong_kind(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JobError, match="is not a folder"):
         check_target(tmp_path / "file")
-    with pytest.raises(JobError, match="is not a file"):
+    with pytest.raises(JobError, match="is not a regular file"):
         check_target(tmp_path, "file")
     with pytest.raises(JobError, match="there is no folder"):
         check_target(tmp_path / "none" / "v.npy", "file")

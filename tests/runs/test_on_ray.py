@@ -127,7 +127,7 @@ def test_a_cluster_that_cannot_be_used_is_one_sentence(monkeypatch):
             pass
     with pytest.raises(ClusterError, match="'spark' is not a cluster"), cluster("spark"):
         pass
-    with pytest.raises(ClusterError, match="workers is 0"), cluster("ray", 0):
+    with pytest.raises(ClusterError, match="workers must be 1 or more, not 0"), cluster("ray", 0):
         pass
     monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
     with pytest.raises(LikewiseError, match=r'--on ray needs ray: pip install "likewise\[ray\]"'), cluster("ray"):
@@ -141,7 +141,7 @@ def test_other_versions_on_a_machine_are_refused():
 
 
 def test_workers_without_a_cluster_are_refused(saved_model, corpus_file, tmp_path):
-    for on, workers, cure in ((None, 2, "add --on ray"), ("ray", 0, "give 1 or more")):
+    for on, workers, cure in ((None, 2, "add --on ray"), ("ray", 0, "workers must be 1 or more")):
         with pytest.raises(ClusterError, match=cure):
             likewise.encode_file(saved_model, corpus_file, tmp_path / "x.npy", on=on, workers=workers)
     assert not list(tmp_path.glob("x.npy*"))

@@ -73,7 +73,7 @@ def test_devices_pipes_and_folders_are_never_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/null", "/dev/stdout", tmp_path, tmp_path / "pipe", "", "a\0b"):
         for overwrite in (False, True):
-            with pytest.raises(JobError, match="not a file"):
+            with pytest.raises(JobError, match="not a regular file"):
                 check_results(path, overwrite=overwrite)
     with pytest.raises(JobError, match="no folder"):
         check_results(tmp_path / "no" / "a.txt")
@@ -164,5 +164,5 @@ def test_a_record_that_may_not_be_read_is_not_damaged(tmp_path, monkeypatch):
     with pytest.raises(JobError, match="is damaged"):
         read_record(tmp_path)
     monkeypatch.setattr(Path, "read_text", refused)
-    with pytest.raises(JobError, match=r"likewise\.json cannot be read: .*Permission denied.*rights"):
+    with pytest.raises(JobError, match=r"likewise\.json cannot be read: .*Permission denied.*permissions"):
         read_record(tmp_path)

@@ -48,7 +48,7 @@ def test_missing_and_malformed_are_told(tmp_path):
         SemAntoNegTask(size=2).read(write(tmp_path, json.dumps(ROW), "{"))
     with pytest.raises(DataError, match=r"jsonl:1"):
         SemAntoNegTask(size=1).read(write(tmp_path, json.dumps(ROW | {"label": 3})))
-    with pytest.raises(DataError, match="1 row, and"):
+    with pytest.raises(DataError, match="1 row, but"):
         SemAntoNegTask(size=2).read(write(tmp_path, json.dumps(ROW)))
 
 

@@ -62,7 +62,7 @@ def test_malformed_files_are_named_with_the_line(senteval):
     benchmark = senteval / "STS/STSBenchmark/sts-dev.csv"
     good = benchmark.read_bytes()
     change(benchmark, 12, "\t", " ")
-    with pytest.raises(DataError, match=r"sts-dev\.csv, line 12: 1 tab-separated columns, and 7"):
+    with pytest.raises(DataError, match=r"sts-dev\.csv, line 12: 1 tab-separated columns, but 7"):
         TASKS["sts-b-dev"].load(senteval)
     lines = good.decode().split("\n")
     for rating, reason in (

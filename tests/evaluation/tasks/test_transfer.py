@@ -136,7 +136,7 @@ def test_what_is_reported_is_the_accuracy_and_f1_of_mrpc(small, folder):
         ("sst2", "SST/binary/sentiment-dev", "no label", r"sentiment-dev, line 41: not a sentence, a tab"),
         ("trec", "TREC/TREC_10.label", "XXX:y Who?", r"TREC_10.label, line 41: not a class"),
         ("mrpc", "MRPC/msr_paraphrase_test.txt", "1\t2\t3\tonly one", r"test.txt, line 42: not 0 or 1"),
-        ("mr", "MR/rt-polarity.neg", "one more", r"rt-polarity.neg: 41 rows, and MR has 40"),
+        ("mr", "MR/rt-polarity.neg", "one more", r"rt-polarity.neg: 41 rows, but MR has 40"),
     ],
 )
 def test_malformed_files_are_named(name, path, line, message, small, folder):

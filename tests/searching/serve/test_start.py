@@ -65,7 +65,7 @@ def test_a_port_in_use_and_other_faults_are_said_before_a_model_is_loaded(addres
     port = int(address.rpartition(":")[2])
     with pytest.raises(ServingError, match=rf"cannot listen at 127\.0\.0\.1:{port} .*--port"):
         likewise.serve("no-such-model", port=port)
-    with pytest.raises(ServingError, match=r"there is no file .*an API key"):
+    with pytest.raises(ServingError, match=r"there is no file .*API key"):
         likewise.serve("no-such-model", api_key_file=tmp_path / "none")
     (tmp_path / "empty").write_text("\n\n")
     with pytest.raises(ServingError, match="contains no API key"):
