@@ -86,6 +86,12 @@ def gain(arm: str, set: str, model: str) -> str:
     return f"({low:+.1f} to {high:+.1f})"
 
 
+def best_search(arms: list[str], set: str, model: str) -> str:
+    """Return the search that scores best on a set."""
+    where = {"field": "ndcg_cut_10", "set": set, "model": model, "part": "test"}
+    return max(arms, key=lambda arm: values("searching", arm, **where)[0])  # type: ignore[arg-type]
+
+
 def seeds(table: str, arm: str, set: str = "average") -> str:
     """Return the seeds of an arm."""
     return ", ".join(map(str, sorted(values(table, arm, field="seed", set=set))))
@@ -179,7 +185,7 @@ def rendered(template: str | None = None) -> dict[str, str]:
         "taught": TAUGHT,
         "others": OTHERS,
     }
-    known += (survivors, stage, values, rows_of, compared)
+    known += (survivors, stage, values, rows_of, compared, best_search)
     environment.globals |= {function.__name__: function for function in known}
     text = environment.from_string(template or (HERE / "tables.md.j2").read_text(encoding="utf-8")).render()
     return dict(BLOCK.findall(text))
