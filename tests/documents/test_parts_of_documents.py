@@ -171,6 +171,8 @@ def test_a_soft_hyphen_of_a_pdf_joins_and_a_hyphen_of_the_word_stays(read, code,
         "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
     )
     assert read("a.pdf", content).strip().startswith(f"The long-term pump was opened and the {word} is hot")
+    alone = read("b.pdf", content.replace(b"long-term", b"long term"))
+    assert f"the {word} is hot" in alone, "no other hyphen shows the code of one"
 
 
 def test_what_is_typed_into_a_pdf_is_text(read):

@@ -48,3 +48,10 @@ def test_a_passage_of_a_pdf_has_its_page_and_its_headings():
     assert {(one.line, one.title) for one in rows} == {(1, "Prices of the spare parts")}
     assert all(one.text.startswith("| Part | Price | Stock | Supplier |\n| --- | --- | --- | --- |\n") for one in rows)
     assert (passages[-1].line, passages[-1].title) == (2, "What remains to be done")
+
+
+def test_a_table_that_goes_on_on_the_next_page_has_its_header_there():
+    tables = [one for one in paragraphs("reportlab-two-pages.pdf") if one.kind == "table"]
+    assert [{place for place, _ in one.sentences} for one in tables] == [{1}, {2}]
+    assert {one.sentences[0][1] for one in tables} == {"| Valve | Pressure | Station | Year |"}
+    assert sum(len(one.sentences) - 2 for one in tables) == 36

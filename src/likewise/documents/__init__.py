@@ -3,7 +3,7 @@
 The formats are reached through the one list of formats (`likewise.corpus.known_formats`), by entry points of the group
 `likewise.formats`; nothing below imports this package.
 
-Libraries that read everything were measured before code of our own was kept. Of 22 documents and the lines that must
+Libraries that read everything were measured before code of our own was kept. Of 23 documents and the lines that must
 come of each (`tests/documents/files`), they lose these; `benchmarks/documents/read_files.py` makes the table:
 
 | file | lines | markitdown | xberg |
@@ -26,6 +26,7 @@ come of each (`tests/documents/files`), they lose these; `benchmarks/documents/r
 | reportlab-form.pdf | 10 | 4 | 0 |
 | reportlab-scanned.pdf | 9 | 3 | 0 |
 | reportlab-table.pdf | 21 | 15 | 0 |
+| reportlab-two-pages.pdf | 39 | 38 | 0 |
 | saved-by-word.html | 2 | 1 | 1 |
 | saved.mht | 3 | 3 | 1 |
 | steps.ipynb | 4 | 1 | 1 |
@@ -33,7 +34,7 @@ come of each (`tests/documents/files`), they lose these; `benchmarks/documents/r
 
 What they lose is why own code stays: lists of HTML that Word saved, letters of lists, cells that span rows, mails
 within mails, percentages and codes of sheets, directives of reStructuredText, boxes and notes of OpenDocument. PDFs
-are liteparse's (`pdf_files.py`), with headers, footers, hyphens and what was typed into forms by our own rules; 30 PDFs
+are liteparse's (`pdf_files.py`), with headers, footers, hyphens, torn and divided tables by our own rules; 30 PDFs
 of several producers are measured in `benchmarks/notebook/documents.md`.
 """
 

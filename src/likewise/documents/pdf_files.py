@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from contextlib import closing, suppress
 from itertools import chain, groupby
@@ -16,7 +17,7 @@ from likewise.documents.page_edges import edges_of
 from likewise.documents.paged_format import MARKS, PagedFormat
 
 if TYPE_CHECKING:
-    from liteparse.types import LayoutBlock, ParsedPage, TextItem
+    from liteparse.types import AnnotationRect, LayoutBlock, ParsedPage, TextItem
     from pypdfium2 import PdfPage
 
 _BEGIN = b"%PDF-"
@@ -37,6 +38,7 @@ _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _EMPHASIS = re.compile(r"\\(.)|\*+")
 _DIVIDED = re.compile("(?<!\\w)(\\w+)([-\u2010\u00ad])$")
 _APART = re.compile("(?<!\\w)(\\w+)[-\u2010] (\\w+)")
+_NUMBER = re.compile(r"\d")
 _GAP = re.compile(r"\s{2,}")
 _JOINING = re.compile(rf"{JOINING}(?=\s)")
 
@@ -79,11 +81,13 @@ class Pdf(PagedFormat):
         lines = [_lines(page) for page in parsed]
         hyphens = Hyphens(_with_soft_hyphens(item for page in parsed for item in page.text_items))
         edges = edges_of([[" ".join(line) for line in page] for page in lines])
+        header = ""
         with closing(pypdfium2.PdfDocument(content)) as whole:
             for laid_out, its_lines, places in zip(parsed, lines, edges, strict=True):
                 with closing(whole[laid_out.page_num - 1]) as page:
                     without = {part for place in places for part in its_lines[place]}
                     blocks = list(_blocks(laid_out, hyphens, without)) if _has_letters(page) else []
+                    header = _with_header(blocks, header)
                     blocks += [text for text in _typed(laid_out) if text not in " ".join(blocks)]
                     is_lost = not blocks and not places and _has_marks(page)
                 text, left_out = "\n\n".join(blocks), _NO_LETTERS if is_lost else ""
@@ -152,7 +156,7 @@ def _with_soft_hyphens(items: Iterable[TextItem]) -> Iterator[str]:
     for item in items:
         is_divided, own = item.text.endswith("-") and len(item.char_codes) > 1, inside.get(item.font_name, set())
         is_soft = is_divided and item.char_codes[-2:] == list(map(ord, item.text[-2:-1] + _SOFT))
-        is_soft = is_soft or (is_divided and own is not None and item.char_codes[-1] not in own)
+        is_soft = is_soft or (is_divided and bool(own) and item.char_codes[-1] not in own)
         yield item.text[:-1] + _SOFT if is_soft else item.text
 
 
@@ -176,10 +180,34 @@ def _blocks(page: ParsedPage, hyphens: Hyphens, without: Set[str]) -> Iterator[s
         parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", page.text))
         yield from (_escaped(hyphens.restored(part)) for part in parts if part)
         return
+    tables = [block for block in blocks if block.kind == "table" and block.bbox]
+    for table in tables:
+        _fill(table, page.text_items)
+    blocks = [block for block in blocks if not any(_repeats(block, table) for table in tables)]
     for place, block in enumerate(blocks):
         is_outer = not _OUTER <= place < len(blocks) - _OUTER
         if text := _markdown(block, hyphens, without if is_outer else ()):
             yield text
+
+
+def _fill(table: LayoutBlock, items: Sequence[TextItem]) -> None:
+    """Put into the empty cells of a table what stands there, which liteparse may take for a column of text."""
+    for cell in chain.from_iterable([table.header or [], *(table.rows or [])]):
+        if cell.bbox and not cell.text.strip():
+            cell.text = " ".join(item.text for item in items if _is_inside(item, cell.bbox))
+
+
+def _repeats(block: LayoutBlock, table: LayoutBlock) -> bool:
+    """Return whether a block is a column of a table, all of whose words are in the cells."""
+    if block.kind == "table" or not (block.bbox and table.bbox and _is_inside(block.bbox, table.bbox)):
+        return False
+    return not Counter(_all_text(block).split()) - Counter(_all_text(table).split())
+
+
+def _is_inside(inner: TextItem | AnnotationRect, outer: AnnotationRect) -> bool:
+    """Return whether the middle of a region is in another one."""
+    across, down = inner.x + inner.width / 2 - outer.x, inner.y + inner.height / 2 - outer.y
+    return 0 <= across < outer.width and 0 <= down < outer.height
 
 
 def _all_text(block: LayoutBlock) -> str:
@@ -221,6 +249,21 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
         for row in rows
     ]
     return "\n".join([*lines[:1], "|" + " --- |" * width, *lines[1:]]) if lines else ""
+
+
+def _with_header(blocks: list[str], header: str) -> str:
+    """Put the header of a table that ends the page before above its further rows, and return that of the last table.
+
+    Args:
+        blocks: Blocks of a page; the first one is a further part of the table if it has as many columns, and numbers
+            in its first row.
+        header: Header of the last table of the page before, "" if it ends otherwise.
+    """
+    if header and blocks and blocks[0].startswith("| "):
+        first, rule, *rows = blocks[0].split("\n")
+        if first != header and first.count(" | ") == header.count(" | ") and _NUMBER.search(first):
+            blocks[0] = "\n".join([header, rule, first, *rows])
+    return blocks[-1].partition("\n")[0] if blocks and blocks[-1].startswith("| ") else ""
 
 
 def _escaped(text: str) -> str:
