@@ -1,5 +1,6 @@
 """What files, folders and shells do to a run: files that change or vanish, devices, bombs, rights and memory."""
 
+import errno
 import gzip
 import json
 import os
@@ -19,8 +20,14 @@ import typer
 import likewise
 from likewise import index
 from likewise.cli.messages import clean_errors
-from likewise.corpus import CorpusError, CorpusReport, read_sentences
+from likewise.context.harvested import read_harvest
+from likewise.context.index import ChunkStore, Retrieval
+from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_sentences
+from likewise.encoder import location
+from likewise.errors import limit_of
+from likewise.inference.text_pieces import lines_of
 from likewise.runs.job import read_record
+from likewise.runs.results import read_working_file
 from likewise.runs.whole_files import UNFINISHED_FILE, written_whole
 from likewise.searching import Index
 from likewise.searching.index import index_plan, index_update
@@ -80,7 +87,7 @@ def test_a_document_that_vanishes_is_passed_over(notes, saved_model, tmp_path, m
     while_reading(monkeypatch, "page.html", Path.unlink)
     found = index(notes, model=saved_model, out=tmp_path / "a.index", quiet=True)
     assert found.passages == 42
-    assert "page.html: cannot be opened (No such file" in found.skipped[0]
+    assert "page.html cannot be read (No such file" in found.skipped[0]
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again_by_the_next_run(notes, saved_model, tmp_path, monkeypatch):
@@ -296,7 +303,7 @@ def test_without_the_right_to_write_or_read(notes, saved_model, indexed, tmp_pat
         assert "cannot be written (Permission denied)" in told
     assert (found[0], walked[0]) == (0, 3)
     assert "skipped: " in walked[1]
-    assert "new.txt: it cannot be read (Permission denied): check its permissions" in walked[1]
+    assert "new.txt cannot be read: this user has no right to it (Permission denied)" in walked[1]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
@@ -307,6 +314,43 @@ def test_too_little_memory_is_one_sentence(limit, indexed):
     assert found.returncode == 2, found.stderr
     assert "ulimit -v unlimited" in " ".join(found.stderr.split())
     assert found.stderr.count("\n") == 1
+
+
+OPENED = {
+    "chunks": ("pyarrow.memory_map", lambda folder: ChunkStore(folder / "chunks.arrow", 1, 1)),
+    "retrieval": ("numpy.load", Retrieval),
+    "harvest": ("pyarrow.parquet.ParquetFile", read_harvest),
+    "corpus": ("pathlib.Path.open", lambda folder: list(read_sentences(folder / "text.txt"))),
+    "rows to encode": ("pathlib.Path.open", lambda folder: list(lines_of(str(folder / "text.txt"), CorpusOptions()))),
+    "record": ("likewise.runs.results.read_json", read_record),
+    "working file": ("likewise.runs.results.read_json", lambda folder: read_working_file(folder / "plan.json")),
+    "files of a model": ("likewise.encoder.location.read_json", lambda folder: location.check_loadable(str(folder))),
+}
+"""How each reader opens its file, and the reader of a folder."""
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EACCES, errno.EIO, errno.ENOMEM, errno.ESTALE])
+@pytest.mark.parametrize("reader", OPENED)
+def test_what_the_system_refuses_is_named_and_is_no_damage(reader, number, tmp_path, monkeypatch):
+    for name in ("text.txt", "shard-0.parquet", "modules.json"):
+        (tmp_path / name).write_text("The cat sees the dog.\n")
+    error = OSError(number, os.strerror(number))
+
+    def refused(*_, **__):
+        raise error
+
+    opened, read = OPENED[reader]
+    monkeypatch.setattr(opened, refused)
+    with pytest.raises(likewise.LikewiseError) as caught:
+        read(tmp_path)
+    assert str(caught.value).endswith(f"cannot be read: {limit_of(error)}")
+
+
+def test_a_user_without_a_home_folder_is_told_about_the_path(monkeypatch, capsys):
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user without HOME and entry
+    with pytest.raises(typer.Exit), clean_errors():
+        index("~/text.txt", model="model", out="a.index", quiet=True)
+    assert "this user has no home folder: set HOME, or give a path without '~'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
 from sentence_transformers import SentenceTransformer, SparseEncoder
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import (
@@ -43,6 +42,7 @@ import likewise
 from compared.consert import ConSERTOptions
 from compared.consert_loss import ConSERTLoss
 from compared.embedding_views import shuffle_positions
+from conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
 from likewise.adaptation import adaptation_flow
 from likewise.adaptation.head import HeadTrainingOptions
 from likewise.context import distill

@@ -22,6 +22,7 @@ _LIMITS = {
     "the system log, and run the same command again",
     r"Stale (NFS )?file handle|os error 116\b|Errno 116\b": "the network share has replaced it (Stale file handle): "
     "mount the share again, and run the same command again",
+    r"Could not determine home directory": "this user has no home folder: set HOME, or give a path without '~'",
 }
 """Errors of the system that say nothing of a file's content, in the words of Python and Rust, each with its cure."""
 _BEYOND = re.compile(r"index out of range|out of data bounds|indices? .{0,40}out of bounds", re.IGNORECASE)
@@ -82,6 +83,19 @@ def limit_of(error: BaseException | None) -> str | None:
                 return message
         error = error.__cause__ or error.__context__
     return None
+
+
+def unread(place: object, error: BaseException, cure: str) -> str:
+    """Return the sentence on a file that cannot be read: with the system's limit or right, or else with `cure`.
+
+    >>> unread("a.npy", ValueError("the header is cut short"), "make it again")
+    'a.npy cannot be read (the header is cut short): make it again'
+    >>> unread("a.npy", PermissionError(13, "Permission denied"), "make it again")[:40]
+    'a.npy cannot be read: this user has no r'
+    """
+    if limit := limit_of(error):
+        return f"{place} cannot be read: {limit}"
+    return f"{place} cannot be read ({getattr(error, 'strerror', None) or first_line(error)}): {cure}"
 
 
 def is_utf8(name: str) -> bool:

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import sentence
 
 import likewise
+from conftest import sentence
 from likewise.adaptation import Candidate, adapt, adaptation_flow, head, texts
 from likewise.adaptation.adaptation_flow import best_of, gained
 from likewise.adaptation.adaptation_result import advice, changed_neighbours, ranks_by_scores

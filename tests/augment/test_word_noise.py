@@ -97,8 +97,8 @@ def test_full_none_and_the_same_seed(words):
     assert (one != vectors).any(dim=2).all()
 
 
-def test_a_mask_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match="mask"):
+def test_a_mask_of_another_shape_is_refused(says):
+    with says(ValueError):
         add_word_noise(torch.zeros(2, 3, 4), torch.ones(2, 2))
 
 

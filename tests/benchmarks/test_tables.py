@@ -54,8 +54,8 @@ def test_a_table_is_written_between_its_marks_alone(tables):
     assert tables.filled(page, {"a": "| new |\n"}) == page.replace("old\n", "| new |\n")
 
 
-def test_a_row_that_is_not_there_is_told_with_its_file(tables):
-    with pytest.raises(LookupError, match=r"raw-start\.jsonl: no row .*no such arm"):
+def test_a_row_that_is_not_there_is_told_with_its_file(tables, says):
+    with says(LookupError):
         tables.rendered('{{ mean("raw-start", "no such arm") }}')
 
 
@@ -121,12 +121,12 @@ def test_no_table_reads_rows_that_are_older_than_the_mathematics_of_their_recipe
         assert [row["arm"] for row in results.ResultFile(path).current()] == left
 
 
-def test_a_recipe_whose_mathematics_change_has_no_table(tables, monkeypatch):
+def test_a_recipe_whose_mathematics_change_has_no_table(tables, monkeypatch, says):
     tables.rendered()
     rows = __import__("rows")
     monkeypatch.setitem(rows.MATHEMATICS, "gclsr", rows.MATHEMATICS["gclsr"] + 1)
     tables.rows_of.cache_clear()
-    with pytest.raises(LookupError, match="gclsr"):
+    with says(LookupError):
         tables.rendered()
     tables.rows_of.cache_clear()
 

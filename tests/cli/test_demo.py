@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from conftest import sentence
 
+from conftest import sentence
 from likewise.augment.negation.antonyms import antonyms
 from likewise.cli import demo
 from likewise.cli.demo import DemoItems, DemoSettings, Figure

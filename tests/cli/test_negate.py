@@ -39,7 +39,7 @@ def test_a_pipe(cli, tmp_path):
 def test_a_missing_file_is_one_clean_line(cli, tmp_path):
     result = cli(*["negate", str(tmp_path / "none.txt"), "--out", str(tmp_path / "out.jsonl")])
     assert result.exit_code == 2
-    assert "cannot be opened" in result.output
+    assert "cannot be read" in result.output
 
 
 def test_an_unknown_model_names_the_extra(cli, tmp_path):

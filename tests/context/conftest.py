@@ -89,23 +89,35 @@ def trained(indexed: Path, tiny_options, tiny_base, tmp_path_factory: pytest.Tem
     return work
 
 
+def _reading(ids):
+    from likewise.context.states import SentenceReading
+
+    return SentenceReading(np.zeros(0), np.array(ids, int), np.zeros((0, 0)))
+
+
+def sentence_part(model, sentence):
+    """The discriminator's part of one sentence alone, given as ids: (K,)."""
+    return model.sentence_part(model.represent([_reading(sentence)]))[0]
+
+
+def context_part(model, left, right):
+    """The discriminator's part of one context alone, given as ids: (K,). What is past its places is not read."""
+    around = [_reading(ids) for ids in (*left[max(0, len(left) - model.left) :], *right[: model.right])]
+    n_left, n_right = min(len(left), model.left), min(len(right), model.right)
+    places = [-1] * (model.left - n_left) + list(range(n_left + n_right)) + [-1] * (model.right - n_right)
+    return model.context_part(model.represent(around), torch.tensor([places]))[0]
+
+
+@pytest.fixture(scope="session")
+def plain_parts():
+    """The functions of a sentence's and of a context's part of the logit."""
+    return sentence_part, context_part
+
+
 @pytest.fixture(scope="session")
 def plain_logit():
     """The discriminator's logit of one sentence in one context, all as ids; what is past its places is not read."""
-
-    from likewise.context.states import SentenceReading
-
-    def reading(ids):
-        return SentenceReading(np.zeros(0), np.array(ids, int), np.zeros((0, 0)))
-
-    def logit(model, sentence, left, right):
-        around = [reading(ids) for ids in (*left[max(0, len(left) - model.left) :], *right[: model.right])]
-        n_left, n_right = min(len(left), model.left), min(len(right), model.right)
-        places = [-1] * (model.left - n_left) + list(range(n_left + n_right)) + [-1] * (model.right - n_right)
-        contexts = model.context_part(model.represent(around), torch.tensor([places]))
-        return model.sentence_part(model.represent([reading(sentence)]))[0] @ contexts[0]
-
-    return logit
+    return lambda model, sentence, left, right: sentence_part(model, sentence) @ context_part(model, left, right)
 
 
 @pytest.fixture(scope="session")

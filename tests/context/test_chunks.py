@@ -116,7 +116,7 @@ def test_equal_chunks_make_equal_files_and_a_cut_elsewhere_another(tmp_path):
     assert written(Chunk(1, ("a", "b", "c", "d"))) != one
 
 
-def test_a_damaged_file_is_named(tmp_path):
+def test_a_damaged_file_is_named(tmp_path, says):
     (tmp_path / "chunks.arrow").write_bytes(b"nothing")
-    with pytest.raises(ContextError, match=r"chunks\.arrow.*rebuild the index"):
+    with says(ContextError):
         ChunkStore(tmp_path / "chunks.arrow", 1, 1)

@@ -102,10 +102,10 @@ def test_saved_and_loaded(tmp_path, plain_logit):
     torch.testing.assert_close(plain_logit(loaded, [5], [[6]], [[7]]), plain_logit(model, [5], [[6]], [[7]]))
 
 
-def test_nothing_to_load(tmp_path):
+def test_nothing_to_load(tmp_path, says):
     stage = Stage("discriminator", tmp_path, {})
-    with pytest.raises(ContextError, match="train the discriminator again"):
+    with says(ContextError):
         load_weights(stage)
     (tmp_path / "model.safetensors").write_text("{}")
-    with pytest.raises(ContextError, match="train the discriminator again"):
+    with says(ContextError):
         load_weights(stage)

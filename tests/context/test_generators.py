@@ -134,7 +134,7 @@ def test_cells_in_any_order_are_single_examples(model, at_once):
             assert found[k].item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_saved_and_loaded(model, tmp_path):
+def test_saved_and_loaded(model, tmp_path, says):
     save_weights(model, tmp_path)
     weights = load_weights(Stage("generators", tmp_path, {}))
     assert weights["pieces"].tolist() == [3, 5, 8, 9]
@@ -143,7 +143,7 @@ def test_saved_and_loaded(model, tmp_path):
     again.load_state_dict(weights)
     torch.testing.assert_close(logs_of(again, "right"), logs_of(model, "right"))
     (tmp_path / WEIGHTS).write_bytes(b"x")
-    with pytest.raises(ContextError, match="train the generators again"):
+    with says(ContextError):
         load_weights(Stage("generators", tmp_path, {}))
 
 

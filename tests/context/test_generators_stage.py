@@ -34,15 +34,15 @@ def test_a_transformer_learns_from_the_right_context(work, tiny_generators):
     assert rows[1]["centre"] < rows[0]["centre"] / 4
 
 
-@pytest.mark.parametrize(("reads", "at", "step"), [("states", 12, 6), ("text", 11, 5)])
-def test_resumed_is_the_same_as_never_stopped(frozen, work, tiny_generators, tmp_path, monkeypatch, reads, at, step):
+@pytest.mark.parametrize(("reads", "at"), [("states", 12), ("text", 11)])
+def test_resumed_is_the_same_as_never_stopped(frozen, work, tiny_generators, tmp_path, monkeypatch, reads, at, says):
     """An update has two batches: a stop in the first of them does not wait for the second."""
     if reads == "states":
         shutil.rmtree(work)
         shutil.copytree(frozen, work, ignore=shutil.ignore_patterns("generators", "discriminator"))
     shutil.copytree(work, tmp_path / "whole")
     options = tiny_generators.updated(
-        reads=reads, dropout=0.1, max_steps=12, eval_steps=4, batch_size=40, accumulation=2
+        reads=reads, dropout=0.1, max_steps=12, eval_steps=4, batch_size=16, accumulation=2
     )
     whole = train_generators(tmp_path / "whole", options, quiet=True).record
     real, calls = Generators.loss, []
@@ -54,9 +54,9 @@ def test_resumed_is_the_same_as_never_stopped(frozen, work, tiny_generators, tmp
         return real(self, texts)
 
     monkeypatch.setattr(Generators, "loss", stopping)
-    with pytest.raises(Stopped, match=rf"after step {step} of 12\. Run the same command"):
+    with says(Stopped):
         train_generators(work, options, quiet=True)
-    with pytest.raises(JobError, match="seed 1, not 2"):
+    with says(JobError):
         train_generators(work, options.updated(seed=2), quiet=True)
     torch.manual_seed(99)
     resumed = train_generators(work, options, quiet=True).record
@@ -69,18 +69,18 @@ def test_resumed_is_the_same_as_never_stopped(frozen, work, tiny_generators, tmp
     assert [json.loads(line)["loss"] for line in logs[0]] == [json.loads(line)["loss"] for line in logs[1]]
 
 
-def test_a_diverged_run_is_an_error(work, tiny_generators):
+def test_a_diverged_run_is_an_error(work, tiny_generators, says):
     options = tiny_generators.updated(learning_rate=1e30, warmup_steps=0, max_grad_norm=0, max_steps=20)
-    with pytest.raises(ContextError, match="the loss of the generators is nan"):
+    with says(ContextError):
         train_generators(work, options, quiet=True)
 
 
-def test_errors_come_before_training(work, tiny_generators, tmp_path, tiny_base):
-    with pytest.raises(ContextError, match="contains only word pieces"):
+def test_errors_come_before_training(work, tiny_generators, tmp_path, tiny_base, says):
+    with says(ContextError):
         train_generators(work, tiny_generators.updated(reads="states"), quiet=True)
     text = tmp_path / "a.txt"
     text.write_text("The first sentence is here. The second one follows it. The third one ends it. A fourth one.\n")
     build_index(tmp_path / "small", str(text), IndexOptions(hash_bits=10), quiet=True)
     read_states(tmp_path / "small", StatesOptions(encoder=str(tiny_base), keep="pieces"), quiet=True)
-    with pytest.raises(ContextError, match="index more documents"):
+    with says(ContextError):
         train_generators(tmp_path / "small", tiny_generators, quiet=True)

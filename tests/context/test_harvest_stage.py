@@ -71,7 +71,7 @@ def test_every_pair_is_there_with_its_score(source, whole):
     assert [score for _, _, score, _, _ in whole] == pytest.approx(toy_similarity([row[:2] for row in whole]))
 
 
-def test_a_killed_run_goes_on_and_no_pair_is_lost_or_doubled(source, whole, tmp_path):
+def test_a_killed_run_goes_on_and_no_pair_is_lost_or_doubled(source, whole, tmp_path, says):
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import test_harvest_stage as t\n"
@@ -88,14 +88,14 @@ def test_a_killed_run_goes_on_and_no_pair_is_lost_or_doubled(source, whole, tmp_
     shards[0].write_bytes(b"half a shard")
     (shards[0].parent / f".{shard_name(9)}.123.part").write_bytes(b"half a shard")
     kept = {path: path.stat().st_mtime_ns for path in shards[1:]}
-    with pytest.raises(ContextError, match="not finite"):  # what is done already is not scored again
+    with says(ContextError):  # what is done already is not scored again
         score(source, out, lambda pairs: np.full(len(pairs), np.nan))
     assert {path: path.stat().st_mtime_ns for path in shards[1:]} == kept
     score(source, out)
     assert rows(out) == whole
 
 
-def test_a_stopped_run_says_how_far_it_came(source, whole, tmp_path):
+def test_a_stopped_run_says_how_far_it_came(source, whole, tmp_path, says):
     calls = []
 
     def stopping(pairs):
@@ -104,7 +104,7 @@ def test_a_stopped_run_says_how_far_it_came(source, whole, tmp_path):
             signal.raise_signal(signal.SIGINT)
         return toy_similarity(pairs)
 
-    with pytest.raises(Stopped, match=rf"after 3 of {source.shards} shards"):
+    with says(Stopped):
         score(source, tmp_path / "harvest", stopping)
     score(source, tmp_path / "harvest")
     assert rows(tmp_path / "harvest") == whole
@@ -146,23 +146,23 @@ def test_the_bar_begins_with_what_was_done(source, tmp_path, monkeypatch):
     assert (begun, bar.done, bar.total) == (3, source.shards, source.shards)
 
 
-def test_another_harvest_does_not_mix_with_this_one(source, tmp_path):
+def test_another_harvest_does_not_mix_with_this_one(source, tmp_path, says):
     score(source, tmp_path, asked={"weights": (1, 2)}, machine=(1, 4))
     score(source, tmp_path, asked={"weights": (1, 2)}, machine=(2, 4))
-    with pytest.raises(JobError, match=r"weights \[1, 2\], not \[1, 3\]"):
+    with says(JobError):
         score(source, tmp_path, asked={"weights": (1, 3)}, machine=(3, 4))
-    with pytest.raises(JobError, match="machines 4, not 3"):
+    with says(JobError):
         score(source, tmp_path, asked={"weights": (1, 2)}, machine=(3, 3))
     score(source, tmp_path / "whole")
-    with pytest.raises(JobError, match="a harvest of one machine"):
+    with says(JobError):
         score(source, tmp_path / "whole", machine=(1, 2))
 
 
-def test_bad_scores_and_bad_parts_are_errors(source, tmp_path):
-    with pytest.raises(ContextError, match="not finite"):
+def test_bad_scores_and_bad_parts_are_errors(source, tmp_path, says):
+    with says(ContextError):
         score(source, tmp_path / "harvest", lambda pairs: np.full(len(pairs), np.nan))
     assert not list(tmp_path.rglob("*.parquet"))
     assert not list(tmp_path.rglob(".*.part"))
     for text in ("0/3", "4/3", "x", "1"):
-        with pytest.raises(ContextError, match="--shard"):
+        with says(ContextError):
             parse_shard(text)

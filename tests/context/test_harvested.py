@@ -33,7 +33,7 @@ def test_shards_are_read_in_order_of_their_names_and_split(tmp_path):
     assert "6 scored pairs in 2 shards (4 train, 1 dev, 1 test)" in str(harvest)
 
 
-def test_the_parts_of_several_machines_are_one_harvest(tmp_path):
+def test_the_parts_of_several_machines_are_one_harvest(tmp_path, says):
     whole = write(tmp_path / "whole", "shard-0.parquet")
     write(whole, "shard-1.parquet", score=[0.4, 0.5, 0.6])
     parts = tmp_path / "parts"
@@ -42,7 +42,7 @@ def test_the_parts_of_several_machines_are_one_harvest(tmp_path):
     write(parts / ".unfinished" / "result", "shard-2.parquet")
     assert read_harvest(parts).sha256 == read_harvest(whole).sha256
     write(parts / "part-1-of-3", "shard-0.parquet")
-    with pytest.raises(ContextError, match=r"part-1-of-.*the same shard"):
+    with says(ContextError):
         read_harvest(parts)
 
 
@@ -52,39 +52,39 @@ def test_the_hash_is_of_what_is_in_the_shards(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"score": [0.1, float("nan"), 0.3]}, r"shard-0\.parquet, row 2: score is nan"),
-        ({"score": [0.1, 0.2, None]}, r"shard-0\.parquet, row 3: score is None"),
-        ({"score": ["a", "b", "c"]}, r"column score is string"),
-        ({"split": ["train", "dev", "valid"]}, r"row 3: split is 'valid'"),
-        ({"sentence2": ["x", None, "z"]}, r"row 2: sentence2 is None"),
-        ({"split": ["dev", "dev", "dev"]}, r"but none of them has split 'train'"),
+        {"score": [0.1, float("nan"), 0.3]},
+        {"score": [0.1, 0.2, None]},
+        {"score": ["a", "b", "c"]},
+        {"split": ["train", "dev", "valid"]},
+        {"sentence2": ["x", None, "z"]},
+        {"split": ["dev", "dev", "dev"]},
     ],
 )
-def test_broken_values_are_named_with_file_and_row(tmp_path, changes, message):
-    with pytest.raises(ContextError, match=message):
+def test_broken_values_are_named_with_file_and_row(tmp_path, changes, says):
+    with says(ContextError):
         read_harvest(write(tmp_path / "h", **changes))
 
 
-def test_broken_files(tmp_path):
-    with pytest.raises(ContextError, match="no such folder"):
+def test_broken_files(tmp_path, says):
+    with says(ContextError):
         read_harvest(tmp_path / "h")
     (tmp_path / "h").mkdir()
-    with pytest.raises(ContextError, match=r"contains no \*\.parquet"):
+    with says(ContextError):
         read_harvest(tmp_path / "h")
     (tmp_path / "h" / "shard-0.parquet").write_bytes(b"PAR1 cut short")
-    with pytest.raises(ContextError, match=r"shard-0\.parquet: cannot be read as Parquet"):
+    with says(ContextError):
         read_harvest(tmp_path / "h")
     pq.write_table(pa.table({"sentence1": ["a"], "score": [1.0]}), tmp_path / "h" / "shard-0.parquet")
-    with pytest.raises(ContextError, match="no column sentence2, split, only sentence1, score"):
+    with says(ContextError):
         read_harvest(tmp_path / "h")
 
 
-def test_cosine_leaves_scores_as_they_are():
+def test_cosine_leaves_scores_as_they_are(says):
     scale = ScoreScale.fit("cosine", np.array([-0.4, 0.9]))
     assert scale.to_target(np.array([-0.4, 0.9])).tolist() == [-0.4, 0.9]
-    with pytest.raises(ContextError, match=r"-3\.5 to 0.*stretch"):
+    with says(ContextError):
         ScoreScale.fit("cosine", np.array([-3.5, 0.0]))
 
 
@@ -98,6 +98,6 @@ def test_stretch_by_hand():
     assert scale.from_target(np.array([0.0, 0.25, 1.0])) == pytest.approx([1.0, 25.5, 99.0])
 
 
-def test_equal_scores_teach_nothing():
-    with pytest.raises(ContextError, match="nothing to learn"):
+def test_equal_scores_teach_nothing(says):
+    with says(ContextError):
         ScoreScale.fit("stretch", np.full(50, 0.97))

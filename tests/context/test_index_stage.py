@@ -3,7 +3,6 @@
 import os
 
 import numpy as np
-import pytest
 
 from likewise.context import ContextError, IndexOptions, Workspace, build_index
 from likewise.context.index import RETRIEVAL, Retrieval, open_store
@@ -38,17 +37,17 @@ def test_the_same_sentences_from_another_file_are_the_same_index(indexed, articl
     assert other.fingerprint != first.fingerprint
 
 
-def test_another_corpus_asks_before_it_replaces(articles, tmp_path):
+def test_another_corpus_asks_before_it_replaces(articles, tmp_path, says):
     text = tmp_path / "a.txt"
     text.write_text("One sentence stands here. Another one comes after it. The third sentence is the last.\n")
     stage = build_index(tmp_path / "work", str(text), OPTIONS, quiet=True)
     assert np.array_equal(open_store(stage).lengths, [3])
-    with pytest.raises(JobError, match="built with another corpus"):
+    with says(JobError):
         build_index(tmp_path / "work", str(articles), OPTIONS, quiet=True)
     assert build_index(tmp_path / "work", str(articles), OPTIONS, overwrite=True, quiet=True).record["documents"] == 80
 
 
-def test_a_moved_workspace_and_a_copied_corpus_go_on(articles, tmp_path):
+def test_a_moved_workspace_and_a_copied_corpus_go_on(articles, tmp_path, says):
     corpus = tmp_path / "given" / "articles.jsonl"
     corpus.parent.mkdir()
     corpus.write_bytes(articles.read_bytes())
@@ -60,7 +59,7 @@ def test_a_moved_workspace_and_a_copied_corpus_go_on(articles, tmp_path):
     again = build_index(tmp_path / "moved", str(corpus), OPTIONS, quiet=True)
     assert again.record == first.record
     corpus.write_bytes(articles.read_bytes().replace(b"ship", b"boat"))  # of the same size
-    with pytest.raises(JobError, match="built with another corpus"):
+    with says(JobError):
         build_index(tmp_path / "moved", str(corpus), OPTIONS, quiet=True)
 
 
@@ -69,14 +68,14 @@ def test_limits(articles, tmp_path):
     assert limited.record["documents"] == 7
 
 
-def test_a_corpus_of_too_short_documents(tmp_path):
+def test_a_corpus_of_too_short_documents(tmp_path, says):
     (tmp_path / "a.txt").write_text("Only one sentence is in this file.\n")
-    with pytest.raises(ContextError, match=r"a\.txt: no document has the three sentences"):
+    with says(ContextError):
         build_index(tmp_path / "work", str(tmp_path / "a.txt"), OPTIONS, quiet=True)
     assert not (tmp_path / "work" / "index").exists(), "another corpus can take its place"
 
 
-def test_a_missing_corpus(tmp_path):
-    with pytest.raises(CorpusError, match="no such file"):
+def test_a_missing_corpus(tmp_path, says):
+    with says(CorpusError):
         build_index(tmp_path / "work", str(tmp_path / "none.txt"), OPTIONS, quiet=True)
     assert not (tmp_path / "work").exists()

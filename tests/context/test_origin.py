@@ -95,19 +95,19 @@ def test_the_chosen_weights_are_nearly_the_best_of_a_grid():
     assert min(values) >= 0
 
 
-def test_weights_are_recorded(tmp_path):
+def test_weights_are_recorded(tmp_path, says):
     values = (0.1, 0.9, 0.0, 0.0)
     chosen = Weights(values=values, spearman=51.0, pairs=10, source="STS-B dev, 10 pairs", form="paper")
     chosen.save(tmp_path / "weights.json")
     assert Weights.load(tmp_path / "weights.json") == chosen
     (tmp_path / "weights.json").write_text('{"values": [1, 2]}')
-    with pytest.raises(ContextError, match="choose them again"):
+    with says(ContextError):
         Weights.load(tmp_path / "weights.json")
 
 
-def test_errors():
+def test_errors(says):
     pairs, gold = random_terms(5, np.random.default_rng(1))
-    with pytest.raises(ContextError, match="two rated pairs"):
+    with says(ContextError):
         choose_even(pairs, gold[:4])
 
 

@@ -90,23 +90,23 @@ def test_a_stopped_run_ends_with_the_same_weights(frozen, tiny_base, tmp_path, s
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
 
-def test_what_is_wrong_is_told_before_anything_is_done(frozen, trained, indexed, tiny_base, tmp_path):
+def test_what_is_wrong_is_told_before_anything_is_done(frozen, trained, indexed, tiny_base, tmp_path, says):
     out = tmp_path / "run"
-    for arguments, message in (
-        ({}, "give --harvest and no --work, or --work with --preset profiles"),
-        ({"work": frozen}, "give --harvest and no --work, or --work with --preset profiles"),
-        ({"preset": "profiles"}, "give --work and no --harvest"),
-        ({"preset": "profiles", "work": frozen, "harvest": frozen}, "give --work and no --harvest"),
-        ({"preset": "profiles", "work": frozen, "structure": "cross"}, "structure=cross, anchor"),
-        ({"preset": "profiles", "work": frozen, "select_by": "held-out"}, "needs the pairs of a harvest"),
-        ({"preset": "profiles", "work": frozen, "batch_size": 5_000}, "fewer than one update"),
+    for arguments in (
+        {},
+        {"work": frozen},
+        {"preset": "profiles"},
+        {"preset": "profiles", "work": frozen, "harvest": frozen},
+        {"preset": "profiles", "work": frozen, "structure": "cross"},
+        {"preset": "profiles", "work": frozen, "select_by": "held-out"},
+        {"preset": "profiles", "work": frozen, "batch_size": 5_000},
     ):
-        with pytest.raises(OptionError, match=message):
+        with says(OptionError):
             distill(base=tiny_base, out=out, quiet=True, **arguments)
-    for work, learns, message in (
-        (indexed, "profiles", "contains no states"),
-        (trained, "cosine-profiles", "contains only word pieces"),
+    for work, learns in (
+        (indexed, "profiles"),
+        (trained, "cosine-profiles"),
     ):
-        with pytest.raises(ContextError, match=message):
+        with says(ContextError):
             likewise.distill(work=work, base=tiny_base, out=out, quiet=True, preset="profiles", learns=learns)
     assert not out.exists()

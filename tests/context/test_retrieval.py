@@ -86,11 +86,11 @@ def test_nothing_in_common_finds_nothing(retrieval):
         assert len(retrieval.candidates(query, 10)) == 0
 
 
-def test_texts_without_words(tmp_path):
-    with pytest.raises(ContextError, match="no chunk contains a word"):
+def test_texts_without_words(tmp_path, says):
+    with says(ContextError):
         build_retrieval(tmp_path / "x", ["...", "!"], BITS)
 
 
-def test_no_index(tmp_path):
-    with pytest.raises(ContextError, match="rebuild it"):
+def test_no_index(tmp_path, says):
+    with says(ContextError):
         Retrieval(tmp_path)

@@ -69,8 +69,8 @@ def test_weights_may_be_negative_and_what_says_nothing_has_none():
     assert lower < spearman
 
 
-def test_a_choice_that_cannot_be_made():
-    with pytest.raises(ContextError, match="at least two rated pairs"):
+def test_a_choice_that_cannot_be_made(says):
+    with says(ContextError):
         choose_signed(np.zeros((1, 7)), np.zeros(1))
-    with pytest.raises(ContextError, match="none of the terms differs"):
+    with says(ContextError):
         choose_signed(np.zeros((3, len(FEATURES))), np.arange(3))

@@ -21,14 +21,14 @@ def test_nothing_gives_the_defaults():
     assert all(found[name] == kind() for name, kind in SECTIONS.items())
 
 
-def test_the_paper_has_its_own_models_and_its_own_form():
+def test_the_paper_has_its_own_models_and_its_own_form(says):
     found = read_sections([], "paper")
     assert (found["discriminator"].reads, found["generators"].reads) == ("text", "text")
     assert (found["generators"].width, found["generators"].layers) == (1024, 6)
     assert (found["selection"].size, found["selection"].screened) == (500, 2000)
     assert found["score"] == ScoreOptions(form="paper")
     assert found["discriminator"].rank == 0, "equation 1 as it stands"
-    with pytest.raises(OptionError, match="no preset papre; choose one of frozen, pretrained, paper"):
+    with says(OptionError):
         read_sections([], "papre")
 
 
@@ -43,45 +43,45 @@ def test_single_values():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("left=3", r"give section\.name=value"),
-        ("index.left", r"give section\.name=value"),
-        ("index.=3", r"give section\.name=value"),
-        ("indexes.left=3", "there is no section indexes; choose one of index, "),
-        ("index.left=0", r"--set index\.left=0: left must be 1 or more, not '0'"),
-        ("index.lefts=3", r"--set index\.lefts=3: there is no option lefts: did you mean left"),
-        ("score.weights=1,x", "weights must be"),
-        ("discriminator.reads=deep", "reads must be one of states, text, not 'deep'"),
-        ("selection.screened=5", "screened 5 is less than size 50"),
+        "left=3",
+        "index.left",
+        "index.=3",
+        "indexes.left=3",
+        "index.left=0",
+        "index.lefts=3",
+        "score.weights=1,x",
+        "discriminator.reads=deep",
+        "selection.screened=5",
     ],
 )
-def test_a_single_value_that_is_wrong_is_named(text, message):
-    with pytest.raises(OptionError, match=message):
+def test_a_single_value_that_is_wrong_is_named(text, says):
+    with says(OptionError):
         read_sections([text])
 
 
 @pytest.mark.parametrize(
-    ("kind", "changes", "message"),
+    ("kind", "changes"),
     [
-        (GeneratorOptions, {"width": 10, "heads": 3}, "not a multiple"),
-        (GeneratorOptions, {"schedule": "cosine"}, "linear, inverse_sqrt"),
-        (GeneratorOptions, {"dropout": 1.0}, "below 1"),
-        (GeneratorOptions, {"batch_size": 0}, "1 or more"),
-        (GeneratorOptions, {"widht": 1}, "no option widht"),
-        (ScoreOptions, {"weights": (1, 1, 1)}, "form=pmi must be 7 numbers, not all"),
-        (ScoreOptions, {"weights": (0,) * 7}, "form=pmi must be 7 numbers, not all"),
-        (ScoreOptions, {"form": "paper", "weights": (0,) * 4}, "form=paper must be 4 numbers of 0 or more"),
-        (ScoreOptions, {"form": "paper", "weights": (1, 1, 1, -1)}, "form=paper must be 4 numbers of 0 or more"),
-        (ScoreOptions, {"terms": ("cosine", "centr")}, "no term centr; choose one of cosine, words"),
-        (ScoreOptions, {"terms": ()}, "terms must be one or more"),
-        (HarvestOptions, {"ranks": (0, 1)}, "of 1 or more"),
-        (HarvestOptions, {"ranks": (2, 2)}, "different whole numbers"),
-        (HarvestOptions, {"anchors": 1}, "anchors must be 2 or more"),
-        (HarvestOptions, {"held_out": 0.5}, "below 0.5"),
-        (HarvestOptions, {"min_words": 9, "max_words": 3}, "exclude every sentence"),
+        (GeneratorOptions, {"width": 10, "heads": 3}),
+        (GeneratorOptions, {"schedule": "cosine"}),
+        (GeneratorOptions, {"dropout": 1.0}),
+        (GeneratorOptions, {"batch_size": 0}),
+        (GeneratorOptions, {"widht": 1}),
+        (ScoreOptions, {"weights": (1, 1, 1)}),
+        (ScoreOptions, {"weights": (0,) * 7}),
+        (ScoreOptions, {"form": "paper", "weights": (0,) * 4}),
+        (ScoreOptions, {"form": "paper", "weights": (1, 1, 1, -1)}),
+        (ScoreOptions, {"terms": ("cosine", "centr")}),
+        (ScoreOptions, {"terms": ()}),
+        (HarvestOptions, {"ranks": (0, 1)}),
+        (HarvestOptions, {"ranks": (2, 2)}),
+        (HarvestOptions, {"anchors": 1}),
+        (HarvestOptions, {"held_out": 0.5}),
+        (HarvestOptions, {"min_words": 9, "max_words": 3}),
     ],
 )
-def test_values_out_of_range_and_contradictions(kind, changes, message):
-    with pytest.raises(OptionError, match=message):
+def test_values_out_of_range_and_contradictions(kind, changes, says):
+    with says(OptionError):
         kind().updated(**changes)

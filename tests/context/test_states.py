@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from compared.baselines import baseline
 from likewise.context import ContextError, StatesOptions, Workspace, read_states, states
 from likewise.context.index import open_store
 from likewise.context.states import FrozenEncoder, States
@@ -105,14 +104,14 @@ def interrupting(real, calls):
     return stopping
 
 
-def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monkeypatch):
+def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monkeypatch, says):
     monkeypatch.setattr(states, "_AT_ONCE", 200)
     options, stopping = StatesOptions(encoder=str(tiny_base), max_tokens=24), interrupting(FrozenEncoder.read, [])
     with monkeypatch.context() as patched:
         patched.setattr(FrozenEncoder, "read", stopping)
-        with pytest.raises(Stopped, match="after 2 of"):
+        with says(Stopped):
             read_states(begun, options, quiet=True)
-    with pytest.raises(JobError, match="stopped work that was started with"):
+    with says(JobError):
         read_states(begun, options.updated(max_tokens=20), quiet=True)
     read_states(begun, options, quiet=True)
     resumed, whole = States(Workspace(begun)), States(Workspace(frozen))
@@ -120,22 +119,19 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monke
     assert resumed.ids.tolist() == whole.ids.tolist()
 
 
-def test_an_encoder_of_words_has_no_pieces(tmp_path):
-    path = tmp_path / "vectors.txt"
-    path.write_text("the 1 2 3\ncat 3 2 1\n")
-    baseline("word-average", base=str(path), out=tmp_path / "words", quiet=True)
-    with pytest.raises(ContextError, match="give a transformer"):
-        FrozenEncoder(str(tmp_path / "words"), 20)
+def test_an_encoder_of_words_has_no_pieces(word_model, says):
+    with says(ContextError):
+        FrozenEncoder(str(word_model), 20)
 
 
-def test_damage_names_its_cure(begun, frozen):
+def test_damage_names_its_cure(begun, frozen, says):
     shutil.copytree(frozen / "states", begun / "states")
     (begun / "states" / "states.safetensors").write_bytes(b"x")
-    with pytest.raises(ContextError, match="train states --overwrite"):
+    with says(ContextError):
         States(Workspace(begun))
 
 
-def test_a_workspace_notices_that_its_encoder_was_trained_again(begun, tiny_base, tmp_path):
+def test_a_workspace_notices_that_its_encoder_was_trained_again(begun, tiny_base, tmp_path, says):
     encoder = tmp_path / "encoder"
     shutil.copytree(tiny_base, encoder)
     options = StatesOptions(encoder=str(encoder), max_tokens=24)
@@ -143,9 +139,9 @@ def test_a_workspace_notices_that_its_encoder_was_trained_again(begun, tiny_base
     Workspace(begun).require("states")
     weights = next(encoder.rglob("*.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-4] + b"abcd")
-    with pytest.raises(ContextError, match="stale: it was built from another encoder"):
+    with says(ContextError):
         Workspace(begun).require("states")
-    with pytest.raises(JobError, match="another encoder"):
+    with says(JobError):
         read_states(begun, options, quiet=True)
 
 

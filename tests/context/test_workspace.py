@@ -31,10 +31,10 @@ def make(space: Workspace, name: str, text: str, options: Toy | None = None, nee
     return space.require(name)
 
 
-def test_a_stage_appears_whole_and_with_its_record(space):
+def test_a_stage_appears_whole_and_with_its_record(space, says):
     with space.open("index", Toy(), inputs={"corpus": "abc"}) as job:
         (job.result / "out.txt").write_text("text")
-        with pytest.raises(ContextError, match="begun, not finished"):
+        with says(ContextError):
             space.require("index")
         job.finish({"length": 4, "fingerprint": "x"})
     assert (space.path / "index" / "out.txt").read_text() == "text"
@@ -46,33 +46,22 @@ def test_a_stage_appears_whole_and_with_its_record(space):
     assert record["versions"]["torch"]
 
 
-def test_the_same_again_is_found(space):
+def test_the_same_again_is_found(space, says):
     first = make(space, "index", "text")
     with space.open("index", Toy()) as job:
         assert job.finished == first.record
-    with (
-        pytest.raises(
-            JobError, match=r"was built with size 1, not 2: choose another --work, or replace it with --overwrite"
-        ),
-        space.open("index", Toy(size=2)),
-    ):
+    with says(JobError), space.open("index", Toy(size=2)):
         pass
-    with (
-        pytest.raises(JobError, match="was built with another corpus"),
-        space.open("index", Toy(), inputs={"corpus": "new"}),
-    ):
+    with says(JobError), space.open("index", Toy(), inputs={"corpus": "new"}):
         pass
 
 
-def test_what_was_stopped_goes_on_with_the_same_plan_alone(space):
+def test_what_was_stopped_goes_on_with_the_same_plan_alone(space, says):
     with space.open("index", Toy()) as job:
         (job.work / "half.txt").write_text("half")
-    with pytest.raises(ContextError, match=r"begun, not finished.*likewise context index --corpus FILES --work"):
+    with says(ContextError):
         space.require("index")
-    with (
-        pytest.raises(JobError, match=r"stopped work that was started with size 1, not 3"),
-        space.open("index", Toy(size=3)),
-    ):
+    with says(JobError), space.open("index", Toy(size=3)):
         pass
     with space.open("index", Toy()) as job:
         assert (job.work / "half.txt").read_text() == "half"
@@ -89,36 +78,33 @@ def test_overwriting_leaves_the_old_stage_until_the_new_one_is_whole(space):
     assert (space.path / "index" / "out.txt").read_text() == "new"
 
 
-def test_a_stage_made_from_what_has_changed_is_stale(space):
+def test_a_stage_made_from_what_has_changed_is_stale(space, says):
     make(space, "index", "one")
     make(space, "model", "m", needs=["index"])
     assert space.require("model").record["plan"]["inputs"] == {"index": "of one"}
     make(space, "index", "two", Toy(size=2), overwrite=True)
-    with pytest.raises(ContextError, match=r"model is stale: it was built from another index.*context train model"):
+    with says(ContextError):
         space.require("model")
-    with pytest.raises(JobError, match="was built with another index"), space.open("model", Toy(), ["index"]):
+    with says(JobError), space.open("model", Toy(), ["index"]):
         pass
     make(space, "index", "one", Toy(size=3), overwrite=True)
     assert space.require("model"), "the same content by another way is the same index"
 
 
-def test_a_missing_input_is_told_before_work(space):
-    with (
-        pytest.raises(ContextError, match="contains no index: build it"),
-        space.open("model", Toy(), ["index"]),
-    ):
+def test_a_missing_input_is_told_before_work(space, says):
+    with says(ContextError), space.open("model", Toy(), ["index"]):
         pass
     assert not space.path.exists()
 
 
-def test_a_damaged_record_is_named(space):
+def test_a_damaged_record_is_named(space, says):
     make(space, "index", "one")
     (space.path / "index" / "likewise.json").write_text("{")
-    with pytest.raises(JobError, match=r"likewise\.json is damaged"):
+    with says(JobError):
         space.require("index")
 
 
-def test_a_file_is_no_workspace(tmp_path):
+def test_a_file_is_no_workspace(tmp_path, says):
     (tmp_path / "work").write_text("")
-    with pytest.raises(ContextError, match="is a file"):
+    with says(ContextError):
         Workspace(tmp_path / "work")

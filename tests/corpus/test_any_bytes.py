@@ -114,12 +114,12 @@ def test_an_archive_that_was_cut_is_named(share, packer, sentences, tmp_path):
         read(path, split="line")
 
 
-def test_a_row_that_is_nested_too_deeply_is_named(tmp_path):
+def test_a_row_that_is_nested_too_deeply_is_named(tmp_path, says):
     path = tmp_path / "deep.jsonl"
     path.write_text("[" * 1_000_000)
-    with pytest.raises(CorpusError, match=r"deep\.jsonl:1: not a JSON object \(it is nested too deeply\)"):
+    with says(CorpusError):
         read(path, field="text")
-    with pytest.raises(LikewiseError, match=r"deep\.jsonl:1: .*nested"):
+    with says(LikewiseError):
         list(lines_of(str(path), FIELD))
 
 

@@ -3,8 +3,6 @@
 import json
 from itertools import islice
 
-import pytest
-
 from likewise.corpus import CorpusError, CorpusOptions, read_documents
 
 
@@ -52,10 +50,10 @@ def test_equal_documents_are_given_once(write):
     assert len(list(read_documents(path, CorpusOptions(deduplicate=False)))) == 7
 
 
-def test_what_is_refused(write):
-    with pytest.raises(CorpusError, match=r"a\.jsonl:1: rows with a text field contain sentences, but documents"):
+def test_what_is_refused(write, says):
+    with says(CorpusError):
         list(read_documents(write("a.jsonl", '{"t": "x"}'), CorpusOptions(field="t")))
-    with pytest.raises(CorpusError, match="has a sentence"):
+    with says(CorpusError):
         list(read_documents(write("b.txt", "\n\n")))
 
 

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
-from likewise.corpus.files import FREE_EXPANSION, STANDARD_INPUT, numbered_lines, read_head
+from likewise.corpus.files import STANDARD_INPUT, numbered_lines, read_head
 
 TEXT = "".join(f"Line {i} says {i * i} – naïve.\n" for i in range(3000)).encode()
 PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress, "xz": lzma.compress}
@@ -41,24 +41,24 @@ def test_several_members_in_one_file(write, suffix):
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_cut_short(write, suffix):
+def test_cut_short(write, suffix, says):
     packed = PACK[suffix](TEXT)
     path = write(f"a.txt.{suffix}", packed[: len(packed) // 2])
-    with pytest.raises(CorpusError, match=r"a\.txt\.\w+:\d+: .*damaged or cut short.*download it again"):
+    with says(CorpusError, hidden=r":\d+:"):
         list(numbered_lines(path))
 
 
-def test_cut_gzip_names_the_line_where_it_ends(write):
+def test_cut_gzip_names_the_line_where_it_ends(write, says):
     packed = gzip.compress(TEXT)[:-4000]
     whole_lines = zlib.decompressobj(wbits=31).decompress(packed).count(b"\n")  # what zlib itself can give
     assert 0 < whole_lines < 3000
     path = write("a.txt.gz", packed)
-    with pytest.raises(CorpusError, match=f"a.txt.gz:{whole_lines + 1}:"):
+    with says(CorpusError, hidden=f":{whole_lines + 1}:"):
         list(numbered_lines(path))
 
 
-def test_misnamed_gzip(write):
-    with pytest.raises(CorpusError, match=r"a\.txt\.gz:1: not a gzip file"):
+def test_misnamed_gzip(write, says):
+    with says(CorpusError):
         list(numbered_lines(write("a.txt.gz", "plain text\n")))
 
 
@@ -105,21 +105,22 @@ def test_head_of_a_damaged_file_is_what_can_be_read(write):
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_a_file_that_expands_beyond_measure_is_refused(write, suffix):
-    path = write(f"bomb.txt.{suffix}", PACK[suffix](bytes(1 << 20) * 80))
-    assert path.stat().st_size < FREE_EXPANSION / 100
-    with pytest.raises(CorpusError, match=rf"bomb\.txt\.{suffix}: it expands to more than 100 times .*max_expansion"):
+def test_a_file_that_expands_beyond_measure_is_refused(write, suffix, says, monkeypatch):
+    monkeypatch.setattr("likewise.corpus.files.FREE_EXPANSION", 1 << 22)  # 64 MiB take ten seconds
+    path = write(f"bomb.txt.{suffix}", PACK[suffix](bytes(1 << 20) * 5))
+    assert path.stat().st_size < (5 << 20) / 100
+    with says(CorpusError):
         list(numbered_lines(path))
     size = sum(len(raw) for _, raw in numbered_lines(path, CorpusOptions(max_expansion=10**9)))
-    assert size == 80 << 20
+    assert size == 5 << 20
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(CorpusError, match=r"nowhere\.txt: cannot be opened"):
+def test_missing_file(tmp_path, says):
+    with says(CorpusError):
         list(numbered_lines(tmp_path / "nowhere.txt"))
 
 
-def test_a_closed_standard_input_is_told(monkeypatch):
+def test_a_closed_standard_input_is_told(monkeypatch, says):
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(CorpusError, match="standard input is closed"):
+    with says(CorpusError):
         read_head(STANDARD_INPUT)

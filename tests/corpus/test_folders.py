@@ -62,8 +62,8 @@ def test_what_word_keeps_beside_an_open_file_is_hidden(tree):
     assert not listing.left_out
 
 
-def test_a_pattern_that_is_none_is_refused(tree):
-    with pytest.raises(CorpusError, match="exclude"):
+def test_a_pattern_that_is_none_is_refused(tree, says):
+    with says(CorpusError):
         list_folder(tree, ["!"])
 
 
@@ -88,17 +88,17 @@ def test_what_cannot_be_looked_at_is_named(tree):
     assert "kernel.txt" not in names(listing)
 
 
-def test_a_file_of_the_kernel_and_what_cannot_be_looked_at_are_refused_by_name(tmp_path, monkeypatch):
+def test_a_file_of_the_kernel_and_what_cannot_be_looked_at_are_refused_by_name(tmp_path, monkeypatch, says):
     if os.path.exists("/proc/self/status"):  # noqa: PTH110
         (tmp_path / "status.txt").symlink_to("/proc/kmsg")
-        with pytest.raises(CorpusError, match=r"status\.txt"):
+        with says(CorpusError):
             find_files(tmp_path / "status.txt")
 
     def stale(self):
         raise OSError(116, "Stale file handle")
 
     monkeypatch.setattr("pathlib.Path.is_dir", stale)
-    with pytest.raises(CorpusError, match="Stale file handle"):
+    with says(CorpusError):
         find_files(tmp_path / "mount")
 
 

@@ -104,32 +104,32 @@ def test_changed_code_reads_a_file_anew(tmp_path, installed):
 
 
 @pytest.mark.parametrize(
-    ("code", "value", "named"),
+    ("code", "value"),
     [
-        (CODE, "subtitles:Nothing", "Nothing"),
-        ("Subtitles = int", "subtitles:Subtitles", "not a subclass"),
-        ("1 / 0", "subtitles:Subtitles", "division"),
-        (CODE.replace('(".srt", ".html")', '".srt"'), "subtitles:Subtitles", "suffix"),
-        (CODE.replace('".srt"', '".SRT"'), "subtitles:Subtitles", "suffix"),
+        (CODE, "subtitles:Nothing"),
+        ("Subtitles = int", "subtitles:Subtitles"),
+        ("1 / 0", "subtitles:Subtitles"),
+        (CODE.replace('(".srt", ".html")', '".srt"'), "subtitles:Subtitles"),
+        (CODE.replace('".srt"', '".SRT"'), "subtitles:Subtitles"),
     ],
 )
-def test_a_broken_package_is_named(tmp_path, installed, code, value, named):
+def test_a_broken_package_is_named(tmp_path, installed, code, value, says):
     (tmp_path / "talk.srt").write_text(CUES)
     installed(code, value)
-    with pytest.raises(CorpusError, match=f"'subtitles'.*{named}"):
+    with says(CorpusError, hidden=r"_[0-9a-f]{8}"):
         list(read_sentences(str(tmp_path / "talk.srt")))
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    "body",
     [
-        ("yield 'text'", "'text'"),
-        ("yield Page('first', 'text')", "'first'"),
-        ("raise __import__('likewise').corpus.CorpusError('cue 3 has no end')", r"as .srt \(cue 3 has no end\)$"),
+        "yield 'text'",
+        "yield Page('first', 'text')",
+        "raise __import__('likewise').corpus.CorpusError('cue 3 has no end')",
     ],
 )
-def test_what_is_wrong_with_a_page_or_a_file_is_told(tmp_path, installed, body, named):
+def test_what_is_wrong_with_a_page_or_a_file_is_told(tmp_path, installed, body, says):
     (tmp_path / "talk.srt").write_text(CUES)
     installed(CODE[: CODE.index("        for number")] + f"        {body}\n")
-    with pytest.raises(CorpusError, match=f"talk.srt.*{named}"):
+    with says(CorpusError):
         list(read_sentences(str(tmp_path / "talk.srt")))

@@ -87,33 +87,33 @@ def test_columns_of_one_name_are_all_kept(library):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    "given",
     [
-        ("It rains a lot.", r"It rains a lot\.: no such file: check the path, or pass a text in a list"),
-        (3, r"of type int is not text: give files"),
-        ({"text": "a"}, r"of type dict is not text.*rows such as"),
-        ([], "there is nothing to read"),
-        (["a text", 3], r"texts\[1\] is of type int, not a text: give strings"),
-        (["a text", None], r"texts\[1\] is missing, not a text: drop it"),
-        ([{"text": "a"}, "b"], r"rows\[1\] is of type str, but the items before it are rows"),
-        ([{"body": "a"}], r"rows\[0\] has no field 'text', only body: .*CorpusOptions\(field=\"body\"\)"),
-        ([{"id": 1.5, "text": "a"}], r"rows\[0\] has the id 1\.5: give a string or an integer"),
-        ([{"id": 1, "text": "a"}, {"text": "b"}], r"rows\[1\] has no id, and the rows before it have one"),
-        ([{"text": "a"}, {"id": 1, "text": "b"}], r"rows\[1\] has an id, and the rows before it have none"),
-        ([{"id": i % 3, "text": "a"} for i in range(4)], r"rows\[0\] and rows\[3\] have the same id"),
+        "It rains a lot.",
+        3,
+        {"text": "a"},
+        [],
+        ["a text", 3],
+        ["a text", None],
+        [{"text": "a"}, "b"],
+        [{"body": "a"}],
+        [{"id": 1.5, "text": "a"}],
+        [{"id": 1, "text": "a"}, {"text": "b"}],
+        [{"text": "a"}, {"id": 1, "text": "b"}],
+        [{"id": i % 3, "text": "a"} for i in range(4)],
     ],
 )
-def test_what_is_no_text_is_an_error_of_one_sentence(given, told):
-    with pytest.raises(CorpusError, match=told):
+def test_what_is_no_text_is_an_error_of_one_sentence(given, says):
+    with says(CorpusError):
         given_texts(given)
 
 
-def test_files_and_texts_together_are_an_error_that_names_both(write, tmp_path, monkeypatch):
+def test_files_and_texts_together_are_an_error_that_names_both(write, tmp_path, monkeypatch, says):
     write("notes/a.txt", "x")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CorpusError, match=r"'notes' is a file or a folder here, and 'It rains\.\.\. .*\.\.\.' is not"):
+    with says(CorpusError):
         given_texts(["It rains... " * 9, "notes"])
-    with pytest.raises(CorpusError, match=r"'notes' is .*, and 'nots' is not: .*\{\"text\": \"notes\"\}"):
+    with says(CorpusError):
         given_texts(["notes", "nots"])
     assert given_texts([{"text": "notes"}, {"text": "nots"}]).in_memory
 

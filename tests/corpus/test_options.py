@@ -7,19 +7,19 @@ from likewise.runs.options import OptionError
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    "values",
     [
-        ({"split": "words"}, "must be one of auto, line, prose"),
-        ({"field": ""}, "must be a string of 1 character or more"),
-        ({"field": "text", "split": "line"}, "always prose"),
-        ({"min_words": 0}, "1 or more"),
-        ({"min_words": 5, "max_words": 4}, "every sentence would be dropped"),
-        ({"encoding": "utf-9"}, "unknown encoding 'utf-9'"),
-        ({"encoding": "base64"}, "not a text encoding"),
+        {"split": "words"},
+        {"field": ""},
+        {"field": "text", "split": "line"},
+        {"min_words": 0},
+        {"min_words": 5, "max_words": 4},
+        {"encoding": "utf-9"},
+        {"encoding": "base64"},
     ],
 )
-def test_contradictions(values, words):
-    with pytest.raises(OptionError, match=words):
+def test_contradictions(values, says):
+    with says(OptionError):
         CorpusOptions(**values)
 
 

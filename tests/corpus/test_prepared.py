@@ -114,17 +114,17 @@ def test_damaged_cache_is_made_again(write, cache, made, name, damage):
     assert len(made) == 2
 
 
-def test_a_failure_leaves_nothing_behind(write, cache):
+def test_a_failure_leaves_nothing_behind(write, cache, says):
     path = write("a.jsonl", '{"t": "One two three."}\n' * 9)
-    with pytest.raises(CorpusError, match=r"a\.jsonl:1"):
+    with says(CorpusError):
         prepare(path, CorpusOptions(field="text"))
     assert kept(cache) == []
 
 
-def test_an_archive_that_would_fill_the_disk_leaves_nothing_behind(write, cache, monkeypatch):
+def test_an_archive_that_would_fill_the_disk_leaves_nothing_behind(write, cache, monkeypatch, says):
     monkeypatch.setattr("likewise.corpus.files.FREE_EXPANSION", 1 << 20)  # 64 MiB take half a minute
     path = write("a.txt.gz", gzip.compress(b"One two three four.\n" * 80_000, 9))
-    with pytest.raises(CorpusError, match=r"a\.txt\.gz.*max_expansion"):
+    with says(CorpusError):
         prepare(path)
     assert kept(cache) == []
 
@@ -136,9 +136,9 @@ def test_no_temporary_file_stays(write, cache):
     assert kept(cache) == [corpus.path.parent]
 
 
-def test_too_few(write, cache):
+def test_too_few(write, cache, says):
     path = write("a.txt", "One two three\nno\n")
-    with pytest.raises(CorpusError, match=r"a\.txt: 1 sentence .* a batch needs 64(.|\n)*too short +1"):
+    with says(CorpusError):
         prepare(path, at_least=64)
     assert len(prepare(path)) == 1
 

@@ -105,8 +105,8 @@ def test_rows_of_one_line_that_have_no_text_are_all_counted(write):
     assert report.told[-1] == f"{path}: 2 more rows like these"
 
 
-def test_where_no_field_is_a_text_its_fields_are_named(write):
-    with pytest.raises(CorpusError, match=r"a\.json:1: .*data \(a list\), n \(a number\)"):
+def test_where_no_field_is_a_text_its_fields_are_named(write, says):
+    with says(CorpusError):
         open_source(write("a.json", '{"data": [{"text": "One"}], "n": 1}'), CorpusOptions())
 
 
@@ -137,9 +137,9 @@ def test_many_bad_rows_are_counted_and_the_first_named(write):
     assert "35" in report.told[-1]
 
 
-def test_a_field_that_no_row_has_is_an_error_at_once(write):
+def test_a_field_that_no_row_has_is_an_error_at_once(write, says):
     path = write("a.jsonl", '{"text": "One two three."}\n' * 5000)
-    with pytest.raises(CorpusError, match=r"a\.jsonl:1: no field 'body'"):
+    with says(CorpusError):
         list(read_sentences(path, CorpusOptions(field="body")))
 
 
@@ -295,14 +295,14 @@ def test_lines_left_out_are_told_with_a_cure(write):
     assert report.notes[-1].endswith("give --encoding")
 
 
-def test_an_encoding_that_is_not_known_by_its_bytes_is_asked_for(tmp_path):
+def test_an_encoding_that_is_not_known_by_its_bytes_is_asked_for(tmp_path, says):
     (tmp_path / "a.txt").write_bytes("Die Größe der Tür, über 5 °C.\n".encode("cp850"))
-    with pytest.raises(CorpusError, match="--encoding cp850"):
+    with says(CorpusError):
         list(read_sentences(tmp_path / "a.txt"))
 
 
-def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+def test_a_name_that_is_not_utf8_is_refused(tmp_path, says):
     path = tmp_path / os.fsdecode(b"caf\xe9.txt")
     path.write_text("The pump leaks at the seal.\n")
-    with pytest.raises(CorpusError, match="not UTF-8: rename"):
+    with says(CorpusError):
         list(read_sentences(path))

@@ -105,10 +105,10 @@ def test_colours_of_a_terminal_are_no_text(write):
     assert read(path)[0] == ["ERROR the pump failed"]
 
 
-def test_latin_1(write):
+def test_latin_1(write, says):
     lines = ["Où est le café ?", "Là-bas, près de la forêt.", "La fenêtre est fermée."]
     path = write("a.txt", "\n".join(lines).encode("latin-1"))
-    with pytest.raises(CorpusError, match=r"a\.txt:1: unreadable encoding: 3 of 3 .*--encoding latin-1"):
+    with says(CorpusError):
         read(path, encoding="utf-8")
     assert read(path, encoding="latin-1")[0] == lines
     assert read(write("b.txt", b"It is \x935 \x80\x94."), encoding="latin-1")[0] == ["It is “5 €”."]
@@ -118,12 +118,12 @@ def test_latin_1(write):
     assert "cp1252" in report.notes[0]
 
 
-def test_mostly_undecodable_is_refused_before_the_end(write):
+def test_mostly_undecodable_is_refused_before_the_end(write, says):
     path = write("a.txt", b"fine words here\n" * 400 + b"caf\xe9 is closed\n" * 50_000)
     drawn = []
-    with pytest.raises(CorpusError, match=r"a\.txt:401: unreadable encoding: 600 of 1000"):
+    with says(CorpusError):
         drawn.extend(read_sentences(path, CorpusOptions(encoding="utf-8")))
-    with pytest.raises(CorpusError, match="unreadable"):
+    with says(CorpusError):
         list(read_sentences(path, CorpusOptions(split="prose", encoding="utf-8")))
     assert len(list(read_sentences(path))) == 50_400, "the sign is known from the first odd line on"
 
@@ -151,21 +151,21 @@ def test_jsonl_is_prose(write):
         ("[1]", r"a\.jsonl:2: not a JSON object \(it is a list\)"),
     ],
 )
-def test_bad_row(write, second, words):
+def test_bad_row(write, second, words, says):
     path = write("a.jsonl", '{"text": "One two three."}\n' + second + '\n{"text": "Four five six."}\n')
     sentences, report = read(path, field="text")
     assert sentences == ["One two three.", "Four five six."]
     assert report.examples == {"bad row": [f"{path}:2"]}
     assert re.search(words, report.notes[0])
-    with pytest.raises(CorpusError, match=words.replace(":2", ":1")):
+    with says(CorpusError):
         read(write("a.jsonl", second), field="text")
 
 
-def test_nothing_left(write):
+def test_nothing_left(write, says):
     path = write("a.txt", "one\ntwo\n")
-    with pytest.raises(CorpusError, match=r"a\.txt:1: no sentence of 1 file can be used(.|\n)*too short +2"):
+    with says(CorpusError):
         read(path)
-    with pytest.raises(CorpusError, match="no sentence of 1 file can be used"):
+    with says(CorpusError):
         read(write("empty.txt", ""))
 
 
@@ -184,9 +184,9 @@ def test_articles(write):
     assert report.dropped == {"markup": 2}
 
 
-def test_bad_article(write):
+def test_bad_article(write, says):
     path = write("a.jsonl", '{"sections": [{"heading": "x"}]}')
-    with pytest.raises(CorpusError, match=r"a\.jsonl:1: not an article"):
+    with says(CorpusError):
         read(path)
 
 

@@ -51,27 +51,27 @@ def test_json_lines_and_compression(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "text"),
     [
-        ("a.tsv", "sentence1\twhat\na\tb\n", r"a\.tsv:1: there is no column gold_label or label, only sentence1, what"),
-        ("a.tsv", "sentence1\tlabel\na\tx\nb\n", r"a\.tsv:3: 1 columns"),
-        ("a.csv", 'sentence1,label\na,x\n"b,y\n', r"a\.csv:3: .*not valid CSV"),
-        ("a.csv", "sentence1,label\na,x\nb, c,y\n", r"a\.csv:3: 3 cells"),
-        ("a.csv", "", r"a\.csv:1: a header"),
-        ("a.jsonl", '{"sentence1": ["a", "b"], "label": 1}\n', r"a\.jsonl:1: sentence1 is a list"),
-        ("a.jsonl", '{"sentence1": "a", "label": 1}\n{"sentence1":\n', r"a\.jsonl:2: not a JSON object"),
-        ("a.jsonl", "[1]\n", r"a\.jsonl:1: not a JSON object \(it is a list"),
-        ("a.jsonl", '{"label": 1}\n', r"a\.jsonl:1: there is no column sentence1 or premise"),
+        ("a.tsv", "sentence1\twhat\na\tb\n"),
+        ("a.tsv", "sentence1\tlabel\na\tx\nb\n"),
+        ("a.csv", 'sentence1,label\na,x\n"b,y\n'),
+        ("a.csv", "sentence1,label\na,x\nb, c,y\n"),
+        ("a.csv", ""),
+        ("a.jsonl", '{"sentence1": ["a", "b"], "label": 1}\n'),
+        ("a.jsonl", '{"sentence1": "a", "label": 1}\n{"sentence1":\n'),
+        ("a.jsonl", "[1]\n"),
+        ("a.jsonl", '{"label": 1}\n'),
     ],
 )
-def test_broken_files_are_named_with_their_line(tmp_path, name, text, message):
-    with pytest.raises(LabelledDataError, match=message):
+def test_broken_files_are_named_with_their_line(tmp_path, name, text, says):
+    with says(LabelledDataError):
         read(tmp_path / name, text)
 
 
-def test_an_archive_that_was_cut(tmp_path):
+def test_an_archive_that_was_cut(tmp_path, says):
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"sentence1\tlabel\na\tx\n")[:-9])
-    with pytest.raises(CorpusError, match="damaged or cut short"):
+    with says(CorpusError):
         list(read_table(tmp_path / "a.tsv.gz", COLUMNS))
 
 

@@ -56,7 +56,7 @@ def test_skipping_leaves_no_article_in_both():
     assert {t.article for t in rest} == {f"Title a{i}" for i in range(3, 9)}
 
 
-def test_articles_without_a_triplet_are_left_out():
+def test_articles_without_a_triplet_are_left_out(says):
     one_section, single = article("x", (5,)), article("y", (1, 1))
     same = "The same six words stand here."
     twice = Document("z", "Z", (Section("one", (same, "Another sentence of six words here.")), Section("two", (same,))))
@@ -65,11 +65,11 @@ def test_articles_without_a_triplet_are_left_out():
     # The only other sentence is the anchor or its neighbour, word for word.
     assert list(section_triplets([twice], 5)) == []
     for wrong in ({"count": 0}, {"count": 1, "skip": -1}):
-        with pytest.raises(ValueError, match="count must be 1 or more"):
+        with says(ValueError):
             list(section_triplets([], **wrong))
 
 
-def test_written_and_read_again(tmp_path):
+def test_written_and_read_again(tmp_path, says):
     given = [
         Triplet('He said, "no".', "A line\nbreak.", "Ünicode, too.", "Title", "One", "Two"),
         Triplet("a", "b", "c"),
@@ -77,7 +77,7 @@ def test_written_and_read_again(tmp_path):
     assert write_triplets(tmp_path / "t.csv", given) == 2
     assert read_triplets(tmp_path / "t.csv") == given
     assert {p.name for p in tmp_path.iterdir()} == {"t.csv", ".t.csv.likewise"}
-    with pytest.raises(LikewiseError, match="create it first"):
+    with says(LikewiseError):
         write_triplets(tmp_path / "no" / "t.csv", given)
 
     def broken():
@@ -101,20 +101,20 @@ def test_the_original_format(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content",
     [
-        ("a,b\n1,2\n", r"t\.csv:1: there is no column Sentence1, Sentence2, Sentence3"),
-        ("Sentence1,Sentence2,Sentence3\na,b,c\na,,c\n", r"t\.csv:3: a sentence is empty"),
-        ("Sentence1,Sentence2,Sentence3\na,b\n", r"t\.csv:2: 2 columns, but the header names 3"),
-        ("Sentence1,Sentence2,Sentence3\n", r"t\.csv:2: the file contains no triplet"),
+        "a,b\n1,2\n",
+        "Sentence1,Sentence2,Sentence3\na,b,c\na,,c\n",
+        "Sentence1,Sentence2,Sentence3\na,b\n",
+        "Sentence1,Sentence2,Sentence3\n",
     ],
 )
-def test_malformed_files_are_named(content, message, tmp_path):
+def test_malformed_files_are_named(content, tmp_path, says):
     (tmp_path / "t.csv").write_text(content)
-    with pytest.raises(CorpusError, match=message):
+    with says(CorpusError):
         read_triplets(tmp_path / "t.csv")
 
 
-def test_unreadable_files_are_named(tmp_path):
-    with pytest.raises(CorpusError, match="cannot be opened"):
+def test_unreadable_files_are_named(tmp_path, says):
+    with says(CorpusError):
         read_triplets(tmp_path / "none.csv")

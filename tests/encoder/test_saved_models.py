@@ -27,37 +27,42 @@ def saved(tiny_model, tmp_path):
     return tmp_path / "run" / "model"
 
 
-def refused(name, match):
+@pytest.fixture
+def refused(says):
     """Both ways to open a model refuse it with a message of one line."""
-    for opened in (load, open_base):
-        with pytest.raises(LoadError, match=match) as caught:
-            opened(str(name))
-        assert "\n" not in str(caught.value)
+
+    def opened(name):
+        for open_one in (load, open_base):
+            with says(LoadError) as caught:
+                open_one(str(name))
+            assert "\n" not in str(caught.value)
+
+    return opened
 
 
-def test_a_run_folder_names_its_models(saved, tmp_path):
-    refused(saved.parent, r"but contains models\. Give one of: '.*run/model'")
+def test_a_run_folder_names_its_models(saved, tmp_path, refused):
+    refused(saved.parent)
     (tmp_path / "empty").mkdir()
-    refused(tmp_path / "empty", r"neither modules\.json nor config\.json")
+    refused(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("name", ["./none", "/none/at/all", "a/b/c", "~/none", "", "corpus.txt", "corpus.jsonl.gz"])
-def test_paths_are_told_from_hub_names(name, monkeypatch):
-    monkeypatch.setattr(location, "_only_here", None)  # is disabled
-    refused(name, "There is no folder")
+def test_paths_are_told_from_hub_names(name, monkeypatch, refused):
+    monkeypatch.setattr(location, "_only_here", None)  # is not asked
+    refused(name)
 
 
-def test_a_file(tmp_path, monkeypatch):
+def test_a_file(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(location, "_only_here", None)
     (tmp_path / "corpus.txt").write_text("A sentence.\n")
-    refused(tmp_path / "corpus.txt", "is a file")
+    refused(tmp_path / "corpus.txt")
 
 
-def test_a_hub_name_without_a_hub():
-    refused("nobody/no-such-model", r"is disabled \(HF_HUB_OFFLINE\).*bundled:minilm")
+def test_a_hub_name_without_a_hub(refused):
+    refused("nobody/no-such-model")
 
 
-def test_a_hub_is_asked_once(monkeypatch):
+def test_a_hub_is_asked_once(monkeypatch, says):
     import huggingface_hub
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -70,19 +75,19 @@ def test_a_hub_is_asked_once(monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", answer)
     errors = [OSError("no route"), RepositoryNotFoundError.__new__(RepositoryNotFoundError)]
-    with pytest.raises(LoadError, match=r"has no such model.*spelling"):
+    with says(LoadError):
         check_loadable("nobody/mistyped")
-    with pytest.raises(LoadError, match=r"cannot be reached \(OSError\)"):
+    with says(LoadError):
         check_loadable("nobody/mistyped")
     assert asked == [3.0, 3.0]
 
 
-def test_broken_listings(saved):
+def test_broken_listings(saved, says):
     (saved / "modules.json").write_text("{")
-    with pytest.raises(LoadError, match=r"modules\.json' cannot be read"):
+    with says(LoadError):
         load(saved)
     (saved / "modules.json").write_text("[]")
-    with pytest.raises(LoadError, match="cannot be loaded"):
+    with says(LoadError):
         load(saved)
 
 
@@ -94,35 +99,35 @@ def test_broken_listings(saved):
         ("config_sentence_transformers.json", "truncate_dim", 0),
     ],
 )
-def test_numbers_that_no_model_can_have(saved, file, setting, value):
+def test_numbers_that_no_model_can_have(saved, file, setting, value, refused):
     path = saved / file
     path.write_text(json.dumps(json.loads(path.read_text()) | {setting: value}))
-    refused(saved, f"{setting} {value}: set it to")
+    refused(saved)
 
 
-def test_weights_that_are_cut_short(saved):
+def test_weights_that_are_cut_short(saved, refused):
     weights = saved / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
-    refused(saved, "cut short or damaged")
+    refused(saved)
     weights.write_bytes(b"nothing")
-    refused(saved, "cut short or damaged")
+    refused(saved)
     weights.unlink()
-    refused(saved, "cannot be loaded: ")
+    refused(saved)
 
 
-def test_weights_of_another_shape(saved):
+def test_weights_of_another_shape(saved, refused):
     weights = saved / "model.safetensors"
     tensors = load_file(weights)
     name = next(name for name in tensors if name.endswith("word_embeddings.weight"))
     save_file({**tensors, name: tensors[name][:, :16].contiguous()}, weights, metadata={"format": "pt"})
-    refused(saved, "do not have the shapes")
+    refused(saved)
 
 
-def test_a_folder_without_a_tokenizer(saved):
+def test_a_folder_without_a_tokenizer(saved, refused):
     for path in saved.iterdir():
         if "token" in path.name or "vocab" in path.name:
             path.unlink()
-    refused(saved, "no tokenizer files")
+    refused(saved)
 
 
 class Hostile:
@@ -136,7 +141,7 @@ class Hostile:
 
 
 @pytest.mark.parametrize("wrap", [lambda one: one, lambda one: {"embeddings.weight": one}])
-def test_pickled_weights_do_not_run(wrap, saved, tmp_path):
+def test_pickled_weights_do_not_run(wrap, saved, tmp_path, refused):
     (saved / "model.safetensors").unlink()
     for write in (
         lambda file: pickle.dump(wrap(Hostile(tmp_path / "ran")), file),
@@ -144,7 +149,7 @@ def test_pickled_weights_do_not_run(wrap, saved, tmp_path):
     ):
         with (saved / "pytorch_model.bin").open("wb") as file:
             write(file)
-        refused(saved, "are a pickle with more than tensors")
+        refused(saved)
         assert not (tmp_path / "ran").exists()
 
 
@@ -158,31 +163,31 @@ def test_pickled_tensors_are_read(tiny_base, tmp_path):
     np.testing.assert_array_equal(found, build_encoder(str(tiny_base), head=False).encode(texts))
 
 
-def test_code_of_the_folder_does_not_run(saved, tmp_path):
+def test_code_of_the_folder_does_not_run(saved, tmp_path, says):
     ran = tmp_path / "ran"
     (saved / "custom.py").write_text(f"open({str(ran)!r}, 'w')\n")
     listing = saved / "modules.json"
     modules = json.loads(listing.read_text())
-    for kind, match in (
-        ("custom.Evil", r"custom code.*custom\.Evil"),
-        ("likewise.inference.load_model.load", "another release of likewise"),
-        ("likewise.encoder.modules.NoSuchModule", "another release of likewise"),
-        ("os.system", r"custom code.*os\.system"),
+    for kind in (
+        "custom.Evil",
+        "likewise.inference.load_model.load",
+        "likewise.encoder.modules.NoSuchModule",
+        "os.system",
     ):
         modules[1]["type"] = kind
         listing.write_text(json.dumps(modules))
-        with pytest.raises(LoadError, match=match):
+        with says(LoadError):
             load(saved)
     assert not ran.exists()
 
 
-def test_auto_map_does_not_run(saved, tmp_path):
+def test_auto_map_does_not_run(saved, tmp_path, refused):
     ran = tmp_path / "ran"
     (saved / "custom.py").write_text(f"open({str(ran)!r}, 'w')\n")
     config = json.loads((saved / "config.json").read_text())
     config |= {"model_type": "custom", "auto_map": {"AutoConfig": "custom.Evil", "AutoModel": "custom.Evil"}}
     (saved / "config.json").write_text(json.dumps(config))
-    refused(saved, "custom code")
+    refused(saved)
     assert not ran.exists()
 
 
@@ -198,16 +203,16 @@ def test_auto_map_does_not_run(saved, tmp_path):
         "os.system",
     ],
 )
-def test_a_listing_names_classes_of_modules_alone(kind, saved):
+def test_a_listing_names_classes_of_modules_alone(kind, saved, says):
     listing = json.loads((saved / "modules.json").read_text())
     listing.append({"idx": len(listing), "name": "x", "path": "", "type": kind})
     (saved / "modules.json").write_text(json.dumps(listing))
-    with pytest.raises(LoadError, match=r"has no module|does not have|needs custom code"):
+    with says(LoadError):
         load(str(saved))
 
 
 @pytest.mark.parametrize(("lost", "shown"), [("none", False), ("encoder.layer.1.output.dense.weight", True)])
-def test_a_model_that_lacks_weights_is_refused(lost, shown, tiny_base, tmp_path, caplog, monkeypatch):
+def test_a_model_that_lacks_weights_is_refused(lost, shown, tiny_base, tmp_path, caplog, monkeypatch, says):
     import logging
 
     monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
@@ -216,18 +221,18 @@ def test_a_model_that_lacks_weights_is_refused(lost, shown, tiny_base, tmp_path,
     weights.pop(lost, None)
     save_file(weights, tmp_path / "base" / "model.safetensors", metadata={"format": "pt"})
     for opened in (open_base, load):
-        with pytest.raises(LoadError, match=r"are incomplete.*layer\.1") if shown else nullcontext():
+        with says(LoadError) if shown else nullcontext():
             opened(str(tmp_path / "base"))
     assert "LOAD REPORT" not in caplog.text
 
 
-def test_weights_outside_of_the_folder_are_refused(tiny_base, tmp_path):
+def test_weights_outside_of_the_folder_are_refused(tiny_base, tmp_path, says):
     for name in ("good", "bad"):
         shutil.copytree(tiny_base, tmp_path / name)
     names = dict.fromkeys(load_file(tmp_path / "bad" / "model.safetensors"), "../good/model.safetensors")
     (tmp_path / "bad" / "model.safetensors").unlink()
     (tmp_path / "bad" / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
-    with pytest.raises(LoadError, match="outside"):
+    with says(LoadError):
         load(str(tmp_path / "bad"))
 
 

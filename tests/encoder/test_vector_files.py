@@ -51,7 +51,7 @@ ENDINGS = ".kv .model .txt .vec .bin .txt.gz .kv.gz .model.bz2 .pkl".split()
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_pickle_never_runs(ending, protocol, tmp_path):
+def test_a_pickle_never_runs(ending, protocol, tmp_path, says):
     class Hostile:
         def __reduce__(self):
             return open, (str(tmp_path / "ran"), "w")
@@ -60,15 +60,15 @@ def test_a_pickle_never_runs(ending, protocol, tmp_path):
     pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
     path.write_bytes(pack(pickled))
     told = protocol > 0 or ".kv" in ending or ".model" in ending
-    with pytest.raises(WordVectorError, match="--trust-pickle" if told else "words"):
+    with says(WordVectorError):
         read_word_vectors(str(path))
     if told:
-        with pytest.raises(WordVectorError, match="--trust-pickle"):
+        with says(WordVectorError):
             check_word_vectors(str(path))
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_cannot_be_read_is_told_with_its_name(files):
+def test_what_cannot_be_read_is_told_with_its_name(files, says):
     (files / "ragged.txt").write_text("the 1 2 3\ncat 1 2\n")
     (files / "prose.txt").write_text("This is not a file of vectors.\nAt all.\n")
     (files / "empty.txt").write_text("")
@@ -76,11 +76,11 @@ def test_what_cannot_be_read_is_told_with_its_name(files):
     (files / "cut.bin").write_bytes((files / "word2vec.bin").read_bytes()[:30])
     (files / "broken.kv").write_bytes(b"\x80nothing")
     for name in ("ragged.txt", "prose.txt", "empty.txt", "model.bin", "cut.bin", "broken.kv", "missing.txt"):
-        with pytest.raises(WordVectorError, match=name.replace(".", r"\.")):
+        with says(WordVectorError):
             read_word_vectors(str(files / name), trust_pickle=True)
-    with pytest.raises(WordVectorError, match=r"3 dimensions, but 300"):
+    with says(WordVectorError):
         read_word_vectors(str(files / "glove.txt"), dimension=300)
-    with pytest.raises(WordVectorError, match="bundled:glove"):
+    with says(WordVectorError):
         read_word_vectors("bundled:minilm")
 
 
@@ -98,21 +98,21 @@ def test_a_look_at_the_file_accepts_what_can_be_read(files, name):
     check_word_vectors(str(files / name), dimension=3, trust_pickle=name == "gensim.kv")
 
 
-def test_a_look_at_the_file_sees_what_is_wrong_without_reading_it(files):
+def test_a_look_at_the_file_sees_what_is_wrong_without_reading_it(files, says):
     (files / "empty.txt").write_text("")
     (files / "model.bin").write_bytes(struct.pack("<ii", 793712314, 12))
     for name in ("empty.txt", "model.bin", "missing.txt"):
-        with pytest.raises(WordVectorError, match=name.replace(".", r"\.")):
+        with says(WordVectorError):
             check_word_vectors(str(files / name))
     for name in ("glove.txt.gz", "word2vec.bin"):
-        with pytest.raises(WordVectorError, match=r"3 dimensions, but 300"):
+        with says(WordVectorError):
             check_word_vectors(str(files / name), dimension=300)
 
 
-def test_training_looks_at_the_vectors_before_the_corpus(tmp_path):
+def test_training_looks_at_the_vectors_before_the_corpus(tmp_path, says):
     import likewise
 
-    with pytest.raises(WordVectorError, match="missing"):
+    with says(WordVectorError):
         likewise.train("gclsr", "no-corpus.txt", base=tmp_path / "missing.txt", out=tmp_path / "run", quiet=True)
 
 

@@ -76,19 +76,19 @@ def test_a_collapsed_model_has_no_correlation(tiny_model, sentences):
     assert "sts_dev_alignment" not in found  # no pair is rated above 4
 
 
-def test_sts_b_dev(senteval, tmp_path):
+def test_sts_b_dev(senteval, tmp_path, says):
     evaluator = sts_b_dev_evaluator(senteval)
     assert len(evaluator.sentences) == 3000
     assert "STS-B dev, 1500" in evaluator.description
     (senteval / "STS/STSBenchmark/sts-dev.csv").unlink()
-    with pytest.raises(DataError, match=r"sts-dev\.csv"):
+    with says(DataError):
         sts_b_dev_evaluator(senteval)
 
 
-def test_bad_rated_pairs():
-    with pytest.raises(ValueError, match="2 first sentences, 1 second"):
+def test_bad_rated_pairs(says):
+    with says(ValueError):
         ratings_evaluator(["a", "b"], ["c"], [1, 2])
-    with pytest.raises(ValueError, match="two rated pairs"):
+    with says(ValueError):
         ratings_evaluator(["a"], ["c"], [1])
 
 
@@ -156,8 +156,8 @@ def test_a_collapsed_model_tells_no_sentences_apart(tiny_model, sentences):
     assert bad["held_out_uniformity"] == pytest.approx(0.0, abs=1e-5)
 
 
-def test_bad_sentences():
-    with pytest.raises(ValueError, match="Hold out more"):
+def test_bad_sentences(says):
+    with says(ValueError):
         sentences_evaluator(["one two three four five", "alone"])
 
 
@@ -186,10 +186,10 @@ def test_accuracy_where_the_first_sentence_decides(tiny_base):
     assert labels_evaluator(FIRST, SECOND, [1 - x for x in labels])(model)["held_out_accuracy"] == 0
 
 
-def test_bad_labels(tiny_model):
-    with pytest.raises(ValueError, match="4 first sentences"):
+def test_bad_labels(tiny_model, says):
+    with says(ValueError):
         labels_evaluator(FIRST, SECOND, [1])
-    with pytest.raises(ValueError, match="no PairClassifier"):
+    with says(ValueError):
         labels_evaluator(FIRST, SECOND, [1, 1, 1, 1])(tiny_model)
 
 
@@ -227,10 +227,10 @@ def test_a_cross_encoders_own_scores_are_taken(cross):
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_bad_scores():
-    with pytest.raises(ValueError, match="two scored pairs"):
+def test_bad_scores(says):
+    with says(ValueError):
         scores_evaluator(["a"], ["b"], [1.0])
-    with pytest.raises(ValueError, match="2 scores"):
+    with says(ValueError):
         scores_evaluator(["a"], ["b"], [1.0, 2.0])
 
 
@@ -248,8 +248,8 @@ def test_a_sentence_is_nearest_to_itself_and_a_tie_is_wrong(tiny_model):
     assert "4 held-out triplets" in evaluator.description
 
 
-def test_bad_triplets():
-    with pytest.raises(ValueError, match="1 anchors, 0 positives"):
+def test_bad_triplets(says):
+    with says(ValueError):
         triplets_evaluator(["a"], [], ["b"])
 
 

@@ -69,14 +69,14 @@ def test_names_and_objects_together(tiny_model, senteval):
     assert evaluate(tiny_model, Count("count", "Count", needs_data=False))["count"].n == 2
 
 
-def test_an_object_that_needs_data_is_told_without_any(tiny_model):
-    with pytest.raises(EvaluationError, match="No evaluation data in '/nowhere'"):
+def test_an_object_that_needs_data_is_told_without_any(tiny_model, says):
+    with says(EvaluationError):
         evaluate(tiny_model, Count("count", "Count"), data="/nowhere")
 
 
-def test_two_tasks_of_one_name_are_refused(tiny_model):
+def test_two_tasks_of_one_name_are_refused(tiny_model, says):
     one, other = (Count("count", "Count", texts=(text,), needs_data=False) for text in ("a", "b"))
-    with pytest.raises(EvaluationError, match="Two tasks are named 'count'"):
+    with says(EvaluationError):
         evaluate(tiny_model, [one, other])
     assert np.array_equal(registry.resolve([one, one])[0], [one])
 
@@ -97,14 +97,14 @@ def test_the_command_line_knows_it_too(tiny_model, tmp_path, monkeypatch, fresh)
 
 
 @pytest.mark.parametrize(
-    ("entry", "message"),
+    "entry",
     [
-        ("spread = toy_wrong:missing", "cannot be loaded"),
-        ("spread = toy_wrong:PACKAGE_NAME", "cannot be loaded"),
-        ("spread = toy_wrong:Spread", "is not a Task but ABCMeta"),
+        "spread = toy_wrong:missing",
+        "spread = toy_wrong:PACKAGE_NAME",
+        "spread = toy_wrong:Spread",
     ],
 )
-def test_a_wrong_entry_point_is_named(entry, message, tmp_path, monkeypatch, fresh):
+def test_a_wrong_entry_point_is_named(entry, tmp_path, monkeypatch, fresh, says):
     monkeypatch.syspath_prepend(str(install(tmp_path, "toy_wrong", entry)))
-    with pytest.raises(EvaluationError, match=f"the entry point spread of the package toy_wrong .*{message}"):
+    with says(EvaluationError):
         registry.known_tasks()

@@ -51,14 +51,14 @@ def test_tensors_of_any_float_type():
     assert type(alignment(x, x)) is float
 
 
-def test_wrong_shapes():
-    with pytest.raises(ValueError, match="two rows"):
+def test_wrong_shapes(says):
+    with says(ValueError):
         uniformity(np.ones((1, 3)))
-    with pytest.raises(ValueError, match="differ in shape"):
+    with says(ValueError):
         alignment(np.ones((2, 3)), np.ones((3, 3)))
-    with pytest.raises(ValueError, match=r"\(N, D\)"):
+    with says(ValueError):
         uniformity(np.ones(3))
-    with pytest.raises(ValueError, match="one pair"):
+    with says(ValueError):
         alignment(np.ones((0, 3)), np.ones((0, 3)))
 
 

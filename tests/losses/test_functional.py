@@ -125,7 +125,7 @@ def test_triplet_in_order_costs_nothing_and_no_triplet_is_zero():
     assert loss.item() == 0
 
 
-def test_bidirectional_margin_by_hand():
+def test_bidirectional_margin_by_hand(says):
     """Cosines of 1, 0.5 and 0 with the positive at 1: differences 0, -0.5 and -1."""
     anchor = torch.tensor([[1.0, 0.0]] * 3)
     negations = torch.tensor([[2.0, 0.0], [1.0, 3**0.5], [0.0, 1.0]])
@@ -143,7 +143,7 @@ def test_bidirectional_margin_by_hand():
     assert loss.item() == 0
     assert inside.grad.abs().sum() == 0
     assert F.bidirectional_margin(anchor, anchor, negations, 0.1, 2.0).item() == pytest.approx(0.1 / 3, abs=1e-6)
-    with pytest.raises(ValueError, match="alpha"):
+    with says(ValueError):
         F.bidirectional_margin(anchor, anchor, negations, 0.4, 0.3)
 
 
@@ -204,16 +204,16 @@ def test_agreeing_opposites_against_a_loop_over_the_questions():
     assert float(found) == pytest.approx(np.mean(losses), rel=1e-5)
 
 
-def test_agreeing_opposites_is_log_3_where_all_are_alike_and_0_without_any():
+def test_agreeing_opposites_is_log_3_where_all_are_alike_and_0_without_any(says):
     same = torch.ones(2, 5)
     assert float(F.agreeing_opposites(same, same, same, same)) == pytest.approx(np.log(3))
     none = torch.zeros(0, 5, requires_grad=True)
     F.agreeing_opposites(none, none, none, none).backward()
-    with pytest.raises(ValueError, match="one shape"):
+    with says(ValueError):
         F.agreeing_opposites(same, same, same, torch.ones(3, 5))
 
 
-def test_the_queue_s_vectors_are_further_negatives():
+def test_the_queue_s_vectors_are_further_negatives(says):
     anchors, positives, queue = rows(5), rows(5, seed=1), rows(4, seed=2)
     h, p, q = (np.asarray(x, dtype=float) for x in (anchors, positives, queue))
 
@@ -226,11 +226,11 @@ def test_the_queue_s_vectors_are_further_negatives():
     ]
     found = F.nt_xent(anchors, torch.cat([positives, queue]), 0.2)
     assert found.item() == pytest.approx(np.mean(losses), rel=1e-5)
-    with pytest.raises(ValueError, match="temperature"):
+    with says(ValueError):
         F.nt_xent(anchors, positives, 0.0)
 
 
-def test_the_divergence_of_profiles_by_hand():
+def test_the_divergence_of_profiles_by_hand(says):
     sentences, contexts, logits = rows(3), rows(4, seed=1), 2 * rows(3, d=4, seed=2)
     s, c = (np.asarray(some, dtype=float) for some in (sentences, contexts))
     expected = 0.0
@@ -243,5 +243,5 @@ def test_the_divergence_of_profiles_by_hand():
     assert F.profile_divergence(sentences, contexts, logits, 0.2).item() == pytest.approx(expected, rel=1e-4)
     own = F.cosine_matrix(sentences, contexts) / 0.2
     assert F.profile_divergence(sentences, contexts, own, 0.2).item() == pytest.approx(0, abs=1e-6)
-    with pytest.raises(LikewiseError, match="temperature"):
+    with says(LikewiseError):
         F.profile_divergence(sentences, contexts, logits, 0.0)

@@ -57,14 +57,14 @@ def test_an_unknown_kind_removes_nothing(cache):
     assert (cache / "thesis.tex").exists()
 
 
-def test_a_cache_that_cannot_be_written_names_the_variable(tmp_path, corpus_file, monkeypatch):
+def test_a_cache_that_cannot_be_written_names_the_variable(tmp_path, corpus_file, monkeypatch, says):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "file"))
-    with pytest.raises(CacheError, match=r"file/corpus cannot be written \(.*\): set LIKEWISE_CACHE"):
+    with says(CacheError):
         prepare(corpus_file)
 
 
-def test_without_a_home_folder_the_variable_is_named(monkeypatch):
+def test_without_a_home_folder_the_variable_is_named(monkeypatch, says):
     monkeypatch.delenv("LIKEWISE_CACHE")
     monkeypatch.delenv("LIKEWISE_DATA", raising=False)
 
@@ -73,7 +73,7 @@ def test_without_a_home_folder_the_variable_is_named(monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.home", none)
     for place in (cache_folder, data_folder):
-        with pytest.raises(CacheError, match="no home folder: set LIKEWISE_CACHE"):
+        with says(CacheError):
             place()
 
 

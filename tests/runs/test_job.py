@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -51,20 +52,20 @@ def test_a_finished_job_is_installed_and_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "said"),
+    "plan",
     [
-        (Plan("encode", PLAN.options, PLAN.inputs), "'train toy', not 'encode'"),
-        (Plan(PLAN.job, {**PLAN.options, "seed": 2}, PLAN.inputs), "seed 1, not 2"),
-        (Plan(PLAN.job, {"seed": 1, "nested": {"rate": 0.2}}, PLAN.inputs), "rate 0.1, not 0.2"),
-        (Plan(PLAN.job, PLAN.options, {"corpus": "abd"}), "another corpus"),
-        (Plan(PLAN.job, PLAN.options, PLAN.inputs, format=2), "format 1 of its files, not 2"),
+        Plan("encode", PLAN.options, PLAN.inputs),
+        Plan(PLAN.job, {**PLAN.options, "seed": 2}, PLAN.inputs),
+        Plan(PLAN.job, {"seed": 1, "nested": {"rate": 0.2}}, PLAN.inputs),
+        Plan(PLAN.job, PLAN.options, {"corpus": "abd"}),
+        Plan(PLAN.job, PLAN.options, PLAN.inputs, format=2),
     ],
 )
-def test_another_plan_is_refused_with_the_first_difference(tmp_path: Path, plan: Plan, said: str) -> None:
+def test_another_plan_is_refused_with_the_first_difference(tmp_path: Path, plan: Plan, says) -> None:
     out = tmp_path / "out"
     with open_job(out, PLAN) as job:
         (job.work / "state").write_text("1")
-    with pytest.raises(JobError, match=f"stopped work that was started with {said}"), open_job(out, plan):
+    with says(JobError), open_job(out, plan):
         pass
     with open_job(out, PLAN) as job:
         assert job.resumed
@@ -72,12 +73,12 @@ def test_another_plan_is_refused_with_the_first_difference(tmp_path: Path, plan:
         write(job, a="x")
         job.finish()
     before = content(out)
-    with pytest.raises(JobError, match=f"was built with {said}"), open_job(out, plan):
+    with says(JobError), open_job(out, plan):
         pass
     assert content(out) == before
 
 
-def test_an_option_that_an_earlier_release_did_not_know_had_its_default(tmp_path: Path) -> None:
+def test_an_option_that_an_earlier_release_did_not_know_had_its_default(tmp_path: Path, says) -> None:
     make(tmp_path / "out", a="1")
     with open_job(tmp_path / "stopped", PLAN) as job:
         write(job, a="half")
@@ -90,31 +91,28 @@ def test_an_option_that_an_earlier_release_did_not_know_had_its_default(tmp_path
         assert job.result.joinpath("a").read_text() == "half"
     asked = Plan(PLAN.job, {**later, "final_stop": True}, PLAN.inputs, defaults=now.defaults)
     for folder in ("out", "stopped"):
-        with pytest.raises(JobError, match="final_stop False, not True"), open_job(tmp_path / folder, asked):
+        with says(JobError), open_job(tmp_path / folder, asked):
             pass
 
 
-def test_stopped_work_is_for_the_same_releases_only(tmp_path: Path) -> None:
+def test_stopped_work_is_for_the_same_releases_only(tmp_path: Path, says) -> None:
     old = Plan(PLAN.job, PLAN.options, PLAN.inputs, versions={**PLAN.versions, "torch": "1.0"})
     with open_job(tmp_path / "out", old) as job:
         (job.work / "state").write_text("1")
-    with pytest.raises(JobError, match=r"torch 1\.0, not"), open_job(tmp_path / "out", PLAN):
+    with says(JobError, hidden=re.escape(PLAN.versions["torch"])), open_job(tmp_path / "out", PLAN):
         pass
     make(tmp_path / "done", old, a="x")
     with open_job(tmp_path / "done", PLAN) as job:
         assert job.finished
 
 
-def test_resume_insists_on_stopped_work(tmp_path: Path) -> None:
-    with (
-        pytest.raises(JobError, match="nothing to resume: start without --resume"),
-        open_job(tmp_path / "out", PLAN, resume=True),
-    ):
+def test_resume_insists_on_stopped_work(tmp_path: Path, says) -> None:
+    with says(JobError), open_job(tmp_path / "out", PLAN, resume=True):
         pass
     assert not (tmp_path / "out").exists()
 
 
-def test_overwriting_resumes_its_own_stopped_work_and_throws_other_work_away(tmp_path: Path) -> None:
+def test_overwriting_resumes_its_own_stopped_work_and_throws_other_work_away(tmp_path: Path, says) -> None:
     out = tmp_path / "out"
     make(out, a="old")
 
@@ -130,7 +128,7 @@ def test_overwriting_resumes_its_own_stopped_work_and_throws_other_work_away(tmp
     changed = stop(other)
     assert not changed.resumed
     assert str(out) in changed.thrown_away
-    with pytest.raises(JobError, match="damaged"), open_job(out, other, overwrite=True) as job:
+    with says(JobError), open_job(out, other, overwrite=True) as job:
         assert job.resumed
         raise JobError("a checkpoint is damaged")
     with open_job(out, other, overwrite=True) as job:
@@ -165,27 +163,27 @@ def test_overwriting_replaces_only_its_own_files_and_only_in_the_end(tmp_path: P
     assert not (out / "only_old").exists()
 
 
-def test_a_folder_of_other_files_is_never_touched(tmp_path: Path) -> None:
+def test_a_folder_of_other_files_is_never_touched(tmp_path: Path, says) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "x").write_text("mine")
     for overwrite in (False, True):
-        with pytest.raises(JobError, match="contains other files"), open_job(tmp_path, PLAN, overwrite=overwrite):
+        with says(JobError), open_job(tmp_path, PLAN, overwrite=overwrite):
             pass
     assert content(tmp_path) == {"checkpoints/x": "mine"}
 
 
-def test_targets_of_the_wrong_kind(tmp_path: Path) -> None:
+def test_targets_of_the_wrong_kind(tmp_path: Path, says) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JobError, match="is not a folder"):
+    with says(JobError):
         check_target(tmp_path / "file")
-    with pytest.raises(JobError, match="is not a regular file"):
+    with says(JobError):
         check_target(tmp_path, "file")
-    with pytest.raises(JobError, match="there is no folder"):
+    with says(JobError):
         check_target(tmp_path / "none" / "v.npy", "file")
-    with pytest.raises(JobError, match="is not a folder"):
+    with says(JobError):
         check_target("")
     for kind in ("folder", "file"):
-        with pytest.raises(JobError, match="control character"):
+        with says(JobError):
             check_target(tmp_path / "two\nlines.npy", kind)
 
 
@@ -313,7 +311,7 @@ def test_killed_after_the_last_step_of_installing(tmp_path: Path, monkeypatch: p
     assert (out / "a").read_text() == "x"
 
 
-def test_a_folder_that_grows(tmp_path: Path) -> None:
+def test_a_folder_that_grows(tmp_path: Path, says) -> None:
     out = tmp_path / "out"
 
     def add(name: str) -> None:
@@ -342,10 +340,7 @@ def test_a_folder_that_grows(tmp_path: Path) -> None:
     assert read_record(out)["files"] == ["all", "part1", "part2", "part3"]
     assert (out / "all").read_text() == "2 before"
     assert (out / "notes of the user").read_text() == "keep"
-    with (
-        pytest.raises(JobError, match="was built with seed 1, not 2"),
-        open_job(out, Plan(PLAN.job, {"seed": 2}), grows=True),
-    ):
+    with says(JobError), open_job(out, Plan(PLAN.job, {"seed": 2}), grows=True):
         pass
 
 
@@ -361,23 +356,20 @@ def test_a_folder_that_grows(tmp_path: Path) -> None:
         RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 80640 vs 80532"),
     ],
 )
-def test_a_full_disk_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path, error: Exception) -> None:
+def test_a_full_disk_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path, error: Exception, says) -> None:
     for target, kind in ((tmp_path / "out", "folder"), (tmp_path / "out.npy", "file")):
-        with (
-            pytest.raises(JobError, match=r"out.* the disk is full\. Free some space"),
-            open_job(target, PLAN, kind=kind) as job,
-        ):
+        with says(JobError), open_job(target, PLAN, kind=kind) as job:
             (job.work / "part").write_text("done")
             raise error
         with open_job(target, PLAN, kind=kind, resume=True) as job:
             assert (job.work / "part").read_text() == "done"
 
 
-def test_a_full_disk_of_the_cache_is_named_and_not_that_of_the_target(tmp_path: Path) -> None:
+def test_a_full_disk_of_the_cache_is_named_and_not_that_of_the_target(tmp_path: Path, says) -> None:
     def full(_: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(CacheError, match="LIKEWISE_CACHE"), open_job(tmp_path / "out", PLAN):
+    with says(CacheError), open_job(tmp_path / "out", PLAN):
         cached("engines", ["a key"], full)
 
 
@@ -385,11 +377,8 @@ def kill_itself(_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_process_of_a_job_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path) -> None:
-    with (
-        pytest.raises(JobError, match=r"a process of this job was killed.*same command"),
-        open_job(tmp_path, PLAN) as job,
-    ):
+def test_a_killed_process_of_a_job_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path, says) -> None:
+    with says(JobError), open_job(tmp_path, PLAN) as job:
         (job.work / "part").write_text("done")
         with ProcessPoolExecutor(1) as pool:
             list(pool.map(kill_itself, [None]))
@@ -397,11 +386,11 @@ def test_a_killed_process_of_a_job_is_one_sentence_and_what_is_done_is_kept(tmp_
         assert (job.work / "part").read_text() == "done"
 
 
-def test_a_disk_too_full_for_a_note_lets_the_lock_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_too_full_for_a_note_lets_the_lock_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(JobError, match="disk is full"), open_job(tmp_path / "out", PLAN) as job:
+    with says(JobError), open_job(tmp_path / "out", PLAN) as job:
         (job.work / "part").write_text("done")
         monkeypatch.setattr("likewise.runs.job.write_json", full)
         job.note(rows=1)
@@ -412,7 +401,9 @@ def test_a_disk_too_full_for_a_note_lets_the_lock_go(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("listing", ["likewise.json", ".unfinished/installing.json"])
 @pytest.mark.parametrize("name", ["../mine", "sub/../../mine", "link/mine", "ABSOLUTE", ".."])
-def test_a_record_from_elsewhere_names_nothing_outside_its_folder(tmp_path: Path, name: str, listing: str) -> None:
+def test_a_record_from_elsewhere_names_nothing_outside_its_folder(
+    tmp_path: Path, name: str, listing: str, says
+) -> None:
     (tmp_path / "mine").write_text("mine")
     make(tmp_path / "out", modules_json="m", sub__weights="w")
     (tmp_path / "out" / "link").symlink_to(tmp_path)
@@ -420,7 +411,7 @@ def test_a_record_from_elsewhere_names_nothing_outside_its_folder(tmp_path: Path
     (tmp_path / "out" / ".unfinished").mkdir()
     bad = record | {"seconds": -1, "files": [name.replace("ABSOLUTE", str(tmp_path / "mine"))]}
     (tmp_path / "out" / listing).write_text(json.dumps(bad))
-    with pytest.raises(JobError, match=r"damaged.*outside"):
+    with says(JobError):
         make(tmp_path / "out", Plan("train toy", {"seed": 2}), overwrite=True, modules_json="n")
     assert (tmp_path / "mine").read_text() == "mine"
 
@@ -436,11 +427,11 @@ def test_installed_files_have_the_usual_mode(tmp_path: Path) -> None:
         assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
-def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
+def test_damage_is_named_with_its_cure(tmp_path: Path, says) -> None:
     out = tmp_path / "out"
     make(out, a="x")
     (out / "likewise.json").write_text("{")
-    with pytest.raises(JobError, match=r"likewise\.json is damaged"), open_job(out, PLAN, overwrite=True):
+    with says(JobError), open_job(out, PLAN, overwrite=True):
         pass
     with open_job(tmp_path / "two", PLAN) as job:
         (job.work / "state").write_text("1")
@@ -450,17 +441,14 @@ def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
         assert (job.work / "state").read_text() == "1"
     for name in ("plan.json", "plan-copy.json"):
         (work_of(tmp_path / "two") / name).write_text("{")
-    with (
-        pytest.raises(JobError, match=r"plan-copy\.json is damaged .*discard it with --overwrite"),
-        open_job(tmp_path / "two", PLAN),
-    ):
+    with says(JobError), open_job(tmp_path / "two", PLAN):
         pass
     with open_job(tmp_path / "two", PLAN, overwrite=True) as job:
         assert not job.resumed
 
 
 def test_work_that_was_stopped_under_another_state_of_the_code_is_not_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says
 ) -> None:
     """Before a release, both states have one version; the plan names the code of the folders that do the work."""
 
@@ -475,10 +463,7 @@ def test_work_that_was_stopped_under_another_state_of_the_code_is_not_resumed(
         (job.result / "more.npy").write_bytes(b"more")
     monkeypatch.setattr("likewise.runs.releases._code", lambda rooms: "other")
     monkeypatch.setattr("likewise.runs.releases.version", lambda package: "1.0.0rc1" if package == "likewise" else "1")
-    with (
-        pytest.raises(JobError, match=r"started with likewise 1\.0\.0rc1 \(code \w+\), not 1\.0\.0rc1 \(code other\)"),
-        open_job(tmp_path / "a", plan()),
-    ):
+    with says(JobError, hidden=r"(?<=code )[0-9a-f]{8}"), open_job(tmp_path / "a", plan()):
         pass
     assert versions()["likewise"] == "1.0.0rc1"
     monkeypatch.setattr("likewise.runs.releases.version", lambda package: "1.0.0")

@@ -1,6 +1,7 @@
 """One local cluster for all that runs on one: to start it takes longer than what it does here."""
 
 import os
+import re
 import signal
 import sys
 from functools import partial
@@ -108,40 +109,37 @@ def fails():
     raise LikewiseError("gone.txt cannot be read")
 
 
-def test_what_a_worker_cannot_read_is_one_sentence(local):
+def test_what_a_worker_cannot_read_is_one_sentence(local, says):
     wait = begun_on_ray(fails)
-    with pytest.raises(LikewiseError, match=r"^gone.txt cannot be read$"):
+    with says(LikewiseError):
         wait()
 
 
-def test_a_cluster_that_cannot_be_used_is_one_sentence(monkeypatch):
+def test_a_cluster_that_cannot_be_used_is_one_sentence(monkeypatch, says):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with (
-        pytest.raises(ClusterError, match=r"no Ray cluster answers at ray://127.0.0.1:9 .*ray status"),
-        cluster("ray://127.0.0.1:9"),
-    ):
+    with says(ClusterError), cluster("ray://127.0.0.1:9"):
         pass
     with monkeypatch.context() as patched:
         patched.setenv("RAY_ADDRESS", "127.0.0.1:9")
-        with pytest.raises(ClusterError, match=r"no Ray cluster answers at 127.0.0.1:9 .*ray status"), cluster("ray"):
+        with says(ClusterError), cluster("ray"):
             pass
-    with pytest.raises(ClusterError, match="'spark' is not a cluster"), cluster("spark"):
+    with says(ClusterError), cluster("spark"):
         pass
-    with pytest.raises(ClusterError, match="workers must be 1 or more, not 0"), cluster("ray", 0):
+    with says(ClusterError), cluster("ray", 0):
         pass
     monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
-    with pytest.raises(LikewiseError, match=r'--on ray needs ray: pip install "likewise\[ray\]"'), cluster("ray"):
+    with says(LikewiseError), cluster("ray"):
         pass
 
 
-def test_other_versions_on_a_machine_are_refused():
+def test_other_versions_on_a_machine_are_refused(says):
     check_versions("10.0.0.2", versions())
-    with pytest.raises(ClusterError, match=r"10\.0\.0\.2 has torch 1\.0, and this machine .*install the same version"):
+    with says(ClusterError, hidden=re.escape(versions()["torch"])):
         check_versions("10.0.0.2", versions() | {"torch": "1.0"})
 
 
-def test_workers_without_a_cluster_are_refused(saved_model, corpus_file, tmp_path):
-    for on, workers, cure in ((None, 2, "add --on ray"), ("ray", 0, "workers must be 1 or more")):
-        with pytest.raises(ClusterError, match=cure):
+def test_workers_without_a_cluster_are_refused(saved_model, corpus_file, tmp_path, says):
+    for on, workers in ((None, 2), ("ray", 0)):
+        with says(ClusterError):
             likewise.encode_file(saved_model, corpus_file, tmp_path / "x.npy", on=on, workers=workers)
     assert not list(tmp_path.glob("x.npy*"))

@@ -27,8 +27,8 @@ def write(path, text, overwrite=False):
         unfinished.write_text(text)
 
 
-def test_a_file_that_likewise_did_not_write_stays_unless_it_may_be_replaced(theirs):
-    with pytest.raises(JobError, match=rf"{theirs} .*--overwrite"):
+def test_a_file_that_likewise_did_not_write_stays_unless_it_may_be_replaced(theirs, says):
+    with says(JobError):
         write(theirs, "ours")
     assert theirs.read_text() == "precious"
     write(theirs, "ours", overwrite=True)
@@ -58,32 +58,32 @@ def test_what_comes_while_a_result_is_made_stays(tmp_path):
     assert [one.name for one in tmp_path.iterdir() if one.suffix == ".part"] == []
 
 
-def test_an_empty_file_may_be_replaced_and_a_link_never_is(tmp_path, theirs):
+def test_an_empty_file_may_be_replaced_and_a_link_never_is(tmp_path, theirs, says):
     (tmp_path / "empty").touch()
     write(tmp_path / "empty", "ours")
     for name, to in (("a", theirs), ("b", tmp_path / "empty"), ("c", tmp_path / "nothing")):
         (tmp_path / name).symlink_to(to)
         for overwrite in (False, True):
-            with pytest.raises(JobError, match="link"):
+            with says(JobError):
                 write(tmp_path / name, "ours", overwrite)
     assert theirs.read_text() == "precious"
 
 
-def test_devices_pipes_and_folders_are_never_replaced(tmp_path):
+def test_devices_pipes_and_folders_are_never_replaced(tmp_path, says):
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/null", "/dev/stdout", tmp_path, tmp_path / "pipe", "", "a\0b"):
         for overwrite in (False, True):
-            with pytest.raises(JobError, match="not a regular file"):
+            with says(JobError):
                 check_results(path, overwrite=overwrite)
-    with pytest.raises(JobError, match="no folder"):
+    with says(JobError):
         check_results(tmp_path / "no" / "a.txt")
 
 
-def test_two_results_are_two_files(tmp_path):
+def test_two_results_are_two_files(tmp_path, says):
     check_results(tmp_path / "a", None, tmp_path / "b")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
-    with pytest.raises(JobError, match="two results"):
+    with says(JobError):
         check_results(tmp_path / "folder" / "a", tmp_path / "link" / "a", overwrite=True)
 
 
@@ -101,11 +101,11 @@ def test_a_job_whose_target_is_a_file_keeps_the_promise(theirs):
     check_target(theirs, "file")
 
 
-def test_a_working_folder_is_no_link(tmp_path):
+def test_a_working_folder_is_no_link(tmp_path, says):
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "a.txt").write_text("precious")
     (tmp_path / ".b.txt.unfinished").symlink_to(tmp_path / "precious")
-    with pytest.raises(JobError, match="link"), open_job(tmp_path / "b.txt", Plan("encode", {}), kind="file"):
+    with says(JobError), open_job(tmp_path / "b.txt", Plan("encode", {}), kind="file"):
         pass
     assert [path.name for path in (tmp_path / "precious").iterdir()] == ["a.txt"]
 
@@ -155,14 +155,14 @@ def test_a_result_is_known_without_the_cache_and_beside_it(tmp_path, monkeypatch
         write(folder / "a.txt", "ours")
 
 
-def test_a_record_that_may_not_be_read_is_not_damaged(tmp_path, monkeypatch):
+def test_a_record_that_may_not_be_read_is_not_damaged(tmp_path, monkeypatch, says):
     (tmp_path / "likewise.json").write_text("{}")
 
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied", str(tmp_path / "likewise.json"))
 
-    with pytest.raises(JobError, match="is damaged"):
+    with says(JobError):
         read_record(tmp_path)
     monkeypatch.setattr(Path, "read_text", refused)
-    with pytest.raises(JobError, match=r"likewise\.json cannot be read: .*Permission denied.*permissions"):
+    with says(JobError):
         read_record(tmp_path)

@@ -17,7 +17,7 @@ from torch import Tensor
 from likewise import processor
 from likewise.data.bundled import resolve_model
 from likewise.encoder.location import LoadError
-from likewise.errors import first_line
+from likewise.errors import first_line, limit_of
 from likewise.transformers_output import no_bar, only_errors
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class CausalModel:
                 tokenizer = AutoTokenizer.from_pretrained(self.folder)
                 model: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
+            if limit := limit_of(error):
+                raise LoadError(f"'{self.name}' cannot be loaded: {limit}") from None
             raise LoadError(
                 f"'{self.name}' cannot be loaded as a causal language model ({first_line(error)}). Give a folder or "
                 f"hub name that AutoModelForCausalLM of transformers loads, or bundled:smollm2"

@@ -26,7 +26,7 @@ from likewise.context.stage_options import DiscriminatorOptions
 from likewise.context.states import SentenceReading, States
 from likewise.context.training_loop import Loop, load_weights, train_stage
 from likewise.context.workspace import ContextError, Stage
-from likewise.errors import counted
+from likewise.errors import counted, unread
 from likewise.runs.job import Job, Resume
 from likewise.runs.progress import StopRequest
 from likewise.runs.whole_files import Parts, Record
@@ -85,9 +85,7 @@ class CachedRanker:
         try:
             self.parts = np.load(stage.folder / _CONTEXTS, mmap_mode="r")
         except (OSError, ValueError) as error:
-            raise ContextError(
-                f"{stage.folder / _CONTEXTS} cannot be read ({error}): train the discriminator again"
-            ) from None
+            raise ContextError(unread(stage.folder / _CONTEXTS, error, "train the discriminator again")) from None
 
     @torch.no_grad()
     def sentence_parts(self, readings: Sequence[SentenceReading]) -> Tensor:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from likewise.context.stage_options import Rule
 from likewise.context.workspace import ContextError
-from likewise.errors import counted
+from likewise.errors import counted, unread
 from likewise.runs.whole_files import Record
 
 SPLITS = ("train", "dev", "test")
@@ -167,7 +167,7 @@ def _shard(file: Path) -> pa.Table:
             raise ContextError(f"{file} has no column {', '.join(missing)}, only {', '.join(names)}; {again}")
         table = parquet.read(columns=list(kinds))
     except (pa.ArrowException, OSError) as error:
-        raise ContextError(f"{file}: cannot be read as Parquet ({error}); {again}") from None
+        raise ContextError(unread(f"{file}: the Parquet file", error, again)) from None
     columns = []
     for name, kind in kinds.items():
         try:

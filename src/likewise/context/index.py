@@ -29,7 +29,7 @@ from likewise.corpus import CorpusOptions, read_documents
 from likewise.corpus.corpus_options import Spec
 from likewise.corpus.sources import find_sources
 from likewise.corpus.words import word_count
-from likewise.errors import counted
+from likewise.errors import counted, unread
 from likewise.runs.job import Resume
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record, checksum
@@ -134,7 +134,7 @@ class ChunkStore:
             self._sentences = table["sentences"]
             self._flat = pc.list_flatten(self._sentences)  # zero copy too
         except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are OSError and ValueError
-            raise ContextError(f"{path} cannot be read as chunks ({error}): rebuild the index") from None
+            raise ContextError(unread(path, error, "rebuild the index")) from None
         self.lengths = pc.list_value_length(self._sentences).to_numpy().astype(np.int64)
         self.first_sentence = np.concatenate([[0], np.cumsum(self.lengths)])
         # A chunk has two contexts fewer than sentences.
@@ -253,7 +253,7 @@ class Retrieval:
                 np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS
             )
         except (OSError, ValueError) as error:
-            raise ContextError(f"{folder}: the index of chunks cannot be read ({error}): rebuild it") from None
+            raise ContextError(unread(f"{folder}: the index of chunks", error, "rebuild it")) from None
         n_chunks, bits = (int(number) for number in shape)
         self._rows = sp.csr_matrix((weights, chunks, starts), shape=(1 << bits, n_chunks))
         self._vectorizer = hashing(bits)

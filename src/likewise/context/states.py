@@ -26,6 +26,7 @@ from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.corpus.clean_text import without_surrogates
 from likewise.encoder.modules import undisturbed
+from likewise.errors import unread
 from likewise.inference.load_model import load
 from likewise.inference.tokens import by_budget
 from likewise.inference.vectors import Precision, autocast
@@ -124,10 +125,8 @@ class States:
             arrays = load_file(stage.folder / _FILE)
             self._tokens = np.load(stage.folder / _TOKENS, mmap_mode="r") if options.keep == "tokens" else None
         except (OSError, ValueError, SafetensorError) as error:
-            raise ContextError(
-                f"{stage.folder}: the states cannot be read ({error}): rebuild them with 'likewise context "
-                f"train states --overwrite --work {workspace.path}'"
-            ) from None
+            cure = f"rebuild them with 'likewise context train states --overwrite --work {workspace.path}'"
+            raise ContextError(unread(f"{stage.folder}: the states", error, cure)) from None
         self.vectors, self.ids = arrays["vectors"].astype(np.float32), arrays["ids"].astype(np.int64)
         self.starts, self.idf = arrays["starts"], arrays["idf"]
         self.store = open_store(workspace.require("index"))

@@ -45,7 +45,7 @@ from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import find_part, without_training_head
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.encoder.word_vectors import check_source
-from likewise.errors import first_line
+from likewise.errors import first_line, limit_of
 from likewise.evaluation.checkpoint import CheckpointEvaluator, PairPredictions, scores_evaluator
 from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import AnchoredLoss, ProfileLoss
@@ -237,6 +237,8 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
                 activation_fn=nn.Identity(),
             )
     except (OSError, ValueError) as error:
+        if limit := limit_of(error):
+            raise LoadError(f"--base {base} cannot be read: {limit}") from error
         raise LoadError(
             f"--base {base}: it cannot become a cross-encoder ({first_line(error)}). Give a transformer: a folder "
             "with config.json, a Hugging Face name that this machine can reach, bundled:minilm or bundled:mpnet."

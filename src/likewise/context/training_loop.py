@@ -19,7 +19,7 @@ from transformers import get_scheduler
 from likewise.context.stage_options import ModelOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Stage, Workspace
-from likewise.errors import counted
+from likewise.errors import counted, unread
 from likewise.runs.job import Job, Resume
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
 from likewise.runs.whole_files import Record, SavedStates, chance, checksum, set_chance, write_text
@@ -191,4 +191,4 @@ def load_weights(stage: Stage) -> dict[str, Tensor]:
     try:
         return load_file(stage.folder / WEIGHTS)
     except (OSError, SafetensorError) as error:
-        raise ContextError(f"{stage.folder / WEIGHTS} cannot be read ({error}): train the {stage.name} again") from None
+        raise ContextError(unread(stage.folder / WEIGHTS, error, f"train the {stage.name} again")) from None

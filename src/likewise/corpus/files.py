@@ -17,7 +17,7 @@ from typing import Any
 
 from likewise.corpus.corpus_options import CorpusError, CorpusOptions
 from likewise.corpus.encodings import AUTO, BINARY, LineDecoder, named_encoding
-from likewise.errors import limit_of
+from likewise.errors import limit_of, unread
 
 Tick = Callable[[int], None]
 """Called with the bytes of the file on disk that are done."""
@@ -136,7 +136,7 @@ def is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except OSError as error:
-        raise CorpusError(f"{path}: it can no longer be read ({error.strerror}): check its permissions") from None
+        raise CorpusError(unread(path, error, "check the path")) from None
 
 
 def format_suffix(path: Path) -> str:
@@ -163,7 +163,7 @@ def _reading(
     try:
         raw: Any = sys.stdin.buffer if piped else path.open("rb")
     except OSError as error:
-        raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its permissions") from None
+        raise CorpusError(unread(path, error, "check the path")) from None
     with nullcontext() if piped else raw:
         compression = None if piped else _compression(path, raw.peek(_MAGIC_BYTES)[:_MAGIC_BYTES])
         stream = _decompressed(raw, compression)  # held here: pyarrow's closes the file where it is given up

@@ -14,7 +14,7 @@ from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.encodings import seen_encoding
 from likewise.corpus.files import format_suffix, kernel_devices, read_head
 from likewise.corpus.known_formats import folder_suffixes, format_named
-from likewise.errors import counted
+from likewise.errors import counted, unread
 from likewise.runs.results import RECORD
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ class _Walk:
 
     def _note(self, path: Path, error: OSError) -> None:
         is_broken = isinstance(error, FileNotFoundError) and path.is_symlink()
-        reason = "the link is broken" if is_broken else error.strerror
-        self.listing.unread[path] = f"{path}: it can no longer be read ({reason}): {_CURE}"
+        reason = OSError("the link is broken") if is_broken else error
+        self.listing.unread[path] = unread(path, reason, _CURE)
 
     def _rule(self, path: Path, is_folder: bool, rules: list[IgnoreRule]) -> str:
         """Return the name of the rule that leaves a path out, "" if none does; the nearest that says anything does."""

@@ -251,7 +251,9 @@ def plain_value(value: object) -> Any:
         return value.isoformat()
     if isinstance(value, timedelta):
         return str(value)
-    if isinstance(value, np.ndarray | set | frozenset | tuple | list):  # such as pandas has of a list in Parquet
+    if hasattr(value, "tolist"):  # an array of numpy, such as pandas has of a list in Parquet, or a tensor
+        return plain_value(value.tolist())
+    if isinstance(value, set | frozenset | tuple | list):
         members = sorted(value, key=str) if isinstance(value, set | frozenset) else value
         return [plain_value(member) for member in members]
     return None if type(value).__name__ in ("NAType", "NaTType") else value

@@ -15,6 +15,7 @@ from likewise.corpus.files import check_expansion
 from likewise.corpus.formats import Page, Source
 from likewise.documents.document_format import DocumentFormat
 from likewise.documents.guard import GUARD
+from likewise.errors import limit_of, unread
 from likewise.runs.cache import cached
 from likewise.runs.whole_files import Record, checksum
 
@@ -71,7 +72,7 @@ class PagedFormat(DocumentFormat):
         try:
             content = checksum(path)
         except OSError as error:
-            raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check its permissions") from None
+            raise CorpusError(unread(path, error, "check the path")) from None
 
         def make(folder: Path) -> None:
             if self.is_zipped:
@@ -106,7 +107,9 @@ def _check_zip(path: Path, options: CorpusOptions) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        if limit := limit_of(error):
+            raise CorpusError(f"{path} cannot be read: {limit}") from None
         raise CorpusError(
             f"{path}: this is not a complete {path.suffix} file: it is damaged, or has another format: save it again"
         ) from None

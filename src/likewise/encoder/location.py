@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from likewise.data.bundled import bundled_bases, resolve_model
-from likewise.errors import LikewiseError, is_utf8, not_utf8, printable
+from likewise.errors import LikewiseError, is_utf8, not_utf8, printable, unread
 from likewise.runs.whole_files import Record, checksum, read_json
 
 # The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
@@ -62,7 +62,7 @@ class ModelPlace:
         try:
             return read_json(Path(path)) if path else {}
         except (ValueError, OSError) as error:
-            raise LoadError(f"'{path}' cannot be read ({error}). Copy the model's folder again.") from None
+            raise LoadError(unread(f"'{path}'", error, "copy the model's folder again")) from None
 
     @property
     def modules(self) -> list[str]:

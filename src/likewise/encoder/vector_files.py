@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from likewise.errors import LikewiseError, counted, first_line, require_extra
+from likewise.errors import LikewiseError, counted, first_line, limit_of, require_extra
 from likewise.runs.whole_files import Record
 
 logger = logging.getLogger(__name__)
@@ -124,6 +124,8 @@ def _readable_errors(source: str) -> Iterator[None]:
     except LikewiseError:
         raise
     except Exception as error:  # what is not such a file raises whatever it likes
+        if limit := limit_of(error):
+            raise WordVectorError(f"{source} cannot be read: {limit}") from error
         raise WordVectorError(
             f"{source}: cannot be read as word vectors ({type(error).__name__}: {first_line(error)}). {_CURE}"
         ) from error

@@ -28,7 +28,7 @@ from likewise.corpus.files import COMPRESSED, HEAD, STANDARD_INPUT, check_ends, 
 from likewise.corpus.json_rows import JsonLines, json_object
 from likewise.corpus.known_formats import format_named
 from likewise.corpus.rows import field_text
-from likewise.errors import LikewiseError, counted, first_line
+from likewise.errors import LikewiseError, counted, unread
 from likewise.runs.results import RECORD
 
 WINDOW = 8192
@@ -290,4 +290,4 @@ def _readable(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise LikewiseError(f"{path} cannot be read ({first_line(error)}): copy it again, or exclude it") from None
+        raise LikewiseError(unread(path, error, "copy it again, or exclude it")) from None

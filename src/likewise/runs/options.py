@@ -41,6 +41,8 @@ _WORDS = {
     "os.PathLike[str]": _PATH,
     "PathLike[str]": _PATH,
 }
+_MEMBERS = {**_WORDS, "string": "a string", "tuple": _LIST, "list": _LIST}
+"""The first words of pydantic's types of faults to what is expected."""
 
 
 class OptionError(LikewiseError):
@@ -281,6 +283,8 @@ def _sentence(kind: type[Options], fault: Values) -> str:
     name = str(fault["loc"][0])
     if fault["type"] == "extra_forbidden":
         return unknown_option(name, kind.model_fields)
+    if fault["type"] == "missing":
+        return f"{name} is missing"
     if fault["type"] in _BOUNDS:
         words, limit = _BOUNDS[fault["type"]]
         expected = words.format(_plain(fault.get("ctx", {}).get(limit)))
@@ -289,7 +293,10 @@ def _sentence(kind: type[Options], fault: Values) -> str:
     elif fault["type"] == "literal_error":
         expected = f"one of {', '.join(choices_of(kind, name))}"
     else:
-        expected = _TYPES.get(_bare(kind.model_fields[name].annotation), fault["msg"].lower())
+        own, member = _TYPES.get(_bare(kind.model_fields[name].annotation)), fault["type"].partition("_")[0]
+        expected = own or _MEMBERS.get(member, f"valid ({fault['msg'].lower()})")
+        if any(isinstance(place, int) for place in fault["loc"]):
+            name = f"each value of {name}"
     return f"{name} must be {expected}, not {fault['input']!r}"
 
 

@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+from likewise.errors import unread
 from likewise.runs.options import OptionError, unknown_option
 from likewise.runs.whole_files import Record
 
@@ -14,7 +15,9 @@ def read_toml(path: Path, known: Iterable[str] | None = None) -> Record:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise OptionError(f"there is no file {path}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except OSError as error:
+        raise OptionError(unread(path, error, "check the path")) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"{path} is not TOML: {error}") from None
     names = list(content if known is None else known)
     if unknown := [name for name in content if name not in names]:

@@ -66,43 +66,43 @@ def test_v_measure_of_clusters_that_cut_across_the_classes():
     assert found == pytest.approx(2 * pure * whole / (pure + whole))
 
 
-def test_names_of_the_files_and_parts(tmp_path):
+def test_names_of_the_files_and_parts(tmp_path, says):
     rows = [("label", "text"), *TRAIN]
     folder = write(tmp_path, **{"classes-train": rows, "classes-dev": [("sea", "tide")], "test": [("land", "slope")]})
     assert len(task(folder).load()[0]) == len(TRAIN)
     assert task(folder).read(Path()).sentences[-1] == "slope"
     assert task(folder, ":dev").read(Path()).sentences[-1] == "tide"
-    with pytest.raises(DataError, match="the neighbours come from the part train"):
+    with says(DataError):
         task(folder, ":train").read(Path())
-    with pytest.raises(DataError, match=r"no classes-last.tsv or last.tsv; the folder contains"):
+    with says(DataError):
         task(folder, ":last").read(Path())
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("sea\ttide\nland slope\n", r"test.tsv, line 2: not a label, a tab and a text"),
-        ("sea\ttide\nland\tslope\tmore\n", r"test.tsv, line 2: not a label, a tab and a text"),
-        ("sea\t\n", r"test.tsv, line 1: not a label"),
-        ("", r"test.tsv: the file is empty"),
+        "sea\ttide\nland slope\n",
+        "sea\ttide\nland\tslope\tmore\n",
+        "sea\t\n",
+        "",
     ],
 )
-def test_broken_files_are_named_with_the_line(text, message, tmp_path):
+def test_broken_files_are_named_with_the_line(text, tmp_path, says):
     (write(tmp_path, train=TRAIN) / "test.tsv").write_text(text)
-    with pytest.raises(DataError, match=message):
+    with says(DataError):
         task(tmp_path).read(Path())
 
 
-def test_too_few_training_texts(tmp_path):
-    with pytest.raises(DataError, match="9 training texts, but 10 neighbours are needed"):
+def test_too_few_training_texts(tmp_path, says):
+    with says(DataError):
         task(write(tmp_path, train=TRAIN[:9], test=TRAIN[:1])).read(Path())
 
 
-def test_training_texts_of_one_label(tmp_path):
-    with pytest.raises(DataError, match="all training texts have the label 'sea'"):
+def test_training_texts_of_one_label(tmp_path, says):
+    with says(DataError):
         task(write(tmp_path, train=[("sea", text) for _, text in TRAIN], test=TRAIN[:1])).load()
 
 
-def test_labels_that_no_training_text_has_are_told(tmp_path):
-    with pytest.raises(DataError, match="no label of the part test"):
+def test_labels_that_no_training_text_has_are_told(tmp_path, says):
+    with says(DataError):
         task(write(tmp_path, train=TRAIN, test=[(f"{label}.0", text) for label, text in TRAIN])).load()

@@ -92,34 +92,31 @@ def test_the_title_names_folder_and_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("1\ta\tb\nhigh\tc\td\n", r"line 2: the score 'high' is not a number. Write a number\.$"),
-        (
-            "high\tc\td\n",
-            r"line 1: the score 'high' is not a number. Write a number or name the columns score, sentence1",
-        ),
-        ("1\ta\tb\nnan\tc\td\n", r"line 2: the score 'nan' is not a number"),
-        ("1\ta\tb\n2\tc\t \n", r"line 2: a sentence is empty"),
-        ("1\ta\tb\n2\tc\n", r"line 2: 2 columns"),
-        ("1\ta\tb\t4.5\n2\tc\td\t1\n", r"line 1: 4 columns.*Name the columns"),
-        ("", r"pairs.tsv: there is no pair"),
-        ("score\tsentence1\tsentence2\n", r"pairs.tsv: there is no pair"),
-        ("1\ta\tb\n1\tc\td\n", r"pairs.tsv: all scores are 1. Add pairs with different scores"),
+        "1\ta\tb\nhigh\tc\td\n",
+        "high\tc\td\n",
+        "1\ta\tb\nnan\tc\td\n",
+        "1\ta\tb\n2\tc\t \n",
+        "1\ta\tb\n2\tc\n",
+        "1\ta\tb\t4.5\n2\tc\td\t1\n",
+        "",
+        "score\tsentence1\tsentence2\n",
+        "1\ta\tb\n1\tc\td\n",
     ],
 )
-def test_broken_files_are_named_with_the_line(text, message, tmp_path):
-    with pytest.raises(DataError, match=message):
+def test_broken_files_are_named_with_the_line(text, tmp_path, says):
+    with says(DataError):
         task(write(tmp_path / "pairs.tsv", text)).read(Path())
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"there is no file '.*gone.tsv'. Check the path."):
+def test_a_missing_file_is_named(tmp_path, says):
+    with says(DataError):
         task(tmp_path / "gone.tsv").read(Path())
 
 
-def test_an_open_quote_is_named_with_its_line(tmp_path):
-    with pytest.raises(DataError, match="line 2: this row is not valid CSV"):
+def test_an_open_quote_is_named_with_its_line(tmp_path, says):
+    with says(DataError):
         task(write(tmp_path / "a.csv", '1,a,b\n2,c,"d\n3,e,f\n4,g,h\n')).load()
 
 

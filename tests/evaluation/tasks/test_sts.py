@@ -1,5 +1,3 @@
-import pytest
-
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.task import DataError, TaskMissing
 from likewise.evaluation.tasks import sts
@@ -45,9 +43,9 @@ def test_ratings_without_sentences_are_no_task(senteval):
     assert len(TASKS["sts13"].load(senteval).gold) == 1500
 
 
-def test_a_missing_file_is_named(senteval):
+def test_a_missing_file_is_named(senteval, says):
     (senteval / "STS/STS14-en-test/STS.gs.images.txt").unlink()
-    with pytest.raises(TaskMissing, match=r"STS\.gs\.images\.txt"):
+    with says(TaskMissing):
         TASKS["sts14"].read(senteval)
 
 
@@ -58,45 +56,45 @@ def change(path, line, old, new):
     path.write_text("\n".join(lines), encoding="utf-8")
 
 
-def test_malformed_files_are_named_with_the_line(senteval):
+def test_malformed_files_are_named_with_the_line(senteval, says):
     benchmark = senteval / "STS/STSBenchmark/sts-dev.csv"
     good = benchmark.read_bytes()
     change(benchmark, 12, "\t", " ")
-    with pytest.raises(DataError, match=r"sts-dev\.csv, line 12: 1 tab-separated columns, but 7"):
+    with says(DataError):
         TASKS["sts-b-dev"].load(senteval)
     lines = good.decode().split("\n")
-    for rating, reason in (
-        ("much", "'much' is not a rating"),
-        ("7.5", "7.5 is outside 0 to 5"),
-        ("nan", "outside"),
+    for rating in (
+        "much",
+        "7.5",
+        "nan",
     ):
         cells = lines[4].split("\t")
         cells[4] = rating
         benchmark.write_text("\n".join([*lines[:4], "\t".join(cells), *lines[5:]]))
-        with pytest.raises(DataError, match=rf"line 5: .*{reason}"):
+        with says(DataError):
             TASKS["sts-b-dev"].load(senteval)
     benchmark.write_bytes(b"\n".join(good.split(b"\n")[:-5]))
-    with pytest.raises(DataError, match=r"sts-dev\.csv: 1,496 rated pairs, and STS-B dev has 1,500"):
+    with says(DataError):
         TASKS["sts-b-dev"].load(senteval)
     benchmark.write_bytes(good.replace(b"\n", b"\n\xff", 2))
-    with pytest.raises(DataError, match=r":2: not UTF-8"):
+    with says(DataError):
         TASKS["sts-b-dev"].load(senteval)
 
 
-def test_gold_of_another_length(senteval):
+def test_gold_of_another_length(senteval, says):
     gold = senteval / "STS/STS13-en-test/STS.gs.OnWN.txt"
     gold.write_text(gold.read_text() + "1.0\n")
-    with pytest.raises(DataError, match=r"STS\.gs\.OnWN\.txt: \d+ lines of ratings for the \d+ pairs"):
+    with says(DataError):
         TASKS["sts13"].load(senteval)
 
 
-def test_sick_counts_its_header_as_line_one(senteval):
+def test_sick_counts_its_header_as_line_one(senteval, says):
     path = senteval / "SICK/SICK_test_annotated.txt"
     lines = path.read_text().split("\n")
     cells = lines[2].split("\t")
     cells[3] = "0.5"
     path.write_text("\n".join([*lines[:2], "\t".join(cells), *lines[3:]]))
-    with pytest.raises(DataError, match=r"line 3: the rating 0.5 is outside 1 to 5"):
+    with says(DataError):
         TASKS["sick-r"].load(senteval)
 
 

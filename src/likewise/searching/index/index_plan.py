@@ -12,6 +12,7 @@ from likewise.corpus.files import is_folder
 from likewise.corpus.folders import Listing, list_folder, nothing_in
 from likewise.corpus.inputs import TextSource
 from likewise.corpus.sources import check_name, find_files
+from likewise.errors import unread
 from likewise.inference.handle import Facts
 from likewise.runs.whole_files import Record, Values, checksum
 
@@ -102,7 +103,7 @@ class FilePlan:
                 state = state_of(path)
                 source = digest_of(f"{path.resolve()}\0{checksum(path)}").hex()
             except OSError as error:
-                self.fail(path, f"{path}: it cannot be read ({error.strerror}): {_CURE}")
+                self.fail(path, unread(path, error, _CURE))
             except CorpusError as error:
                 self.fail(path, str(error))
             else:

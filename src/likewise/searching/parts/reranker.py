@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from likewise.encoder.location import LoadError, check_cross_encoder
-from likewise.errors import first_line
+from likewise.errors import first_line, limit_of
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -103,7 +103,9 @@ def open_cross_encoder(model: CrossEncoder | str) -> CrossEncoder:
         with no_bar():
             encoder = CrossEncoder(model) if isinstance(model, str) else model
     except (OSError, ValueError) as error:
-        raise LoadError(f"'{named}' cannot be loaded as a cross-encoder: {first_line(error)}") from error
+        raise LoadError(
+            f"'{named}' cannot be loaded as a cross-encoder: {limit_of(error) or first_line(error)}"
+        ) from error
     fit_to_weights(encoder[0], named)
     if (outputs := encoder.num_labels) != 1:
         raise LoadError(f"'{named}' has {outputs} outputs per pair: give a cross-encoder with a single score")
