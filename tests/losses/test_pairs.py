@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from likewise.losses.functional import false_negatives, filtered_contrast, similarities_keep
+from likewise.losses.pairs import false_negatives, filtered_contrast, similarities_keep
 
 
 @pytest.fixture

@@ -25,7 +25,8 @@ from likewise.encoder.modules import with_modules
 from likewise.encoder.word_part import WordPart
 from likewise.inference.model_tokens import UnfitModel, tokens_of
 from likewise.inference.vectors import Precision, encode
-from likewise.losses.functional import cosine_matrix, false_negatives, filtered_contrast, similarities_keep
+from likewise.losses.functional import cosine_matrix
+from likewise.losses.pairs import false_negatives, filtered_contrast, similarities_keep
 from likewise.runs.options import Options, option
 from likewise.runs.progress import Progress, orderly_stop
 
