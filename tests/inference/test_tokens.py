@@ -14,7 +14,7 @@ from likewise.inference.model_tokens import UnfitModel, fits, tokens_of
 def test_the_ids_are_those_of_preprocess(kind, encoders, texts):
     model = encoders[kind]
     tokens = tokens_of(model)
-    odd = [*texts, "[MASK] the [SEP] cat [PAD]", "caf\u00e9 \u4e2d", "the cat " * 400]
+    odd = [*texts, "[MASK] the [SEP] cat [PAD]", "caf\u00e9 \u4e2d", "\u6c34\u6cf5\u574f\u4e86\u3002", "the cat " * 400]
     wanted = model.preprocess(odd)
     ids, mask = tokens.batch(tokens(odd))
     np.testing.assert_array_equal(mask, wanted["attention_mask"].numpy())

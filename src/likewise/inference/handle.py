@@ -280,9 +280,8 @@ def export_encoder(
 
     own = Tokenizer.from_file(str(path))
     own.encode_special_tokens = bool(known["special"])
-    return TextEncoder(
-        Tokens(own, known["pad"], bool(known["left"])), engine, side=TextSide(prompt), truncate_dim=truncate_dim
-    )
+    tokens = Tokens(own, known["pad"], bool(known["left"]), bool(known.get("by_words")))
+    return TextEncoder(tokens, engine, side=TextSide(prompt), truncate_dim=truncate_dim)
 
 
 def remember(name: str | os.PathLike[str], facts: Facts) -> None:

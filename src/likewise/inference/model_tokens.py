@@ -15,6 +15,8 @@ from likewise.inference.tokens import Tokens
 
 # Longer than any model reads: tokenizers without a limit say 1e30.
 _NO_LIMIT = 1 << 24
+_UNSPACED = "\u6c34\u6cf5\u574f\u4e86\u3002 \u0e1b\u0e31\u0e4a\u0e21\u0e19\u0e49\u0e33\u0e40\u0e2a\u0e35\u0e22"
+"""'The pump is broken' in Chinese and in Thai, without blanks between the words."""
 
 Made = TypeVar("Made")
 
@@ -82,10 +84,11 @@ def _made(model: SentenceTransformer) -> Tokens:
     limit = int(min(model.max_seq_length or _NO_LIMIT, _NO_LIMIT))
     if limit < _NO_LIMIT:
         copy.enable_truncation(limit, direction=own.truncation_side)
-    tokens = Tokens(copy, int(own.pad_token_id or 0), own.padding_side == "left")
+    by_words = isinstance(first, WordVectors)
+    tokens = Tokens(copy, int(own.pad_token_id or 0), own.padding_side == "left", by_words)
     special = " ".join(str(token) for token in own.all_special_tokens)
     long = "one of many words " * (limit if limit < _NO_LIMIT else 600)
-    _compare(tokens, model, ["", "A.", f"It isn't 3.5, a caf\u00e9; {special} X", long])
+    _compare(tokens, model, ["", "A.", f"It isn't 3.5, a caf\u00e9; {special} X", _UNSPACED, long])
     return tokens
 
 

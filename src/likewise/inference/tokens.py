@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from likewise.corpus.clean_text import digest_of, without_surrogates
+from likewise.corpus.words import with_blanks
 from likewise.encoder.location import Role
 
 if TYPE_CHECKING:
@@ -73,10 +74,11 @@ class Tokens:
         tokenizer: Tokenizer without padding.
         pad: Id that fills the rows of a batch.
         left: Whether to fill them on the left.
+        by_words: Whether texts without blanks are first divided into words, as `WordVectors` does.
     """
 
-    def __init__(self, tokenizer: Tokenizer, pad: int, left: bool) -> None:
-        self._tokenizer, self.pad, self.left = tokenizer, pad, left
+    def __init__(self, tokenizer: Tokenizer, pad: int, left: bool, by_words: bool = False) -> None:
+        self._tokenizer, self.pad, self.left, self.by_words = tokenizer, pad, left, by_words
         self.special = bool(tokenizer.encode_special_tokens)  # those in a text are split as any other words
 
     def __call__(self, texts: Sequence[str]) -> list[np.ndarray]:
@@ -84,6 +86,8 @@ class Tokens:
         ids: list[np.ndarray] = []
         for start in range(0, len(texts), _PIECE):
             piece = [without_surrogates(text) for text in texts[start : start + _PIECE]]
+            if self.by_words:
+                piece = list(map(with_blanks, piece))
             ids.extend(np.array(text.ids, dtype=np.int32) for text in self._tokenizer.encode_batch_fast(piece))
         return ids
 
@@ -113,7 +117,7 @@ class Tokens:
     @property
     def hash(self) -> str:
         """A hash of all that the ids depend on."""
-        return digest_of(f"{self.json} {self.special}").hex()
+        return digest_of(f"{self.json} {self.special}{' by words' if self.by_words else ''}").hex()
 
 
 def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> list[np.ndarray]:

@@ -122,6 +122,7 @@ class Store:
 
         def write(folder: Path) -> None:
             facts = {"pad": tokens.pad, "left": tokens.left, "special": tokens.special, "at_least": at_least}
+            facts |= {"by_words": True} if tokens.by_words else {}
             write_text(folder / TOKENIZER, tokens.json)
             write_json(folder / _FACTS, facts)
 
