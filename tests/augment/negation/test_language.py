@@ -26,3 +26,8 @@ def test_english_passes_whole_and_so_does_what_tells_nothing():
 def test_a_list_in_another_language_is_refused_in_python_too(says):
     with says(NotEnglishError):
         negate(GERMAN)
+
+
+def test_a_short_text_without_latin_letters_is_not_english():
+    with pytest.raises(NotEnglishError, match="Chinese"):
+        check_english(CHINESE[:2])

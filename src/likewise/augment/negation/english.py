@@ -1,5 +1,6 @@
 """The check that sentences are English, the only language with negations and exclusions."""
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
@@ -8,7 +9,8 @@ from likewise.errors import LikewiseError
 
 _LOOKED_AT = 200
 """Number of sentences that show the language."""
-_ENOUGH = 100  # characters
+_ENOUGH = 100  # characters; of a text without a Latin letter, any number
+_LATIN = re.compile("[A-Za-z]")
 
 
 class NotEnglishError(LikewiseError):
@@ -23,7 +25,8 @@ def check_english(sentences: Iterable[str]) -> Iterator[str]:
     """
     left = iter(sentences)
     first = list(islice(left, _LOOKED_AT))
-    if sum(map(len, first)) >= _ENOUGH and (language := language_of(first)) not in ("", "English"):
+    is_enough = sum(map(len, first)) >= _ENOUGH or not any(map(_LATIN.search, first))
+    if is_enough and (language := language_of(first)) not in ("", "English"):
         raise NotEnglishError(
             f"these sentences are in {language} ({first[0][:60]!r}), but negations and exclusions are available for "
             f"English only: give English text, or use a method without them, such as arccse or simcse"
