@@ -29,3 +29,8 @@ def test_bm25_by_another_road():
 )
 def test_forms_of_a_word_are_one_word(language, forms):
     assert len({tuple(analyzer(language)(folded(form))) for form in forms}) == 1
+
+
+@pytest.mark.parametrize("text", ["AI를 배운다", "인공지능AI", "AI技術", "用AI翻译", "ใช้AIแปล"])
+def test_a_latin_word_is_found_beside_letters_of_other_scripts(text):
+    assert "ai" in analyzer("")(folded(text))

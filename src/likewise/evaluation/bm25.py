@@ -25,6 +25,9 @@ _MARKED = re.compile(r"([a-z\u0370-\u03ff])[\u0300-\u036f]+")
 _LETTERS = str.maketrans(
     {"ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i", "ё": "е", "ʼ": "'"}
 )
+_JOINING = rf"(?:[\uac00-\ud7a3]|{UNSPACED})"
+_JOINED = re.compile(rf"(?<=[a-z0-9])(?={_JOINING})|(?<={_JOINING})(?=[a-z0-9])")
+"""Where a Latin word or a number touches a letter of a script that joins others to it: 'AI를', 'AI技術'."""
 _HIDDEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _FORMS = str.maketrans("أإآٱىکیۀ", "اااايكيه") | dict.fromkeys(
     map(ord, "ـ\u0670\u093c" + "".join(map(chr, [*range(0x591, 0x5BE), 0x5BF, 0x5C1, 0x5C2, 0x5C4, 0x5C5, 0x5C7])))
@@ -65,13 +68,15 @@ def folded(text: str) -> str:
 
     >>> folded("The R\u00e9sum\u00e9 of \u0141\u00f3d\u017a, soft\u00adened")
     'the resume of lodz, softened'
+    >>> folded("AI\ub97c")
+    'ai \ub97c'
     """
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", _HIDDEN.sub("", text).casefold()).translate(_FORMS)
     plain = _LAST_HEH.sub("ة", plain) if "ه" in plain else plain
     plain = _DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), plain)
-    return unicodedata.normalize("NFC", _MARKED.sub(r"\1", plain)).translate(_LETTERS)
+    return _JOINED.sub(" ", unicodedata.normalize("NFC", _MARKED.sub(r"\1", plain)).translate(_LETTERS))
 
 
 def analyzer(language: str) -> Callable[[str], list[str]]:
