@@ -71,6 +71,15 @@ class DividedText:
         """Return the very text that was divided."""
         return self.gaps[0] + "".join(word + gap for word, gap in zip(self.words, self.gaps[1:], strict=True))
 
+    def part(self, begin: int, end: int) -> str:
+        """Return the words from one position to before another, with the white space between them.
+
+        >>> DividedText.of("The pump: 水泵坏了。").part(1, 4)
+        'pump: 水泵坏'
+        """
+        words, gaps = self.words[begin:end], self.gaps[begin + 1 : end]
+        return "".join(word + gap for word, gap in zip(words, (*gaps, ""), strict=False))
+
     def without(self, positions: Collection[int]) -> str:
         """Return the text without the words at some positions, and without white space around it.
 

@@ -11,7 +11,7 @@ from unicodedata import normalize
 import numpy as np
 
 from likewise.corpus.sentence_splitter import sentence_spans
-from likewise.corpus.words import word_count
+from likewise.corpus.words import with_blanks, word_count
 from likewise.evaluation.bm25 import folded
 from likewise.runs.whole_files import Record
 from likewise.searching.index.opened_index import OpenedIndex
@@ -288,7 +288,12 @@ def _grouped(results: Sequence[_Found], by: By) -> list[list[_Found]]:
 def _missing(table: Table, words: str, texts: Sequence[str], query: str) -> list[str]:
     """Return the words of a query that no passage has, as typed; words in the texts of hits are not looked up."""
     text = " ".join(map(folded, texts))
-    typed = dict.fromkeys(_EDGES.sub("", word) for word in words.replace("--", " ").split())  # 'state-of-the-art'
+    typed = dict.fromkeys(_EDGES.sub("", word) for word in _as_words(words))
     unseen = [word for word in typed if word and word not in text]
-    as_typed = {_EDGES.sub("", folded(word)): _EDGES.sub("", word) for word in query.replace("--", " ").split()}
+    as_typed = {_EDGES.sub("", folded(word)): _EDGES.sub("", word) for word in _as_words(query)}
     return [as_typed.get(word, word) for word in unseen[:_CHECKED] if not table.has_word(word)]
+
+
+def _as_words(text: str) -> list[str]:
+    """Return the words of a query, of any script; two hyphens part words, and one does not: 'state-of-the-art'."""
+    return with_blanks(text.replace("--", " ")).split()

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from likewise.corpus.languages import language_of
+from likewise.corpus.words import DividedText
 from likewise.searching.duplicates.word_differences import difference, shared, the_rest, wording
 
 _KIND = frozenset(
@@ -88,10 +89,10 @@ def _is_ascii(text: str) -> bool:
 
 def _parts(text: str) -> list[str]:
     """Return the words of a text in parts of equal length, each of which a model reads whole."""
-    words = text.split()
-    count = max(1, -(-len(words) // _PART))
-    ends = [round(len(words) * part / count) for part in range(count + 1)]
-    return [" ".join(words[begin:end]) for begin, end in pairwise(ends)]
+    divided = DividedText.of(text)
+    count = max(1, -(-len(divided) // _PART))
+    ends = [round(len(divided) * part / count) for part in range(count + 1)]
+    return [divided.part(begin, end) for begin, end in pairwise(ends)]
 
 
 def _where_they_differ(first: str, second: str) -> tuple[str, str]:
@@ -100,9 +101,10 @@ def _where_they_differ(first: str, second: str) -> tuple[str, str]:
     >>> _where_they_differ("a b c", "a x c")
     ('a b c', 'a x c')
     """
-    own, other = first.split(), second.split()
+    mine, others = DividedText.of(first), DividedText.of(second)
+    own, other = mine.words, others.words
     most = min(len(own), len(other))
     begin = next((i for i in range(most) if own[i].casefold() != other[i].casefold()), most)
     end = next((i for i in range(most - begin) if own[-1 - i].casefold() != other[-1 - i].casefold()), most - begin)
     begin, end = max(0, begin - _AROUND), max(0, end - _AROUND)
-    return " ".join(own[begin : len(own) - end]), " ".join(other[begin : len(other) - end])
+    return mine.part(begin, len(own) - end), others.part(begin, len(other) - end)

@@ -20,7 +20,7 @@ from likewise.corpus.inputs import ID
 from likewise.corpus.paragraphs import Paragraph, read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, gap
 from likewise.corpus.sources import open_source
-from likewise.corpus.words import word_count
+from likewise.corpus.words import DividedText, word_count
 from likewise.searching.index.fields import Kind, decimal_of, kept_values
 
 if TYPE_CHECKING:
@@ -267,13 +267,13 @@ class Splitting:
 
     def _cut(self, text: str) -> Iterator[str]:
         """Yield a text in pieces that are no longer than a passage in words."""
-        words = text.split()
-        for begin in range(0, len(words), self.words):
-            piece = " ".join(words[begin : begin + self.words])
+        divided = DividedText.of(text)
+        for begin in range(0, len(divided), self.words):
+            piece = divided.part(begin, begin + self.words)
             step = max(1, len(piece) * self.words // max(1, _size(piece)))
             if _size(piece) <= self.words:
                 yield piece
-            else:  # of a script without blanks, or of no words
+            else:  # of words that are too long for words
                 yield from (piece[start : start + step] for start in range(0, len(piece), step))
 
     def _lines(self, placed: Sequence[Placed], title: str) -> Iterator[Placed]:
