@@ -26,12 +26,12 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.extmath import randomized_svd
 
 import likewise
+from likewise.corpus.sentence_splitter import sentence_spans
 from likewise.evaluation.bm25 import analyzer, folded
 from likewise.evaluation.fusion import standardised, token_gains
 from likewise.searching.parts.pipeline import Pipeline
 from likewise.searching.query.exclusion import divided
 from likewise.searching.query.typed_query import TypedQuery, searched_words, stop_words
-from likewise.searching.search_flow import _sentences
 from searching import JUDGED, collection, parser
 
 MOST, FIRST, HIGHEST = 300, 150, 6.0
@@ -88,8 +88,8 @@ def looked_up(index: likewise.Index, judged: Any) -> dict[str, Any]:
         codec = opened.stored.codec
         is_question = len(asked.tokens) < codec.lengths(packed).mean()
         found["fits"].append((first, codec.fits(asked.tokens, asked.weights, packed)) if is_question else None)
-        several = _sentences(text)
-        found["sentences"].append(index._encode(several) if several else None)
+        several = [one for a, b in sentence_spans(text) if len((one := text[a:b].strip()).split()) > 2]
+        found["sentences"].append(index._encode(several) if 1 < len(several) <= 10 else None)
         found["off"].append((index._encode([excluded])[0], *by_words(excluded)) if excluded else None)
         found["queries"].append(text)
         found["grades"].append({str(name): grade for name, grade in judged.grades[query].items()})
@@ -98,16 +98,17 @@ def looked_up(index: likewise.Index, judged: Any) -> dict[str, Any]:
     return found | {"asked": np.stack(found["asked"])}
 
 
-def whitened(
-    found: SimpleNamespace, queries: np.ndarray, power: float = STEPS.whitening, soft: float = 0.1
-) -> np.ndarray:
+def whitened(found: SimpleNamespace, queries: np.ndarray, power: float, soft: float = 0.1) -> np.ndarray:
+    """Return queries (Q, D) with less of the directions in which all passages vary."""
+    if not power:
+        return queries
     factors = (found.variances / found.variances[-1] + soft) ** -power
     result: np.ndarray = (queries @ found.directions * factors) @ found.directions.T
     return result
 
 
-def by_vectors(found: SimpleNamespace, power: float = STEPS.whitening, share: float = STEPS.sentences) -> np.ndarray:
-    """Return the standardised cosines (Q, N)."""
+def by_vectors(found: SimpleNamespace, power: float = 0.0, share: float = 0.0) -> np.ndarray:
+    """Return the standardised cosines (Q, N), of whitened queries, with a share for the best sentence of a question."""
     scores = standardised(whitened(found, found.asked, power) @ found.vectors.T)
     for row, several in zip(scores, found.sentences, strict=True):
         if several is not None and share:
@@ -127,7 +128,7 @@ def search(
 ) -> np.ndarray:
     """Return the scores (Q, N) of a search in which a part is another one."""
     pipeline, off = STEPS.updated(**steps), np.zeros_like(found.words)
-    vectors = by_vectors(found, pipeline.whitening, pipeline.sentences) if vectors is None else vectors
+    vectors = by_vectors(found) if vectors is None else vectors
     lexical = standardised(found.words if words is None else words)
     for number, excluded in enumerate(found.off):
         if excluded is not None and pipeline.excluded:
@@ -135,7 +136,7 @@ def search(
             lexical[number] = np.minimum(lexical[number], highest)
             row = np.zeros(len(found.texts))
             row[positions] = scores
-            own = standardised(whitened(found, vector, pipeline.whitening) @ found.vectors.T)
+            own = standardised(found.vectors @ vector)
             off[number] = pipeline.excluded * (pipeline.vectors * own + pipeline.words * standardised(row))
     scores = pipeline.vectors * vectors + pipeline.words * lexical + added
     for row, fits in zip(scores, found.fits, strict=True):
@@ -150,7 +151,7 @@ def search(
     if pipeline.documents and found.sizes.max() > 1:
         sums = np.stack([np.bincount(found.document, row, len(found.sizes)) for row in found.words])
         of_words = standardised(sums / (0.8 + 0.2 * found.sizes / found.sizes.mean()))
-        of_vectors = standardised(whitened(found, found.asked, pipeline.whitening) @ found.document_vectors.T)
+        of_vectors = standardised(found.asked @ found.document_vectors.T)
         of_documents = pipeline.vectors * of_vectors + pipeline.words * of_words
         scores = scores + pipeline.documents * of_documents[:, found.document]
     return scores - off
@@ -223,15 +224,14 @@ def graph(found: SimpleNamespace, count: int, share: float) -> Callable[[np.ndar
 
 
 IDEAS: dict[str, Callable[[SimpleNamespace], np.ndarray]] = {
-    "without whitening": lambda one: search(one, whitening=0),
-    "without sentences": lambda one: search(one, sentences=0),
     "without the most deviations of words": lambda one: search(one, highest=np.inf),
     "without tokens": lambda one: search(one, tokens=0),
     "without neighbours": lambda one: search(one, neighbours=0),
     "without documents": lambda one: search(one, documents=0),
     "without exclusion": lambda one: search(one, excluded=0),
-    "whitening 0.5": lambda one: search(one, whitening=0.5),
-    "sentences 0.5": lambda one: search(one, sentences=0.5),
+    "whitening 0.25": lambda one: search(one, by_vectors(one, power=0.25)),
+    "sentences 0.3": lambda one: search(one, by_vectors(one, share=0.3)),
+    "whitening and sentences": lambda one: search(one, by_vectors(one, 0.25, 0.3)),
     "neighbours 0.2": lambda one: search(one, neighbours=0.2),
     "neighbours 0.3": lambda one: search(one, neighbours=0.3),
     "words 0.5, vectors 0.5": lambda one: search(one, vectors=0.5, words=0.5),

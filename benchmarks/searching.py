@@ -225,8 +225,6 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         "likewise, words": lambda: by_index(judged, reader(), mode="words"),
         "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
         "likewise, without tokens": lambda: by_index(judged, reader(), pipeline=WITHOUT_TOKENS),
-        "likewise, without whitening": lambda: by_index(judged, reader(), pipeline={"whitening": 0}),
-        "likewise, without sentences": lambda: by_index(judged, reader(), pipeline={"sentences": 0}),
         "likewise, without neighbours": lambda: by_index(judged, reader(), pipeline={"neighbours": 0}),
         "likewise, without documents": lambda: by_index(judged, reader(), pipeline={"documents": 0}),
         "likewise, without exclusion": lambda: by_index(judged, reader(), pipeline={"excluded": 0}),

@@ -11,7 +11,7 @@ from unicodedata import normalize
 import numpy as np
 
 from likewise.corpus.sentence_splitter import sentence_spans
-from likewise.corpus.words import with_blanks, word_count
+from likewise.corpus.words import with_blanks
 from likewise.evaluation.bm25 import folded
 from likewise.runs.whole_files import Record
 from likewise.searching.index.opened_index import OpenedIndex
@@ -34,8 +34,6 @@ _SPARE = 10
 """Passages that are ranked beyond the hits, since copies of a passage are one hit."""
 _CHECKED = 32
 """Words of a query that may be looked up in all passages, if no hit has them."""
-_SHORTEST, _MOST_SENTENCES = 3, 10
-"""Words of a sentence, and sentences of a question, that are searched for by themselves."""
 _BELOW = 1e-3
 """How far the best passage without a demanded phrase is put below the last one with it."""
 
@@ -156,8 +154,6 @@ class Search:
         if request.mode != "words":
             parsed = self.encoder.asked(opened, text, words, hybrid and bool(self.steps.tokens))
             parsed = parsed._replace(phrases=tuple(stored for stored in ranking.values() if stored != NOWHERE))
-            if hybrid and self.steps.sentences and (several := _sentences(text)):
-                parsed = parsed._replace(sentences=self.encoder.encode(opened, several))
         if excluded:
             off = self.encoder.asked(opened, excluded, searched_words(excluded, opened.language), tokens=False)
         allowed = " AND ".join(conditions) or None
@@ -260,12 +256,6 @@ class Search:
             vectors = self.encoder.of_sentences(self.opened, several)
             fit = {sentence: float(vectors[sentence] @ vector) for sentence in several}
         return [max(some, key=lambda sentence: fit.get(sentence, 0.0)) for some in split]
-
-
-def _sentences(text: str) -> list[str]:
-    """Return the sentences of a question that has several; none of a text that is longer than a question."""
-    long = [one for begin, end in sentence_spans(text) if word_count(one := text[begin:end].strip()) >= _SHORTEST]
-    return long if 1 < len(long) <= _MOST_SENTENCES else []
 
 
 def _put_below(more: Sequence[_Found], results: Sequence[_Found]) -> list[_Found]:

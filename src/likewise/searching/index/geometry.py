@@ -1,14 +1,13 @@
 """The vectors of an index, their moments, and each passage's neighbours and document, for fast lookups.
 
 Letters of the shapes: N passages, R and B passages of a block, K nearest passages, D embedding, M documents, L of these
-with more than one passage, S some passages, Q queries.
+with more than one passage, S some passages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -25,8 +24,6 @@ _ROWS, _COLUMNS = 2048, 8192
 """Passages that are compared at a time: 64 MB of cosines."""
 MANY = 20_000
 """Passages from which on cells are faster than a look at all passages of a large index."""
-_SOFT = 0.1
-"""What is added to the variances of directions, as a share of the largest."""
 _LOOKING = "while neighbours were looked for"
 Blocks = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
 """Gives positions (B,) and vectors (B, D), block after block."""
@@ -89,25 +86,10 @@ class Geometry:
         """Return the positions (S,) of row ids (S,), all of which are there."""
         return np.searchsorted(self.rows, ids)
 
-    def cosines(self, vectors: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """Return the products of queries, (D,) or (Q, D), with passages by their positions (S,): (S,) or (Q, S)."""
-        queries = vectors.astype(np.float32)
-        apart: np.ndarray = np.asarray(self.apart[positions]).astype(np.float32) @ queries.T
-        return (apart + self.mean @ queries.T).T
-
-    def whitened(self, vectors: np.ndarray, power: float) -> np.ndarray:
-        """Return queries (Q, D) with less of the directions in which all passages vary.
-
-        These tell what the whole index is about, and little of a single passage. A query's part along a direction, an
-        eigenvector of the covariance, is divided by (its variance / the largest + 0.1) ^ power: a whitening (Su and
-        others 2021), of the queries alone, which is soft. Passages stay as they are.
-        """
-        variances, directions = self._directions
-        if not power or variances[-1] < EQUAL:
-            return vectors
-        factors = (np.maximum(variances, 0) / variances[-1] + _SOFT) ** -power
-        whitened: np.ndarray = ((vectors @ directions) * factors) @ directions.T
-        return whitened.astype(np.float32)
+    def cosines(self, vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Return the cosines (S,) of a query, (D,) of length 1, with passages by their positions (S,)."""
+        apart: np.ndarray = np.asarray(self.apart[positions]).astype(np.float32) @ vector
+        return apart + float(self.mean @ vector)
 
     def moments(self, vector: np.ndarray) -> tuple[float, float]:
         """Return the mean and the deviation of a query's cosines with all passages.
@@ -116,21 +98,15 @@ class Geometry:
         so that no vector needs to be examined.
 
         Args:
-            vector: (D,)
+            vector: (D,) of length 1.
         """
         return _moments_along(vector, self.mean, self.covariance)
-
-    @cached_property
-    def _directions(self) -> tuple[np.ndarray, np.ndarray]:
-        """The variances (D,), ascending, and the directions (D, D) of the passages."""
-        variances, directions = np.linalg.eigh(np.asarray(self.covariance))
-        return variances, directions
 
     def document_cosines(self, vector: np.ndarray, numbers: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Return the products (S,) of a query with the mean vectors of documents, standardised over all documents.
 
         Args:
-            vector: (D,)
+            vector: (D,) of length 1.
             numbers: (S,) of documents.
             own: (S,) the cosines of a passage of each, for documents of one passage.
         """

@@ -1,7 +1,7 @@
 """What a search looks up of one query: its cosines and BM25 scores with passages, brought to one scale.
 
-Letters of the shapes: N all passages, S some of them, W those with words of the query, D embedding, R sentences and Q
-tokens of the query, P a token's vector.
+Letters of the shapes: N all passages, S some of them, W those with words of the query, D embedding, Q tokens of
+the query, P a token's vector.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ class Asked(NamedTuple):
         vector: (D,) of length 1.
         tokens, weights: (Q, P) and (Q,), to be compared.
         phrases: Condition on passages that contain a phrase, for each phrase.
-        sentences: Vectors (R, D) of its sentences, if it has several.
     """
 
     text: str
@@ -37,7 +36,6 @@ class Asked(NamedTuple):
     tokens: np.ndarray | None = None
     weights: np.ndarray | None = None
     phrases: tuple[str, ...] = ()
-    sentences: np.ndarray | None = None
 
 
 class Stored(NamedTuple):
@@ -57,9 +55,6 @@ class Lookup:
 
     Args:
         highest: Maximum number of deviations above the mean that a BM25 score counts.
-
-    Attributes:
-        vectors: Whitened vectors (1 + R, D) of the query and of its sentences.
     """
 
     def __init__(self, stored: Stored, query: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
@@ -67,12 +62,8 @@ class Lookup:
         self.asked = query
         words = query.text if pipeline.words else ""
         self._begun = self.table.begin_words(words, _READ) if words else None  # while vectors are looked for
-        sentences = query.vector[:0] if query.sentences is None or not pipeline.sentences else query.sentences
-        several = np.vstack([query.vector, *sentences])
-        self.vectors = self.geometry.whitened(several, pipeline.whitening)
-        self._moments = np.array([self.geometry.moments(vector) for vector in self.vectors])[:, :, None]
-        self._products = np.empty((1 + len(self.vectors), len(self.geometry.rows)), dtype=np.float32)
-        self._products[0] = np.nan  # until they are needed
+        self._of_cosines = self.geometry.moments(query.vector)
+        self._cosines = np.full(len(self.geometry.rows), np.nan, dtype=np.float32)  # NaN until they are needed
         self._highest = highest
 
     @cached_property
@@ -100,12 +91,23 @@ class Lookup:
         best = np.flatnonzero(scores >= least)  # which of equal scores comes first would change
         return positions[best[np.argsort(-scores[best], kind="stable")[:depth]]]
 
+    def cosines(self, positions: np.ndarray) -> np.ndarray:
+        """Return the cosines (S,) of query and passages."""
+        missing = np.unique(positions[np.isnan(self._cosines[positions])])
+        self._cosines[missing] = self.geometry.cosines(self.asked.vector, missing)
+        return self._cosines[positions]
+
     def raw(self, positions: np.ndarray) -> np.ndarray:
         """Return cosines and BM25 scores, (2, S), of passages."""
         having, scores = self.bm25
         place = np.searchsorted(having, positions).clip(max=max(0, len(having) - 1))
         words = scores[place] * (having[place] == positions) if len(having) else np.zeros(len(positions))
-        return np.stack([self._looked_up(positions)[0], words])
+        return np.stack([self.cosines(positions), words])
+
+    def vectors(self, positions: np.ndarray) -> np.ndarray:
+        """Return the cosines (S,) of query and passages, standardised over all passages."""
+        mean, deviation = self._of_cosines
+        return (self.cosines(positions).astype(np.float64) - mean) / deviation
 
     def words(self, positions: np.ndarray) -> np.ndarray:
         """Return the BM25 scores (S,) of passages, standardised over all passages."""
@@ -114,20 +116,3 @@ class Lookup:
         deviation = np.sqrt(max(0.0, (scores**2).sum() / size - mean**2))
         standardised: np.ndarray = (self.raw(positions)[1] - mean) / (deviation if deviation > EQUAL else 1.0)
         return np.minimum(standardised, self._highest)
-
-    def products(self, positions: np.ndarray) -> np.ndarray:
-        """Return the products (S,) of the whitened query with passages."""
-        return self._looked_up(positions)[1]
-
-    def standardised(self, positions: np.ndarray) -> np.ndarray:
-        """Return the products (1 + R, S) of the whitened query and sentences with passages, standardised."""
-        mean, deviation = self._moments[:, 0], self._moments[:, 1]
-        fits: np.ndarray = (self._looked_up(positions)[1:] - mean) / deviation
-        return fits
-
-    def _looked_up(self, positions: np.ndarray) -> np.ndarray:
-        """Return the products (2 + R, S) of the query as it is, and whitened, and of its sentences."""
-        missing = np.unique(positions[np.isnan(self._products[0, positions])])
-        queries = np.vstack([self.asked.vector, self.vectors])
-        self._products[:, missing] = self.geometry.cosines(queries, missing)
-        return self._products[:, positions]

@@ -6,8 +6,8 @@ exhaustive search wherever these hits contain the answer.
 A new part is a class with a `score`: in `PARTS`, with its weight in `Pipeline` (`parts/pipeline.py`); or, with its own
 weight, an entry point of a package or an argument of `Index`.
 
-Letters of the shapes: N all passages, S some of them, M documents, K nearest passages, D embedding, R sentences and
-Q tokens of the query, P a token's vector.
+Letters of the shapes: N all passages, S some of them, M documents, K nearest passages, D embedding, Q tokens of the
+query, P a token's vector.
 """
 
 from __future__ import annotations
@@ -113,10 +113,8 @@ class Vectors(Part):
     is_used = True  # it is shown, if only as 0
 
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
-        """Return the standardised cosines, with a share of the best one of a sentence."""
-        whole, *sentences = self.lookup.standardised(candidates.positions)
-        share = self.pipeline.sentences if sentences else 0.0
-        return np.asarray((1 - share) * whole + share * np.max(sentences or [whole], axis=0))
+        """Return the standardised cosines."""
+        return self.lookup.vectors(candidates.positions)
 
 
 class Words(Part):
@@ -205,8 +203,8 @@ class Documents(Part):
     def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
         """Return the scores of the documents."""
         numbers = np.asarray(self.geometry.document[candidates.positions])
-        own = self.lookup.products(candidates.positions)
-        by_vectors = self.geometry.document_cosines(self.lookup.vectors[0], numbers, own)
+        own = self.lookup.cosines(candidates.positions)
+        by_vectors = self.geometry.document_cosines(query.vector, numbers, own)
         return self.pipeline.vectors * by_vectors + self.pipeline.words * self._words[numbers]
 
     @cached_property

@@ -15,14 +15,13 @@ class Pipeline(Options):
     """The parts of a hybrid search and their weights; a weight of 0 switches a part off.
 
     A passage's score is `vectors` times its cosine plus `words` times its BM25 score, each brought to mean 0 and
-    deviation 1 over all passages of the index. In the cosine, directions in which all passages vary count less
-    (`whitening`), and the best sentence of a question of several sentences has a share (`sentences`). To the scores of
-    the `first` passages, `tokens` times the fit of their tokens to the query's tokens is added, scaled to mean 0 and
-    the deviation of these scores. Then each score takes a share of the mean score of the passage's nearest, and
-    `documents` times the score of the whole document is added, if documents have several passages: by its mean vector
-    and by the sum of its passages' BM25 scores. Then `phrases` times the share of the query's phrases in quotes that
-    stand in the passage is added. If the query says what it excludes, as in 'excluding' or 'do not mention', the rest
-    of it is searched for, and `excluded` times the score that a passage has for the excluded words is taken off.
+    deviation 1 over all passages of the index. To the scores of the `first` passages, `tokens` times the fit of their
+    tokens to the query's tokens is added, scaled to mean 0 and the deviation of these scores. Then each score takes a
+    share of the mean score of the passage's nearest, and `documents` times the score of the whole document is added, if
+    documents have several passages: that of its mean vector and of the sum of its passages' BM25 scores. Then
+    `phrases` times the share of the query's phrases in quotes that stand in the passage is added. If the query says
+    what it excludes, as in 'excluding' or 'do not mention', the rest of it is searched for, and `excluded` times the
+    score that a passage has for the excluded words is taken off.
 
     With a `reranker`, a cross-encoder of sentence-transformers, the first `reranked` passages are put into its order: a
     passage's score is then its output, on the scale of the scores of these passages.
@@ -33,15 +32,6 @@ class Pipeline(Options):
 
     vectors: float = option(0.6, "Weight of the cosine of query and passage.", ge=0, le=100)
     words: float = option(0.4, "Weight of the BM25 score.", ge=0, le=100)
-    whitening: float = option(
-        0.25,
-        "Power by which directions in which all passages vary count less in the cosine (soft whitening).",
-        ge=0,
-        le=1,
-    )
-    sentences: float = option(
-        0.3, "Fraction of the cosine's score that comes from the best single sentence of a long question.", ge=0, le=1
-    )
     tokens: float = option(
         0.5,
         "Weight of the match between the tokens of query and passage (MaxSim); an index made with 0 stores no tokens.",
