@@ -324,7 +324,10 @@ OPENED = {
     "rows to encode": ("pathlib.Path.open", lambda folder: list(lines_of(str(folder / "text.txt"), CorpusOptions()))),
     "record": ("likewise.runs.results.read_json", read_record),
     "working file": ("likewise.runs.results.read_json", lambda folder: read_working_file(folder / "plan.json")),
-    "files of a model": ("likewise.encoder.location.read_json", lambda folder: location.check_loadable(str(folder))),
+    "files of a model": (
+        "likewise.encoder.location.read_json",
+        lambda folder: location.ModelPlace("m", str(folder)).modules,
+    ),
 }
 """How each reader opens its file, and the reader of a folder."""
 
