@@ -98,7 +98,8 @@ def patterns() -> dict[re.Pattern, tuple[str, set[str]]]:
             for name, value in values.items():
                 if not any(inside(value)):
                     continue
-                methods = set(re.findall(rf"\b{name}\.(\w+)\(", whole)) or {"finditer"}
+                used_in = text if name.startswith("_") else whole
+                methods = set(re.findall(rf"\b{name}\.(\w+)\(", used_in)) or {"finditer"}
                 found.update(dict.fromkeys(inside(value), (f"{place}: {name}", methods)))
         for pattern, method in in_calls(text):
             if method != "compile":  # seen above
