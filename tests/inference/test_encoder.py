@@ -147,9 +147,9 @@ def test_it_is_saved_as_any_model(loaded, texts, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("engine", "precision", "message"),
-    [("tensorrt", "fp32", "Unknown engine"), ("torch", "int4", "Unknown precision"), ("torch", "int8", "has no int8")],
+    ("engine", "precision"),
+    [("tensorrt", "fp32"), ("torch", "int4"), ("torch", "int8")],
 )
-def test_engines_that_there_are_not(engine, precision, message, tmp_path):
-    with pytest.raises(EngineError, match=message):
+def test_engines_that_there_are_not(engine, precision, tmp_path, says):
+    with says(EngineError):
         load(tmp_path, engine=engine, precision=precision)

@@ -26,15 +26,15 @@ def test_one_string_a_line(raw, lines, tmp_path):
     assert list(lines_of(str(path))) == lines
 
 
-def test_jsonl_gives_the_text_of_a_field_and_keeps_rows(tmp_path):
+def test_jsonl_gives_the_text_of_a_field_and_keeps_rows(tmp_path, says):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"id": 1, "text": "One."}\n\n{"text": null}\n{"text": "Two\\u00e9."}\n')
     assert list(lines_of(str(path), CorpusOptions(field="text"))) == ["One.", "", "", "Twoé."]
     path.write_text('{"text": "One."}\n{"txt": "Two."}\n')
-    with pytest.raises(LikewiseError, match=r"jsonl:2: no"):
+    with says(LikewiseError):
         list(lines_of(str(path), CorpusOptions(field="text")))
     path.write_text('{"text": "One."}\n[1]\n')
-    with pytest.raises(LikewiseError, match=r"jsonl:2: not"):
+    with says(LikewiseError):
         list(lines_of(str(path), CorpusOptions(field="text")))
 
 

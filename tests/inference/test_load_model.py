@@ -26,7 +26,7 @@ def test_bundled_names_are_resolved(saved, monkeypatch):
     assert load("bundled:tiny").get_embedding_dimension() == 32
 
 
-def test_a_base_that_is_loaded_is_its_folder_unless_it_was_changed(saved, tmp_path, monkeypatch):
+def test_a_base_that_is_loaded_is_its_folder_unless_it_was_changed(saved, tmp_path, monkeypatch, says):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     assert base_name("bundled:minilm") == "bundled:minilm"
     assert base_name(load(saved)) == str(saved.resolve())
@@ -40,5 +40,5 @@ def test_a_base_that_is_loaded_is_its_folder_unless_it_was_changed(saved, tmp_pa
     assert base_name(model) == kept
     np.testing.assert_allclose(load(kept, precision="fp32").encode("a cat"), model.encode("a cat"), atol=1e-6)
     assert load(kept).prompts["query"] == "find: "
-    with pytest.raises(LoadError, match="a base must be a folder, a name or a loaded sentence encoder, not int"):
+    with says(LoadError):
         base_name(3)

@@ -11,7 +11,7 @@ from likewise.inference.engines.engine import CannotExport, EngineError
 from likewise.runs.job import JobError
 
 
-def test_onnx_graph_and_what_to_feed_it(tiny_model, sentences, tmp_path):
+def test_onnx_graph_and_what_to_feed_it(tiny_model, sentences, tmp_path, says):
     """Run as a stranger would: the files and onnxruntime, nothing of likewise."""
     pytest.importorskip("onnx", reason="onnx is not installed: pip install 'likewise[onnx]'")
     runtime = pytest.importorskip("onnxruntime", reason="not installed: pip install 'likewise[onnx]'")
@@ -27,12 +27,12 @@ def test_onnx_graph_and_what_to_feed_it(tiny_model, sentences, tmp_path):
     (found,) = session.run([about["output"]], {name: np.array(rows, dtype=np.int64) for name, rows in feed.items()})
     np.testing.assert_allclose(found, tiny_model.encode(texts), atol=1e-5)
     assert set(export(tiny_model, "onnx", tmp_path / "out")) == set(files)  # is there already
-    with pytest.raises(JobError, match="made with format 'onnx', not 'openvino'"):
+    with says(JobError):
         export(tiny_model, "openvino", tmp_path / "out")
-    with pytest.raises(LoadError, match="an export for other programs"):
+    with says(LoadError):
         load(tmp_path / "out")
     (tmp_path / "mine.txt").write_text("")
-    with pytest.raises(JobError, match="contains other files"):
+    with says(JobError):
         export(tiny_model, "onnx", tmp_path)
 
 
@@ -45,9 +45,9 @@ def test_openvino_graph(tiny_model, sentences, tmp_path):
     np.testing.assert_allclose(found, tiny_model.encode(sentences[:5]), atol=1e-5)
 
 
-def test_what_cannot_be_exported(tiny_model, tmp_path):
-    with pytest.raises(EngineError, match="Unknown format"):
+def test_what_cannot_be_exported(tiny_model, tmp_path, says):
+    with says(EngineError):
         export(tiny_model, "gguf", tmp_path)
-    with pytest.raises(CannotExport, match="weights are bfloat16"):
+    with says(CannotExport):
         export(tiny_model.bfloat16(), "onnx", tmp_path)
     assert not list(tmp_path.iterdir())

@@ -111,15 +111,15 @@ def test_a_base_keeps_what_was_changed_after_it_was_loaded(kind, save):
     assert kept.similarity_fn_name == model.similarity_fn_name
 
 
-def test_a_base_whose_tokenizer_a_folder_does_not_keep_is_refused(save):
+def test_a_base_whose_tokenizer_a_folder_does_not_keep_is_refused(save, says):
     model = plain(save())
     tokenizer = model.tokenizer.backend_tokenizer
     tokenizer.normalizer = Sequence([Replace("cat", "dog"), tokenizer.normalizer])
-    with pytest.raises(LoadError, match="normalizer"):
+    with says(LoadError):
         base_name(model)
 
 
-def test_an_export_is_not_taken_for_one_of_changed_settings(save, tmp_path):
+def test_an_export_is_not_taken_for_one_of_changed_settings(save, tmp_path, says):
     pytest.importorskip("onnx", reason="onnx is not installed: pip install 'likewise[onnx]'")
     folder, out = save(Normalize(), prompts=PROMPTS, default_prompt_name="query"), tmp_path / "out"
     export(folder, "onnx", out)
@@ -128,22 +128,22 @@ def test_an_export_is_not_taken_for_one_of_changed_settings(save, tmp_path):
     before = json.loads(file.read_text())
     for name, value in [("prompts", {"query": "find "}), ("truncate_dim", 8), ("similarity_fn_name", "dot")]:
         file.write_text(json.dumps(before | {name: value}))
-        with pytest.raises(JobError, match=name[:6]):
+        with says(JobError):
             export(folder, "onnx", out)
     export(folder, "onnx", out, overwrite=True)
     about = json.loads((out / "likewise_export.json").read_text())
     assert (about["prompt"], about["prompts"], about["similarity"]) == ("the old ", PROMPTS, "dot")
 
 
-def test_what_a_graph_cannot_hold_is_refused_by_name(save, tmp_path):
-    with pytest.raises(CannotExport, match="Router"):
+def test_what_a_graph_cannot_hold_is_refused_by_name(save, tmp_path, says):
+    with says(CannotExport):
         export(save(routed()), "onnx", tmp_path / "out")
-    with pytest.raises(CannotExport, match="include_prompt"):
+    with says(CannotExport):
         export(save(prompts=PROMPTS, include_prompt=False), "onnx", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_word_vectors_for_model2vec_are_the_models_or_refused(word_model, tmp_path):
+def test_word_vectors_for_model2vec_are_the_models_or_refused(word_model, tmp_path, says):
     static = pytest.importorskip("model2vec").StaticModel
     words = StaticEmbedding.load(str(word_model))
     cut = SentenceTransformer(modules=[words], device="cpu", truncate_dim=5)
@@ -151,19 +151,19 @@ def test_word_vectors_for_model2vec_are_the_models_or_refused(word_model, tmp_pa
     found = static.from_pretrained(str(tmp_path / "cut")).encode(["the old dog"])
     np.testing.assert_allclose(found, cut.encode(["the old dog"]), atol=1e-5)
     prompted = SentenceTransformer(modules=[words], device="cpu", prompts=PROMPTS, default_prompt_name="query")
-    with pytest.raises(CannotExport, match="default_prompt_name"):
+    with says(CannotExport):
         export(prompted, "model2vec", tmp_path / "prompted")
     scaled = SentenceTransformer(modules=[words, Normalize()], device="cpu", truncate_dim=5)
-    with pytest.raises(CannotExport, match="truncate_dim"):
+    with says(CannotExport):
         export(scaled, "model2vec", tmp_path / "scaled")
 
 
-def test_an_adapter_without_peft_says_what_to_install(save, monkeypatch):
+def test_an_adapter_without_peft_says_what_to_install(save, monkeypatch, says):
     monkeypatch.setitem(sys.modules, "peft", None)
     monkeypatch.setattr("sentence_transformers.base.modules.transformer.is_peft_available", lambda: False)
     folder = save()
     (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "x"}')
-    with pytest.raises(LoadError, match="pip install peft"):
+    with says(LoadError):
         load(folder)
 
 

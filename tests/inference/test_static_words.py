@@ -40,7 +40,7 @@ def test_model2vec_reads_the_export(static, sentences, tmp_path):
     )
 
 
-def test_what_is_more_than_a_mean_of_words_is_refused(static, tiny_model, tmp_path):
-    for model, name in ((SentenceTransformer(modules=[static[0], Dense(6, 6)]), "Dense"), (tiny_model, "Transformer")):
-        with pytest.raises(CannotExport, match=name):
+def test_what_is_more_than_a_mean_of_words_is_refused(static, tiny_model, tmp_path, says):
+    for model in (SentenceTransformer(modules=[static[0], Dense(6, 6)]), tiny_model):
+        with says(CannotExport):
             export(model, "model2vec", tmp_path / "out")

@@ -154,7 +154,7 @@ def test_a_short_call_takes_the_engine_of_the_long_one_before(tiny_model, senten
     assert model.last_engine == long
 
 
-def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences, tmp_path, monkeypatch):
+def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences, tmp_path, monkeypatch, says):
     if engine == "openvino":
         pytest.importorskip("nncf", reason="nncf is not installed: pip install 'likewise[openvino]'")
     model = saved(tiny_model, tmp_path / "model", engine=engine, precision="int8")
@@ -166,9 +166,7 @@ def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences,
     monkeypatch.setattr(checked_engines, "MIN_COSINE", 1.01)
     monkeypatch.setattr(store, "MIN_COSINE", 1.01)
     again = load(tmp_path / "model", device="cpu", engine=engine, precision="int8")
-    with pytest.raises(
-        QuantisationRefused, match=r"int8 does not preserve the vectors: mean cosine [01]\.\d+.*1\.01 and"
-    ):
+    with says(QuantisationRefused, hidden=r"[01]\.\d+"):
         again.encode(sentences[:40])
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "vnni")
     relaxed = load(tmp_path / "model", device="cpu", engine=engine, precision="auto")
@@ -246,11 +244,11 @@ def test_int8_of_a_model_without_matrices(encoders, sentences, tmp_path, caplog)
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnx"])
-def test_a_package_that_is_not_there(engine, loaded, monkeypatch):
+def test_a_package_that_is_not_there(engine, loaded, monkeypatch, says):
     for package in ("openvino", "onnx", "onnxruntime"):
         monkeypatch.setitem(sys.modules, package, None)
     loaded.choice = EngineChoice(engine)
-    with pytest.raises(MissingExtraError, match=rf"likewise\[{engine}\]"):
+    with says(MissingExtraError):
         loaded.encode(["a cat"])
 
 
@@ -307,10 +305,10 @@ def test_operations_by_hand(loaded, sentences):
     assert sample.operations(1000) == 2 * weights * tokens * 1000
 
 
-def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, monkeypatch):
+def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, monkeypatch, says):
     """By auto too, and for three texts too."""
     monkeypatch.setattr(policy, "release", lambda engine: "")
-    with pytest.raises(QuantisationRefused, match="No engine here supports int8"):
+    with says(QuantisationRefused, hidden=r"[01]\.\d+"):
         policy_of(loaded).choose(loaded, EngineChoice("auto", "int8"), sentences[:3], 3)
     found = policy_of(loaded).choose(loaded, EngineChoice("auto", "bf16"), sentences[:40], 40)
     assert str(found.engine) == "torch bf16"

@@ -52,12 +52,12 @@ class Gate(torch.nn.Module):
         return torch.nn.functional.silu(values) * (ids.float() @ torch.full((5, 5), 2.0))
 
 
-def test_gates_are_not_run_in_bfloat16(tmp_path):
+def test_gates_are_not_run_in_bfloat16(tmp_path, says):
     """OpenVINO's kernel of them ends the process, which no test can see and live."""
     openvino = pytest.importorskip("openvino")
     openvino.save_model(openvino.convert_model(Gate(), example_input=torch.ones(1, 5)), tmp_path / "model.xml")
     openvino_engine.OpenVINOEngine(tmp_path, "fp32", 2)
-    with pytest.raises(CannotExport, match="gates of its layers in bfloat16"):
+    with says(CannotExport):
         openvino_engine.OpenVINOEngine(tmp_path, "bf16", 2)
 
 
