@@ -104,7 +104,7 @@ def is_utf8(name: str) -> bool:
     >>> is_utf8("café"), is_utf8("caf\udce9")
     (True, False)
     """
-    return not any("\ud800" <= sign <= "\udfff" for sign in name)
+    return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def not_utf8(name: str) -> str:

@@ -108,8 +108,8 @@ def _is_western(raw: bytes) -> bool:
     if not _is_in("cp1252", raw):
         return False
     text = raw.decode("cp1252")
-    others = [sign for sign in text if not sign.isascii()]
-    return _WESTERN.issuperset(others) and sum(sign.isascii() and sign.isalpha() for sign in text) >= len(others)
+    others = [char for char in text if not char.isascii()]
+    return _WESTERN.issuperset(others) and sum(char.isascii() and char.isalpha() for char in text) >= len(others)
 
 
 def _stands_alone(raw: bytes) -> bool:
@@ -157,8 +157,8 @@ def _as_browsers(name: str, raw: bytes, complete: bool = True) -> str:
 
 def _letters(raw: bytes, encoding: str) -> float:
     """Return the fraction of the characters beyond ASCII that are letters of one central European language."""
-    signs = [sign for sign in raw.decode(encoding, "replace") if not sign.isascii()]
-    return max(sum(sign in letters for sign in signs) for letters in _ALPHABETS) / max(1, len(signs))
+    chars = [char for char in raw.decode(encoding, "replace") if not char.isascii()]
+    return max(sum(char in letters for char in chars) for letters in _ALPHABETS) / max(1, len(chars))
 
 
 def _is_in(encoding: str, raw: bytes, complete: bool = True) -> bool:
@@ -177,9 +177,9 @@ def _wide(sample: bytes, complete: bool) -> str:
     for encoding in ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"):
         if _is_in(encoding, sample, complete):
             text = sample.decode(encoding, "ignore")
-            if text and sum(sign.isprintable() or sign.isspace() for sign in text) > 0.95 * len(text):
+            if text and sum(char.isprintable() or char.isspace() for char in text) > 0.95 * len(text):
                 # In the other order of bytes a blank is U+2000, and a letter of Latin is one of China.
-                likely.append((sum(sign.isascii() or sign in "\u3000\u3001\u3002\uff0c" for sign in text), encoding))
+                likely.append((sum(char.isascii() or char in "\u3000\u3001\u3002\uff0c" for char in text), encoding))
     return max(likely, default=(0, BINARY))[1]
 
 

@@ -83,7 +83,7 @@ def _pieces(texts: Iterable[str]) -> Iterator[str]:
             part = text[begin : begin + _PIECE]
             read += len(part)
             # Numbers and punctuation are the same in all languages.
-            letters = "".join(sign if sign.isalpha() or not sign.isascii() else " " for sign in part).split()
+            letters = "".join(char if char.isalpha() or not char.isascii() else " " for char in part).split()
             buffer += " ".join(["", *letters])
             if len(buffer) >= _PIECE:
                 yield buffer

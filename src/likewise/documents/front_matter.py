@@ -48,16 +48,16 @@ def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
 
     own = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
     table = {
-        sign: [kind for kind in kinds if kind[0] not in own]
-        for sign, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        char: [kind for kind in kinds if kind[0] not in own]
+        for char, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
-    for name, pattern, signs in (
+    for name, pattern, chars in (
         ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
         ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
         ("float", r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
     ):
-        for sign in signs:
-            table.setdefault(sign, []).append((f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z")))
+        for char in chars:
+            table.setdefault(char, []).append((f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z")))
     return table
 
 
@@ -66,7 +66,7 @@ def _yaml(text: str) -> Record | None:
     import yaml
 
     # The parser takes quadratic time for brackets in brackets.
-    if max(accumulate((sign in "[{") - (sign in "]}") for sign in text), default=0) > _DEEPEST:
+    if max(accumulate((char in "[{") - (char in "]}") for char in text), default=0) > _DEEPEST:
         return None
 
     class Loader(yaml.SafeLoader):

@@ -126,14 +126,14 @@ def _value(cell: Any) -> Any:
 
 def _code(number: int, form: str) -> int | str:
     """Return a number with the zeros and separators of a format that has a place for each digit, such as 00000."""
-    signs = _SIGN_OF_FORM.findall(form.split(";")[0])
-    places = signs.count("0")
-    if places < 2 or any(len(sign) == 1 and sign not in "0-/() " for sign in signs):
+    chars = _SIGN_OF_FORM.findall(form.split(";")[0])
+    places = chars.count("0")
+    if places < 2 or any(len(char) == 1 and char not in "0-/() " for char in chars):
         return number
     digits = str(number).zfill(places)
     first = len(digits) - places + 1
     each = iter([digits[:first], *digits[first:]])
-    return "".join(next(each) if sign == "0" else sign.strip('\\"') for sign in signs)
+    return "".join(next(each) if char == "0" else char.strip('\\"') for char in chars)
 
 
 def _shown(value: object, cell: Any) -> str:

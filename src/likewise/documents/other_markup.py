@@ -270,5 +270,5 @@ def _words(text: str) -> str:
     for place in range(0, len(parts), 2):
         words = _RST_ROLE.sub(lambda role: role[1] or role[2] or "", parts[place])
         words = _RST_STRONG.sub(r"\2", words)
-        parts[place] = _RST_PROTECTED.sub(lambda sign: "" if sign[1].isspace() else sign[1], words)
+        parts[place] = _RST_PROTECTED.sub(lambda char: "" if char[1].isspace() else char[1], words)
     return "".join(f"`{part}`" if place % 2 else part for place, part in enumerate(parts))

@@ -152,7 +152,7 @@ def _with_soft_hyphens(items: Iterable[TextItem]) -> Iterator[str]:
         if "-" in item.text[:-1]:
             is_aligned = len(item.text) == len(item.char_codes)
             pairs = zip(item.text if is_aligned else "-" * len(item.char_codes), item.char_codes, strict=True)
-            inside.setdefault(item.font_name, set()).update(code for sign, code in pairs if sign == "-")
+            inside.setdefault(item.font_name, set()).update(code for char, code in pairs if char == "-")
     for item in items:
         is_divided, own = item.text.endswith("-") and len(item.char_codes) > 1, inside.get(item.font_name, set())
         is_soft = is_divided and item.char_codes[-2:] == list(map(ord, item.text[-2:-1] + _SOFT))

@@ -191,8 +191,8 @@ def _numeral(number: int, kind: str) -> str:
             left, place = divmod(left - 1, 26)
             numeral = chr(ord(kind) + place) + numeral
     elif kind in "iI" and 0 < number < 4000:
-        for value, sign in _ROMAN:
-            numeral += sign * (left // value)
+        for value, char in _ROMAN:
+            numeral += char * (left // value)
             left %= value
         numeral = numeral if kind == "I" else numeral.lower()
     return numeral or str(number)

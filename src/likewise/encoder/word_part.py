@@ -109,7 +109,7 @@ def fit_word_part(
     count = len(embeddings)
     names = tokenizer.convert_ids_to_tokens(list(range(min(count, len(tokenizer)))))
     silent = np.ones(count, dtype=bool)
-    silent[[i for i, name in enumerate(names) if any(sign.isalnum() for sign in name or "")]] = False
+    silent[[i for i, name in enumerate(names) if any(char.isalnum() for char in name or "")]] = False
     silent[list(tokenizer.all_special_ids)] = True
     word = np.arange(count)  # (V,) the first piece that is a form of the same word
     word[: len(names)] = _first_forms([name or "" for name in names], language)

@@ -17,7 +17,7 @@ from likewise.corpus.words import UNSPACED, with_blanks
 K1, B = 1.5, 0.75
 """Of BM25, the defaults of bm25s."""
 
-MARKS = "".join(sign for sign in map(chr, range(0x300, 0xABF0)) if unicodedata.category(sign)[0] == "M")
+MARKS = "".join(char for char in map(chr, range(0x300, 0xABF0)) if unicodedata.category(char)[0] == "M")
 """The combining characters that are part of a letter, such as vowels of Hindi and Thai; Python's \\w excludes them."""
 _WORD = re.compile(rf"[\w{MARKS}]{{2,}}|{UNSPACED}")
 _DIGIT = re.compile(r"[^\D0-9]")

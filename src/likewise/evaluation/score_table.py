@@ -71,7 +71,7 @@ class Printed(ABC):
         return self.table()
 
 
-_LATEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_LATEX |= {char: f"\\{char}" for char in "&%$#_{}"}
 
 
 @dataclass(frozen=True)
@@ -289,6 +289,6 @@ def _latex_row(cells: Sequence[str]) -> str:
     texts = []
     for cell in cells:
         bold = cell.startswith("**")
-        text = "".join(_LATEX.get(sign, sign) for sign in cell.replace("**", ""))
+        text = "".join(_LATEX.get(char, char) for char in cell.replace("**", ""))
         texts.append(rf"\textbf{{{text}}}" if bold else text)
     return f"{' & '.join(texts)} \\\\"

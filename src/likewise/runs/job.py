@@ -373,7 +373,7 @@ def check_target(target: str | os.PathLike[str], kind: TargetKind = "folder", ov
     A file is checked as by `check_results`; in a folder, only files that its own record names are replaced.
     """
     path = Path(target)
-    if not str(target).isprintable() and any(sign < " " for sign in path.name):
+    if not str(target).isprintable() and any(char < " " for char in path.name):
         raise JobError(f"--out {str(target)!r} has a control character in its name: choose another one")
     check_is_utf8(path)
     if kind == "file":

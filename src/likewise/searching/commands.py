@@ -197,10 +197,10 @@ def print_json(value: object) -> None:
     """Print a value as JSON, with escapes for control characters and characters outside the output's encoding."""
     encoding = sys.stdout.encoding or "utf-8"
 
-    def shown(sign: str) -> str:
-        if sign.isascii() or (unicodedata.category(sign) != "Cc" and sign.encode(encoding, "ignore")):
-            return sign
-        return plain_json.dumps(sign)[1:-1]
+    def shown(char: str) -> str:
+        if char.isascii() or (unicodedata.category(char) != "Cc" and char.encode(encoding, "ignore")):
+            return char
+        return plain_json.dumps(char)[1:-1]
 
     typer.echo("".join(map(shown, plain_json.dumps(value, ensure_ascii=False, indent=2))))
 

@@ -87,7 +87,7 @@ def pair_key(first: str, second: str) -> frozenset[str]:
     >>> pair_key("A man is cutting.", "Dogs run") == pair_key("dogs run!", "A man is cutting")
     True
     """
-    return frozenset("".join(sign for sign in text.casefold() if sign.isalnum()) for text in (first, second))
+    return frozenset("".join(char for char in text.casefold() if char.isalnum()) for text in (first, second))
 
 
 def without_overlap(tasks: Iterable[Task]) -> list[Task]:

@@ -403,7 +403,7 @@ def discounted(rank: int | None) -> float:
 
 def _folder(name: str) -> str:
     """Return a name for the files of a system."""
-    plain = "".join(sign if sign.isalnum() else "-" for sign in name).strip("-")[-60:]
+    plain = "".join(char if char.isalnum() else "-" for char in name).strip("-")[-60:]
     return f"{plain}-{digest_of(name).hex()[:6]}"
 
 

@@ -273,10 +273,10 @@ def _write_kept(
     reason: dict[int, Record] = {}
     for first, others in _groups(texts, repeated, result):
         row = texts.row(first)
-        words, signs = same_words(row["text"]), row["text"].split()
+        words, text_words = same_words(row["text"]), row["text"].split()
         for other, cosine in others:
             text = texts.row(other)["text"]
-            same = text.split() == signs or (words and same_words(text) == words)
+            same = text.split() == text_words or (words and same_words(text) == words)
             why = "the same words" if same else "says the same"
             reason[int(texts.position[other])] = {"reason": why, "cosine": cosine, "kept": row}
     suffix = path.suffix.lower()

@@ -83,8 +83,8 @@ class SecondLook:
 
 
 def _is_ascii(text: str) -> bool:
-    letters = [sign for sign in text if sign.isalpha()]
-    return sum(sign.isascii() for sign in letters) >= _ASCII * len(letters)
+    letters = [char for char in text if char.isalpha()]
+    return sum(char.isascii() for char in letters) >= _ASCII * len(letters)
 
 
 def _parts(text: str) -> list[str]:

@@ -84,7 +84,7 @@ class Wording(NamedTuple):
         negations: Number of negations.
         names: Words with a capital inside a sentence.
         addresses: Mail addresses, files, paths and names of programs, such as max_size.
-        signs: Symbols that may be the opposite of another symbol, such as thumbs and comparisons.
+        symbols: Symbols that may be the opposite of another symbol, such as thumbs and comparisons.
     """
 
     order: tuple[str, ...]
@@ -93,7 +93,7 @@ class Wording(NamedTuple):
     negations: int
     names: frozenset[str]
     addresses: frozenset[str]
-    signs: frozenset[str]
+    symbols: frozenset[str]
 
 
 @lru_cache(maxsize=1 << 15)
@@ -118,8 +118,8 @@ def wording(text: str) -> Wording:
     negations = sum(count for word, count in words.items() if word in _NEGATIONS)
     numbers = tuple(word for word in order if _DIGIT.search(word))
     tokens = (token.strip("'.:!?") for token in _BETWEEN_NAMES.split(text.casefold()))
-    signs = _SIGNS.intersection(text) | _MARKS_ALONE.intersection(text.split())
-    return Wording(order, words, numbers, negations, names, frozenset(filter(_is_address, tokens)), signs)
+    symbols = _SIGNS.intersection(text) | _MARKS_ALONE.intersection(text.split())
+    return Wording(order, words, numbers, negations, names, frozenset(filter(_is_address, tokens)), symbols)
 
 
 def _is_address(token: str) -> bool:
@@ -144,13 +144,13 @@ def same_words(text: str) -> bytes:
     True
     """
     own = wording(text)
-    said = repr((own.order, sorted(own.addresses), sorted(own.signs)))
+    said = repr((own.order, sorted(own.addresses), sorted(own.symbols)))
     return blake2b(said.encode("utf-8", "replace"), digest_size=16).digest() if own.order else b""
 
 
-def _spelt_out(sign: str) -> str:
+def _spelt_out(char: str) -> str:
     """Return a character; a fraction in one character, such as ½, as its own number."""
-    return f" {unicodedata.numeric(sign):g} " if unicodedata.category(sign) == "No" else sign
+    return f" {unicodedata.numeric(char):g} " if unicodedata.category(char) == "No" else char
 
 
 @cache
@@ -241,7 +241,9 @@ def difference(first: Wording, second: Wording, known: bool = True) -> str:
     left, right = first.words - second.words, second.words - first.words
     mine = product(filter(_has_opposites, left), right)
     others = product(left, filter(_has_opposites, right))
-    if any(starmap(exclude, chain(mine, others, product(first.signs - second.signs, second.signs - first.signs)))):
+    if any(
+        starmap(exclude, chain(mine, others, product(first.symbols - second.symbols, second.symbols - first.symbols)))
+    ):
         return "opposites"
     if not known and not _misspelt(left, right):
         return "other words"

@@ -62,7 +62,7 @@ def some_words(sentence: str, rng: random.Random) -> str | None:
     end = rng.choice([i for i in range(start, min(start + _LONGEST, len(words))) if says[i]])
     phrase = " ".join(words[start : end + 1]).strip(_SIGNS)
     # Punctuation inside would end the phrase.
-    return bare[start] if any(sign in phrase for sign in ",;:()") else phrase
+    return bare[start] if any(char in phrase for char in ",;:()") else phrase
 
 
 def excluding(sentence: str, what: str, rng: random.Random) -> str:
@@ -72,7 +72,7 @@ def excluding(sentence: str, what: str, rng: random.Random) -> str:
     'The castle is old (but not the tower).'
     """
     cue = f"{rng.choice(_CUES)} {what}"
-    commas = [i for i, sign in enumerate(sentence) if sign == "," and sentence[i + 1 : i + 2] == " "]
+    commas = [i for i, char in enumerate(sentence) if char == "," and sentence[i + 1 : i + 2] == " "]
     place = len(sentence) - (sentence[-1] in _ENDS)
     if commas and rng.random() < 0.3:
         place = rng.choice(commas)

@@ -209,7 +209,7 @@ class _Values:
         self._backslash = piece[-1:] if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
         bare = piece.removesuffix(self._backslash).replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = bare.split(b'"')
-        self._signs += sum(part.count(sign) for part in parts[self._quotes % 2 :: 2] for sign in (b",", b"[", b"{"))
+        self._signs += sum(part.count(char) for part in parts[self._quotes % 2 :: 2] for char in (b",", b"[", b"{"))
         self._quotes += len(parts) - 1
         lengths = [self._bytes + len(parts[0]), *map(len, parts[1:])]
         self._bytes = lengths[-1]
