@@ -91,7 +91,7 @@ def unread(place: object, error: BaseException, cure: str) -> str:
     >>> unread("a.npy", ValueError("the header is cut short"), "make it again")
     'a.npy cannot be read (the header is cut short): make it again'
     >>> unread("a.npy", PermissionError(13, "Permission denied"), "make it again")[:40]
-    'a.npy cannot be read: this user has no r'
+    'a.npy cannot be read: this user may not '
     """
     if limit := limit_of(error):
         return f"{place} cannot be read: {limit}"

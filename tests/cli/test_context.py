@@ -36,7 +36,7 @@ def test_index_and_train(articles, tmp_path, tiny_base):
     assert result.exit_code == 0, result.output
     assert "12 documents, 24 chunks, 84 sentences, 36 contexts" in result.output
     result = call("train", "states", "--work", work, *tiny)
-    assert "84 sentences read" in result.output
+    assert "84 sentences encoded" in result.output
     result = call("train", "discriminator", "--work", work, *tiny)
     assert result.exit_code == 0, result.output
     assert "held-out accuracy" in result.output

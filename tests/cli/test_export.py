@@ -13,4 +13,4 @@ def test_a_folder_with_the_graph(cli, tiny_model, tmp_path):
     assert result.exit_code == 0, result.output  # it is there already
     result = cli("export", *[*wanted[:2], "openvino", *wanted[3:]])
     assert result.exit_code == 2
-    assert "made with format 'onnx'" in result.stderr
+    assert "built with format 'onnx'" in result.stderr

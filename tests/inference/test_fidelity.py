@@ -33,4 +33,4 @@ def test_equal_and_zero():
     assert same.cosine == pytest.approx(1.0)
     assert same.same
     assert same.near
-    assert str(compare(rows[:1], rows[:1])) == "mean cosine 1.0000 (lowest 1.0000), 1 sentence"
+    assert str(compare(rows[:1], rows[:1])) == "mean cosine 1.0000 (minimum 1.0000), 1 sentence"

@@ -56,7 +56,7 @@ def test_bfloat16_once_it_was_judged_on_own_texts(folder, sentences, bf16, caplo
     assert not caplog.records
     assert (model.encode(sentences[20:40]) == plain.encode(sentences[20:40])).all()
     assert model.last_engine == "torch fp32"
-    assert model.engine.startswith("torch bf16: lowest cosine with float32 ")
+    assert model.engine.startswith("torch bf16: minimum cosine with float32 ")
     (record,) = caplog.records
     assert record.message.startswith(f"{folder} runs on {model.engine}")
     found, exact = model.encode(sentences[:60]), plain.encode(sentences[:60])
@@ -79,7 +79,7 @@ def test_vectors_that_are_not_close_stay_in_float32(folder, sentences, bf16):
     judge(load(folder, device="cpu"), 0.9989)
     model = load(folder, device="cpu")
     assert (model.encode(sentences[:20]) == SentenceTransformer(str(folder), device="cpu").encode(sentences[:20])).all()
-    assert "torch bf16: lowest cosine with float32 0.99890 on 32 texts" in model.engine
+    assert "torch bf16: minimum cosine with float32 0.99890 on 32 texts" in model.engine
     assert model.engine.startswith("torch fp32: ")
 
 
@@ -224,7 +224,7 @@ def test_an_export_that_is_asked_for_is_found_by_load(folder, sentences, bf16, c
     caplog.clear()
     later = load(folder, device="cpu")
     later.encode(sentences[0])
-    assert later.engine.startswith("openvino bf16: lowest cosine with float32 ")
+    assert later.engine.startswith("openvino bf16: minimum cosine with float32 ")
     assert "likewise export" not in caplog.text
     assert lowest(later.encode(sentences[:40]), model.encode(sentences[:40])) >= 0.998
     # In float32 the same graph is torch's, and encodes a query without torch.

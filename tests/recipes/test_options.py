@@ -17,7 +17,7 @@ def test_misspelt_option_is_an_error_that_lists_the_options():
         ({"max_length": 2}, "special tokens"),
         ({"margin": 91.0}, "margin must be at most 90"),
         ({"mask_closer": 0.5, "mask_farther": 0.4}, "mask_closer"),
-        ({"contrastive": "none", "triplet_weight": 0.0}, "nothing to learn"),
+        ({"contrastive": "none", "triplet_weight": 0.0}, "leave no loss"),
         ({"dropout": 0.0}, "dropout"),
         ({"temperature": 0.0}, "temperature"),
     ],

@@ -44,7 +44,7 @@ def test_what_cannot_be_opened_keeps_its_passages(what, notes, saved_model, tmp_
     found = index(notes, out=out, quiet=True)
     assert texts(out) == before
     assert len(found.unread) == 1
-    assert found.unread[0].startswith(f"{notes / what}: ")
+    assert found.unread[0].startswith(f"{notes / what} cannot be read: ")
     assert found.removed == 0
     forbid.clear()
     assert index(notes, out=out, quiet=True).unread == ()

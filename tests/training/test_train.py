@@ -215,7 +215,7 @@ def test_data_found_or_gone_between_start_and_resume_is_refused(
     out, settings = tmp_path / "run", {"select_by": "auto", "max_steps": 2, "eval_steps": 1}
     with stopping_after(1):
         train(corpus_file, tiny_base, out, **settings)
-    with pytest.raises(JobError, match=r"selection 'Separation of .*', not 'Spearman"):
+    with pytest.raises(JobError, match=r"selection 'best separation of .*', not 'best Spearman"):
         train(corpus_file, tiny_base, out, data=data_dir, **settings)
     assert "Separation" in train(corpus_file, tiny_base, out, **settings).record["selection"]
 

@@ -243,7 +243,7 @@ class Policy:
     ) -> Chosen:
         """Return an engine if its vectors are near enough; raise what `CheckedEngines.check` raises if they are not."""
         fidelity = self.engines.check(pair, sample, close)
-        nearness = f"lowest cosine with float32 {fidelity.lowest:.5f} on {fidelity.sentences} texts"
+        nearness = f"minimum cosine with float32 {fidelity.lowest:.5f} on {fidelity.sentences} texts"
         why = [nearness if pair[1] != "fp32" else "its vectors are torch's up to rounding", *reasons]
         return Chosen(self.engines.open(pair, sample), "; ".join(why), fidelity, tuple(notes))
 

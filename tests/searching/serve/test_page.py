@@ -121,7 +121,7 @@ def test_passages_appear_while_one_types_and_the_sentence_is_marked(visit, addre
     assert page.locator("#hits mark").first.inner_text() == sentences[41]
     place = page.locator("#hits .place").first.all_inner_texts()[0].split("\n")
     assert place[:2] == ["1.", "notes/heads.md:3"]
-    assert "words in common" in page.inner_text("#scale")
+    assert "common words" in page.inner_text("#scale")
     page.fill("#query", "zebra")
     page.wait_for_selector("text=Nothing found.")
     page.fill("#query", "river -bridge")
