@@ -217,7 +217,7 @@ def test_data_found_or_gone_between_start_and_resume_is_refused(
         train(corpus_file, tiny_base, out, **settings)
     with pytest.raises(JobError, match=r"selection 'best separation of .*', not 'best Spearman"):
         train(corpus_file, tiny_base, out, data=data_dir, **settings)
-    assert "Separation" in train(corpus_file, tiny_base, out, **settings).record["selection"]
+    assert "separation" in train(corpus_file, tiny_base, out, **settings).record["selection"]
 
 
 def test_the_same_again_is_not_trained_again_and_overwriting_replaces_only_at_the_end(
