@@ -78,8 +78,8 @@ class DemoSettings(NamedTuple):
         **{"sentences": 4096, "batch_size": 256, "filters": 100, "max_steps": 12, "warmup_epochs": 1},
         "select_by": "last",
     }
-    context_words: int = 40_000
-    surrogate: Mapping[str, Any] = {"preset": "profiles", "max_steps": 16}
+    context_words: int = 30_000
+    surrogate: Mapping[str, Any] = {"preset": "profiles", "max_steps": 12}
     weaknesses: int = 0
 
 
