@@ -153,8 +153,8 @@ def index(
         ...     {"id": "a2", "text": "The pump is leaking.", "year": 2024},
         ... ]
         >>> index = likewise.index(rows, model="bundled:minilm", out="my.index", quiet=True)
-        >>> [hit.id for hit in index.search("a leak", where="year >= 2020")]
-        ['a2']
+        >>> index.search("a leak", where="year >= 2020")[0].id
+        'a2'
     """
     target, progress = Path(out), Progress(quiet)
     check_target(target)
