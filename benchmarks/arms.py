@@ -25,8 +25,7 @@ from rows import ResultFile
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 TITLES = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sts15": "STS15", "sts16": "STS16", "sts-b": "STS-B"}
 TITLES |= {"sick-r": "SICK-R", "semantoneg": "SemAntoNeg", "negation-gap": "gap"}
-OF_COMPARE = {"label", "recipe", "preset", "given", "status", "seconds", "seed"}
-OF_COMPARE |= {"base_content", "scores", "titles", "metrics", "averages", "missing", "dev", "versions", "machine"}
+OF_COMPARE = {"label", "recipe", "given", "status", "seconds", "seed", "report", "items", "dev"}
 """What stands in a result of `compare`, and not among the facts of a row."""
 
 
@@ -98,7 +97,9 @@ def rows_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a run: STS-B dev with what is known of the run, each task, and the average of the seven."""
     run = {"arm": result["label"], "seed": result["seed"]}
     facts = {name: value for name, value in result.items() if name not in OF_COMPARE}
-    scores = result["scores"] | ({"average": result["averages"]["sts"]} if "sts" in result["averages"] else {})
+    scores = {task["name"]: task["score"] for task in result["report"]["results"]}
+    averages = result["report"]["averages"]
+    scores |= {"average": averages["sts"]} if "sts" in averages else {}
     dev = {"set": "sts-b-dev", "score": result.get("dev", scores.pop("sts-b-dev", None)), "seconds": result["seconds"]}
     return [run | dev | facts, *(run | {"set": name, "score": score} for name, score in scores.items())]
 

@@ -10,7 +10,7 @@ import signal
 
 import pytest
 
-from likewise.evaluation import DataError
+from likewise.evaluation import DataError, evaluate
 from likewise.recipes import OptionError
 from likewise.runs.job import JobError, read_record, work_of
 from likewise.runs.progress import Stopped
@@ -33,15 +33,15 @@ def data(sentences, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory, corpus_file, tiny_base, data):
-    """A finished comparison, and the lines that it told."""
-    out, told = tmp_path_factory.mktemp("comparison"), io.StringIO()
+    """A finished comparison, and the lines that it printed."""
+    out, printed = tmp_path_factory.mktemp("comparison"), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIKEWISE_CACHE", str(tmp_path_factory.mktemp("cache")))
         given = {"base": str(tiny_base), "data": data, "tasks": ["sts-b-dev", "sts12"], "seeds": (1, 2), **SMALL}
         methods = ["simcse", "arccse margin=0 label='no margin'", f"bertscore:{tiny_base} label=tokens", "/nowhere/x"]
-        with contextlib.redirect_stderr(told):
-            found = compare(methods, str(corpus_file), out=out, **given)
-    return found, out, told.getvalue().splitlines(), methods, given
+        with contextlib.redirect_stderr(printed):
+            table = compare(methods, str(corpus_file), out=out, **given)
+    return table, out, printed.getvalue().splitlines(), methods, given
 
 
 def runs_of(out):
@@ -54,53 +54,68 @@ def method(line):
 
 
 def test_every_method_has_its_runs_and_the_base_is_the_first_row(shared):
-    found, out, *_ = shared
-    assert found.labels == ("base", "simcse", "no margin", "tokens", "/nowhere/x")
-    assert found.reference == "base"
+    table, out, *_ = shared
+    assert table.labels == ("base", "simcse", "no margin", "tokens", "/nowhere/x")
+    assert table.reference == "base"
     assert [(run["label"], run["seed"]) for run in runs_of(out)] == [
-        *((label, 1) for label in found.labels),
+        *((label, 1) for label in table.labels),
         ("simcse", 2),
         ("no margin", 2),
     ]
-    assert all(0 < abs(score) <= 100 for score in found.cells["simcse", "sts-b-dev"].scores.values())
+    assert all(0 < abs(score) <= 100 for score in table.cells["simcse", "sts-b-dev"].scores.values())
     assert runs_of(out)[2]["options"]["margin"] == 0.0
-    assert found.notes_of == {"base": "1", "simcse": "2", "no margin": "2", "tokens": "1", "/nowhere/x": "0, 1 failed"}
+    assert table.notes_of == {"base": "1", "simcse": "2", "no margin": "2", "tokens": "1", "/nowhere/x": "0, 1 failed"}
 
 
 def test_a_failed_run_and_a_missing_task_are_named_and_the_others_go_on(shared):
-    found, out, told, *_ = shared
+    table, out, lines, *_ = shared
     (failed,) = [run for run in runs_of(out) if run["status"] == "failed"]
     assert "/nowhere/x" in failed["error"]
-    assert any("/nowhere/x, seed 1: failed" in line for line in told)
+    assert any("/nowhere/x, seed 1: failed" in line for line in lines)
     text = (out / "comparison.md").read_text(encoding="utf-8")
     assert "Failed: /nowhere/x, seed 1" in text
     assert "Missing: STS12" in text
-    assert [column.name for column in found.columns] == ["sts-b-dev"]
+    assert [column.name for column in table.columns] == ["sts-b-dev"]
 
 
 def test_a_line_for_each_run(shared):
-    _, _, told, *_ = shared
-    assert told[0] == "7 runs, 0 of them finished"
-    assert re.fullmatch(r"\[2/7\] simcse, seed 1: STS-B dev -?\d+\.\d\d \(.*, about .* left\)", told[2])
-    assert len(told) == 8
+    _, _, lines, *_ = shared
+    assert re.fullmatch(r"\[2/7\] simcse, seed 1: STS-B dev -?\d+\.\d\d \(about \d+ s\)", lines[1])
+    assert len(lines) == 7
 
 
 def test_two_rows_differ_by_an_interval_over_pairs_and_seeds(shared):
-    found, out, *_ = shared
-    difference = found.difference("simcse", "base")
-    means = {label: found.cells[label, "sts-b-dev"].mean for label in ("base", "simcse")}
+    table, out, *_ = shared
+    difference = table.difference("simcse", "base")
+    means = {label: table.cells[label, "sts-b-dev"].mean for label in ("base", "simcse")}
     assert difference.value == pytest.approx(means["simcse"] - means["base"])
     assert difference.low < difference.value < difference.high
     assert "Difference from base" in (out / "comparison.md").read_text(encoding="utf-8")
 
 
+def test_the_table_is_that_of_evaluate(saved_model, word_model, data, tmp_path):
+    methods, given = ["base", str(saved_model), str(word_model)], {"tasks": "sts-b-dev", "data": data}
+    table = compare(methods, base=str(saved_model), out=tmp_path / "out", seeds=(1,), quiet=True, **given)
+    scores = evaluate([str(saved_model), str(word_model)], **given).scores
+    expected = scores.difference(str(word_model), str(saved_model))
+    assert table.difference(str(word_model), "base") == expected
+    assert table.difference(str(saved_model), "base").value == 0
+    assert expected.low < expected.value < expected.high
+
+
+def test_texts_in_memory_are_a_corpus(sentences, tiny_base, data, tmp_path):
+    given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1,), "quiet": True, **SMALL}
+    table = compare("simcse", sentences[:60], out=tmp_path / "out", **given)
+    assert table.notes_of == {"base": "1", "simcse": "1"}
+
+
 def test_it_becomes_a_frame_and_latex(shared):
-    found, out, *_ = shared
-    frame = found.to_frame()
-    assert frame.loc["simcse", "STS-B dev"] == found.cells["simcse", "sts-b-dev"].mean
-    assert frame.loc["simcse", "STS-B dev ±"] == found.cells["simcse", "sts-b-dev"].spread
-    assert (out / "comparison.tex").read_text(encoding="utf-8") == found.to_latex()
-    assert (out / "comparison.csv").read_text(encoding="utf-8") == found.to_csv()
+    table, out, *_ = shared
+    frame = table.to_frame()
+    assert frame.loc["simcse", "STS-B dev"] == table.cells["simcse", "sts-b-dev"].mean
+    assert frame.loc["simcse", "STS-B dev ±"] == table.cells["simcse", "sts-b-dev"].spread
+    assert (out / "comparison.tex").read_text(encoding="utf-8") == table.to_latex()
+    assert (out / "comparison.csv").read_text(encoding="utf-8") == table.to_csv()
 
 
 def test_models_are_not_left_behind(shared):
@@ -110,13 +125,14 @@ def test_models_are_not_left_behind(shared):
 
 
 def test_what_is_done_is_not_done_again_and_what_failed_is(shared, corpus_file, monkeypatch):
-    found, out, _, methods, given = shared
+    table, out, _, methods, given = shared
     evaluated, real = [], comparison.evaluate
     monkeypatch.setattr(comparison, "train", lambda *_, **__: pytest.fail("a run was done again"))
     monkeypatch.setattr(comparison, "evaluate", lambda model, *a, **k: evaluated.append(model) or real(model, *a, **k))
     again = compare(methods, str(corpus_file), out=out, quiet=True, **given)
     assert evaluated == ["/nowhere/x"]
-    assert again.cells == found.cells
+    assert again.cells == table.cells
+    assert again.differences() == table.differences() != {}
 
 
 def test_another_comparison_is_not_mixed_in(shared, corpus_file):
@@ -145,7 +161,6 @@ def test_a_run_that_was_stopped_after_its_training_is_not_trained_again(
     monkeypatch.setattr(comparison, "evaluate", stopped)
     with pytest.raises(KeyboardInterrupt):
         compare("simcse", str(corpus_file), out=tmp_path / "out", quiet=True, **given)
-    assert "1 to do" in (tmp_path / "out/comparison.md").read_text(encoding="utf-8")
     monkeypatch.setattr(comparison, "train", only_returned)
     again = compare("simcse", str(corpus_file), out=tmp_path / "out", quiet=True, **given)
     assert again.cells == first.cells
@@ -184,7 +199,6 @@ def test_a_signal_stops_after_the_run_and_the_same_call_goes_on(tiny_base, saved
     monkeypatch.setattr(comparison, "evaluate", evaluate)
     with pytest.raises(Stopped, match="1 of 2"):
         compare(["base", str(saved_model)], out=tmp_path / "out", **given)
-    assert "0, 1 to do" in (tmp_path / "out/comparison.md").read_text(encoding="utf-8")
     assert len(compare(["base", str(saved_model)], out=tmp_path / "out", **given).cells) == 2
     assert evaluated == [str(tiny_base), str(saved_model)]
 
@@ -218,9 +232,9 @@ def test_a_function_may_make_a_model(tiny_base, data, tmp_path, saved_model):
 
     results = []
     given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1, 2), "quiet": True}
-    found = compare(["base", Method("mine", make=made)], out=tmp_path / "out", on_result=results.append, **given)
+    table = compare(["base", Method("mine", make=made)], out=tmp_path / "out", on_result=results.append, **given)
     assert [(run["label"], run.get("note")) for run in results] == [("base", None), ("mine", 1), ("mine", 2)]
-    assert found.notes_of == {"base": "1", "mine": "2"}
+    assert table.notes_of == {"base": "1", "mine": "2"}
 
 
 def test_options_have_the_types_of_the_recipe():
@@ -231,14 +245,14 @@ def test_options_have_the_types_of_the_recipe():
 
 
 def test_values_in_braces_are_a_method_each():
-    found = parse_methods(["gclsr augmentation={partial,full} group_size={0,16}"])
-    assert [tuple(one.options.values()) for one in found] == [
+    table = parse_methods(["gclsr augmentation={partial,full} group_size={0,16}"])
+    assert [tuple(one.options.values()) for one in table] == [
         ("partial", 0),
         ("partial", 16),
         ("full", 0),
         ("full", 16),
     ]
-    assert len({one.key for one in found}) == 4
+    assert len({one.key for one in table}) == 4
 
 
 def test_a_contradiction_is_judged_with_the_options_of_the_comparison():
@@ -269,7 +283,8 @@ def test_the_key_is_of_the_options_and_not_of_the_label():
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["arcsce"], "no method 'arcsce'. Did you mean arccse? Choose one of base,"),
+        (["arcsce"], "no recipe 'arcsce': did you mean arccse? Choose one of arccse,"),
+        (["arcsce"], ", base, or the path of a model."),
         (["arccse margn=0"], "no option margn: did you mean margin? Choose one of accumulation"),
         (["arccse margin=ten"], "margin must be a number, not 'ten'"),
         (["arccse head=2"], "head must be true or false, not '2'"),

@@ -181,22 +181,7 @@ class EvaluationReports(_Report):
     @cached_property
     def scores(self) -> ScoreTable:
         """The main scores as one table, with the differences of any two models."""
-        groups = list(dict.fromkeys(group for report in self.reports for group in report.averages))
-        tasks = {result.name: result.title for report in self.reports for result in report.results}
-        columns = [Column(f"average {group}", f"Average of {group}", GROUPS.get(group, ())) for group in groups]
-        columns += [Column(name, title, (name,)) for name, title in tasks.items()]
-        cells: dict[tuple[str, str], Cell] = {}
-        for report in self.reports:
-            values = {f"average {group}": average for group, average in report.averages.items()}
-            values |= {result.name: result.score for result in report.results}
-            cells |= {
-                (report.model, name): Cell({0: score})
-                for name, score in values.items()
-                if score is not None and not math.isnan(score)
-            }
-        items = {(one.model, 0, result.name): result.items for one in self.reports for result in one.results}
-        known = {run: one for run, one in items.items() if one is not None}
-        return ScoreTable(tuple(report.model for report in self.reports), tuple(columns), cells, known)
+        return score_table({report.model: {0: report} for report in self.reports})
 
     def notes(self) -> list[str]:
         """Return what is missing or undefined, by model."""
@@ -224,3 +209,34 @@ class EvaluationReports(_Report):
                 model: {title: vars(one) for title, one in row.items()} for model, row in differences.items()
             },
         }
+
+
+def score_table(
+    reports: Mapping[str, Mapping[int, EvaluationReport]], heading: str = "Model", notes_of: Mapping[str, str] = {}
+) -> ScoreTable:
+    """Return the main scores of models as one table; a score that one seed of a model lacks has no cell.
+
+    Args:
+        reports: Label of a row to its reports by seed.
+        heading, notes_of: as in `ScoreTable`.
+    """
+    runs = [(label, seed, report) for label, row in reports.items() for seed, report in row.items()]
+    groups = dict.fromkeys(group for _, _, report in runs for group in report.averages)
+    tasks = {result.name: result.title for _, _, report in runs for result in report.results}
+    columns = [Column(f"average {group}", f"Average of {group}", GROUPS.get(group, ())) for group in groups]
+    columns += [Column(name, title, (name,)) for name, title in tasks.items()]
+    scores = {(label, seed): _scores(report) for label, seed, report in runs}
+    cells: dict[tuple[str, str], Cell] = {}
+    for label, row in reports.items():
+        for column in columns:
+            values = {seed: scores[label, seed].get(column.name, math.nan) for seed in row}
+            if values and not any(map(math.isnan, values.values())):
+                cells[label, column.name] = Cell(values)
+    items = {(label, seed, result.name): result.items for label, seed, report in runs for result in report.results}
+    known = {run: one for run, one in items.items() if one is not None}
+    return ScoreTable(tuple(reports), tuple(columns), cells, known, heading, notes_of)
+
+
+def _scores(report: EvaluationReport) -> dict[str, float]:
+    averages = {f"average {group}": value for group, value in report.averages.items() if value is not None}
+    return averages | {result.name: result.score for result in report.results}

@@ -28,7 +28,6 @@ from likewise.runs.cache import CacheError
 from likewise.runs.releases import DECIDING, machine, versions
 from likewise.runs.results import (
     INSTALLING,
-    OLD,
     RESULT,
     JobError,
     check_is_utf8,
@@ -163,23 +162,6 @@ class Job:
 
     def finish(self, facts: Mapping[str, object] | None = None) -> Record:
         """Install `result` under the target's name, remove the working folder, and return the record."""
-        self.finished = self._installed(facts)
-        shutil.rmtree(self.work)
-        return self.finished
-
-    @property
-    def already(self) -> str:
-        """The line that says of a finished job that nothing is done."""
-        return f"{self.target} is already complete; use --overwrite to rebuild it"
-
-    def publish(self, facts: Mapping[str, object] | None = None) -> None:
-        """Install a folder's unfinished `result`, and continue to work on a copy of it."""
-        record = self._installed(facts)
-        (self.work / INSTALLING).unlink()
-        shutil.rmtree(self.work / OLD, ignore_errors=True)
-        self._take_up(record)
-
-    def _installed(self, facts: Mapping[str, object] | None) -> Record:
         plan = self.plan.to_dict()
         record = {"plan": plan, "versions": plan.pop("versions"), "machine": machine(), "seconds": self.seconds()}
         record |= {**(facts or {}), "status": "finished"}
@@ -188,15 +170,22 @@ class Job:
             give_usual_mode(self.result)
             self.result.replace(self.target)
             note_results(self.target)
-            return record
-        for rest in self.result.rglob(UNFINISHED_FILE):  # of a write that was killed
-            rest.unlink()
-        files = [path for path in self.result.rglob("*") if not path.is_dir()]
-        give_usual_mode(*files)
-        record["files"] = sorted(path.relative_to(self.result).as_posix() for path in files)
-        write_json(self.work / INSTALLING, record)
-        install(self.target, self.work)
+        else:
+            for rest in self.result.rglob(UNFINISHED_FILE):  # of a write that was killed
+                rest.unlink()
+            files = [path for path in self.result.rglob("*") if not path.is_dir()]
+            give_usual_mode(*files)
+            record["files"] = sorted(path.relative_to(self.result).as_posix() for path in files)
+            write_json(self.work / INSTALLING, record)
+            install(self.target, self.work)
+        self.finished = record
+        shutil.rmtree(self.work)
         return record
+
+    @property
+    def already(self) -> str:
+        """The line that says of a finished job that nothing is done."""
+        return f"{self.target} is already complete; use --overwrite to rebuild it"
 
     def _take_up(self, record: Record) -> None:
         """Copy installed files that are missing in `result` into it."""

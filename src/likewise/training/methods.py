@@ -6,24 +6,21 @@ grid: a method for each combination.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import itertools
 import json
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from likewise.errors import LikewiseError
 from likewise.recipes import find_recipe, recipe_names
 from likewise.runs.options import OptionError
-from likewise.runs.plugins import COMPARED
 from likewise.runs.whole_files import Record, Values
 
 _WORD_VECTORS = "bundled:glove"
-_NOT_OPTIONS = ("label", "preset", "base")
 
 
 class ComparisonError(LikewiseError):
@@ -59,6 +56,11 @@ class Method:
         return not self.recipe and self.base is None and self.make is None
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether its model depends on the seed."""
+        return self.seeds and bool(self.recipe or self.make)
+
+    @property
     def key(self) -> str:
         """Name of its files, unique for its options.
 
@@ -90,7 +92,13 @@ def parse_methods(
     """
     methods: dict[str, Method] = {}
     for line in lines:
-        methods |= {line.label: line} if isinstance(line, Method) else _grid(line, preset, shared or {})
+        if isinstance(line, Method):
+            methods[line.label] = line
+            continue
+        parts = re.split(r"\{([^{}]*)\}", line)
+        choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+        every = [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
+        methods |= {text: _parsed(text, preset, shared or {}) for text in every}
     labels = [method.label for method in methods.values()]
     if twice := [label for label in labels if labels.count(label) > 1]:
         raise ComparisonError(f"Two methods are named '{twice[0]}'. Give one of them another label=NAME.")
@@ -99,45 +107,34 @@ def parse_methods(
     return tuple(methods.values())
 
 
-def _grid(line: str, preset: str | None, shared: Values) -> dict[str, Method]:
-    """Return the method of each combination of the values in braces, by its line."""
-    parts = re.split(r"\{([^{}]*)\}", line)
-    choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
-    lines = [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
-    return {text: _parsed(text, preset, shared) for text in lines}
-
-
 def _parsed(line: str, preset: str | None, shared: Values) -> Method:
+    """Return the method of one line without braces."""
     try:
         name, *words = shlex.split(line)
     except ValueError as error:
         raise ComparisonError(f"Method '{line}' is empty or cannot be read: {error}.") from None
+    try:
+        options = _options(words)
+        label = options.pop("label", None) or " ".join(word for word in [name, *words] if not word.startswith("label="))
+        if name == "base" or (name not in recipe_names() and (re.search(r"[:/\\]", name) or Path(name).exists())):
+            if options:
+                raise OptionError(f"only recipes have options, a preset and a base, but {name} is not a recipe")
+            return Method(label, base=None if name == "base" else name)
+        own, base = options.pop("preset", None), options.pop("base", None)
+        read = find_recipe(name).options(own or preset, **shared).updated_from_strings(options).to_dict()
+    except OptionError as error:
+        others = ", base, or the path of a model" if str(error).startswith("there is no recipe") else ""
+        raise ComparisonError(f"Method '{line}': {error}{others}.") from None
+    return Method(label, name, {key: read[key] for key in options}, own, base)
+
+
+def _options(words: Sequence[str]) -> dict[str, str]:
     options: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise ComparisonError(f"Method '{line}': '{word}' is not an option. Write NAME=VALUE.")
+            raise OptionError(f"'{word}' is not an option. Write NAME=VALUE")
         if (key := key.replace("-", "_")) in options:
-            raise ComparisonError(f"Method '{line}': {key} is given twice.")
+            raise OptionError(f"{key} is given twice")
         options[key] = value
-    label = options.get("label") or " ".join(word for word in [name, *words] if not word.startswith("label="))
-    given = {key: value for key, value in options.items() if key not in _NOT_OPTIONS}
-    method = Method(label, name, preset=options.get("preset"), base=options.get("base"))
-    try:
-        if name in COMPARED or name in recipe_names():
-            recipe = find_recipe(name)
-            chosen = recipe.options(method.preset or preset, **shared)
-            read = chosen.updated_from_strings(given).to_dict() if given else {}
-            return replace(method, options={key: read[key] for key in given})
-        if given or method.preset is not None or method.base is not None:
-            raise OptionError(f"only recipes have options, a preset and a base, but {name} is not a recipe")
-    except OptionError as error:
-        raise ComparisonError(f"Method '{line}': {error}.") from None
-    if name != "base" and not re.search(r"[:/\\]", name) and not Path(name).exists():
-        names = ["base", *recipe_names()]
-        near = difflib.get_close_matches(name, names, n=1)
-        question = f" Did you mean {near[0]}?" if near else ""
-        raise ComparisonError(
-            f"There is no method '{name}'.{question} Choose one of {', '.join(names)}, or a model's folder or name."
-        )
-    return replace(method, recipe="", base=None if name == "base" else name)
+    return options
