@@ -145,7 +145,7 @@ def test_a_damaged_part_is_made_again(ending, windows, encoded, loaded, sentence
         encode_file(loaded, source, out, quiet=True)
     encoded.clear()
     encoded.stop = None
-    for part in (work_of(out, "file") / "parts").glob("000001*"):
+    for part in (work_of(out, "file") / "blocks").glob("000001*"):
         part.write_bytes(part.read_bytes()[:-3])
     encode_file(loaded, source, out, quiet=True)
     assert encoded == [*sentences[16:32], *sentences[48:60]]

@@ -1,3 +1,6 @@
+import signal
+from types import SimpleNamespace
+
 import datasets
 import numpy as np
 import pytest
@@ -6,7 +9,11 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 import likewise
+from likewise.inference.encoded_blocks import opened_encoder
+from likewise.inference.text_encoder import TextEncoder
 from likewise.recipes import RECIPES, OptionError
+from likewise.runs.progress import Stopped
+from likewise.runs.whole_files import Parts
 
 LIGHT = RECIPES["light"]
 SMALL = {"batch_size": 16, "words": 20, "hidden": 80, "eval_steps": 10, "held_out": 20, "quiet": True, "epochs": 1}
@@ -116,3 +123,41 @@ def test_quiet_prints_nothing(finished, cache, corpus_file, base, tmp_path, capf
 def test_contradictions_are_refused(cache):
     with pytest.raises(OptionError, match="no option sam_rho"):
         LIGHT.options(sam_rho=0.05)
+
+
+def test_vectors_of_several_blocks_are_those_of_the_base_also_after_a_stop(
+    corpus_file, base, sentences, tmp_path, monkeypatch
+):
+    rows, calls = TextEncoder.rows, []
+
+    def run(name):
+        monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / name))
+        train(corpus_file, base, tmp_path / f"{name}-run", select_by="last", max_steps=1)
+        (file,) = (tmp_path / name).rglob("vectors.npy")
+        return np.load(file)
+
+    def stopping(self, texts, *rest, **how):
+        calls.append(texts)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return rows(self, texts, *rest, **how)
+
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
+    monkeypatch.setattr("likewise.recipes.light._BLOCK", 64)
+    whole = run("whole")
+    np.testing.assert_allclose(whole, SentenceTransformer(base).encode(sentences), atol=1e-5)
+    monkeypatch.setattr(TextEncoder, "rows", stopping)
+    with pytest.raises(Stopped, match="after 192 rows"):
+        run("cut")
+    assert np.array_equal(run("cut"), whole)
+    assert [calls[place] for place in (0, 2, 3)] == [sentences[:64], sentences[128:192], sentences[192:256]]
+
+
+def test_blocks_of_an_engine_that_is_gone_are_encoded_again(tmp_path):
+    parts = Parts(tmp_path)
+    with parts.new("0.npy", engine="onnx fp32") as path:
+        path.touch()
+    for engine, count in (("onnx fp32", 1), ("torch fp32", 0)):
+        encoder = opened_encoder(lambda before, engine=engine: SimpleNamespace(engine=engine, before=before), parts)
+        assert encoder.before == "onnx fp32"
+        assert len(parts) == count

@@ -104,9 +104,7 @@ class CachedRanker:
 
 @torch.no_grad()
 def accuracy_of(
-    model: Discriminator,
-    sentences: Callable[[np.ndarray], Sequence[SentenceReading]],
-    batches: Sequence[ContextBatch],
+    model: Discriminator, sentences: Callable[[np.ndarray], Sequence[SentenceReading]], batches: Sequence[ContextBatch]
 ) -> Record:
     """Return the accuracy at p = 1/2 on held-out contexts, each with its own sentence and all possible negatives.
 

@@ -33,13 +33,7 @@ Train = Callable[[Job, States, Any, StopRequest], Record]
 
 
 def train_stage(
-    name: str,
-    work: str | Path,
-    options: ModelOptions,
-    train: Train,
-    resume: Resume,
-    overwrite: bool,
-    quiet: bool,
+    name: str, work: str | Path, options: ModelOptions, train: Train, resume: Resume, overwrite: bool, quiet: bool
 ) -> Stage:
     """Train a model of a workspace, unless it is already trained; the global random state is left alone."""
     workspace = Workspace(work)

@@ -49,14 +49,10 @@ class CorpusOptions(Options):
         AUTO, "Encoding of the files, by its Python name; auto is UTF-8, or detected for files in another encoding."
     )
     exclude: list[str] = option(
-        [],
-        "Patterns of files and folders to skip, as in a .gitignore; .gitignore and .likewiseignore apply as well.",
+        [], "Patterns of files and folders to skip, as in a .gitignore; .gitignore and .likewiseignore apply as well."
     )
     separator: str | None = option(
-        None,
-        "Separator of the cells of CSV files; by default it is detected.",
-        min_length=1,
-        max_length=1,
+        None, "Separator of the cells of CSV files; by default it is detected.", min_length=1, max_length=1
     )
     decimal: Literal["auto", ".", ","] = option(
         "auto", "Decimal separator of numbers in CSV files; auto accepts a comma only if it does not separate cells."
@@ -64,9 +60,7 @@ class CorpusOptions(Options):
     deduplicate: bool = option(True, "Whether to drop repeated sentences; white space is ignored.")
     # Text shrinks to a tenth to a third; a thousandth is a damaged or hostile file, which would fill the disk.
     max_expansion: int = option(
-        100,
-        "Maximum expansion of a compressed file; a file that exceeds it and 64 MiB is refused.",
-        ge=1,
+        100, "Maximum expansion of a compressed file; a file that exceeds it and 64 MiB is refused.", ge=1
     )
 
     def _check(self) -> None:

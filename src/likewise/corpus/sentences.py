@@ -132,11 +132,7 @@ class PreparedCorpus:
 
 
 def prepare(
-    spec: Spec,
-    options: CorpusOptions | None = None,
-    *,
-    progress: Progress | None = None,
-    at_least: int = 1,
+    spec: Spec, options: CorpusOptions | None = None, *, progress: Progress | None = None, at_least: int = 1
 ) -> PreparedCorpus:
     """Read a corpus into a memory mapped file, unless an earlier call has done so.
 

@@ -5,12 +5,7 @@ from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import (
-    Normalize,
-    Pooling,
-    Transformer,
-    WordWeights,
-)
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer, WordWeights
 from tokenizers import Regex, Tokenizer, normalizers
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.processors import TemplateProcessing
@@ -187,11 +182,7 @@ def has_own_vector(base: str) -> bool:
 
 
 def build_prompt_encoder(
-    base: str,
-    template: str = TEMPLATE,
-    head: bool = True,
-    dropout: float | None = None,
-    final_stop: bool = False,
+    base: str, template: str = TEMPLATE, head: bool = True, dropout: float | None = None, final_stop: bool = False
 ) -> SentenceTransformer:
     """Return a trainable encoder whose sentence vector is a hidden state of a prompt, in stock modules.
 

@@ -22,6 +22,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.corpus import CorpusOptions
 from likewise.encoder.modules import undisturbed
 from likewise.errors import LikewiseError, counted, require_extra
+from likewise.inference.encoded_blocks import Block, encode_blocks, opened_encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.handle import ModelHandle
@@ -35,7 +36,6 @@ from likewise.inference.vectors import dimension
 from likewise.runs.job import Job, Plan, Resume, TargetKind, check_target, open_job, read_record
 from likewise.runs.on_ray import begun_on_ray, check_workers, cluster
 from likewise.runs.options import checked
-from likewise.runs.prefetch import in_order
 from likewise.runs.progress import Progress, StopRequest, orderly_stop
 from likewise.runs.releases import versions
 from likewise.runs.whole_files import Parts, written_whole
@@ -161,52 +161,38 @@ def _to_parts(
     model: SentenceTransformer, opens: Opens, pieces: Pieces, job: Job, workers: int, stop: StopRequest
 ) -> EncodedFile:
     """Encode the pieces that are not written yet, here or by the workers of a cluster, and make the result of all."""
-    written, progress, before = VectorParts(job, dimension(model)), stop.progress, job.notes.get("engine", "")
+    written, tell, reported = VectorParts(job, dimension(model)), stop.progress.tell, False
     first, total = next(pieces, (None, 0))
     texts = next(first.windows(), [])[: _SAMPLE if workers else None] if first else []
-    encoder = opens(texts, total, progress=progress, before=before)
-    if before not in ("", encoder.engine):
-        written.parts.drop(*written.parts.facts)
+    encoder = opened_encoder(partial(opens, texts, total, progress=stop.progress), written.parts)
     opened = ModelHandle(model).for_worker(encoder, texts, total) if workers else lambda: encoder
     write = partial(write_part, opened, written.incoming, written.schema)
     if earlier := written.rows:
-        progress.tell(f"resuming after {counted(earlier, 'row')}")
-    names: set[str] = set()
-    reported, done = False, 0
-    with progress.bar("encoding", total or None) as bar:
+        tell(f"resuming after {counted(earlier, 'row')}")
 
-        def begun() -> Iterator[Callable[[], tuple[Piece, int]]]:
-            """Begin to write each piece that is not there."""
-            nonlocal reported, done
-            for piece, expected in chain([(first, total)] if first else [], pieces):
-                bar.update(total=expected or None)
-                names.add(piece.name)
-                if written.has(piece):
-                    count = written.parts.facts[piece.name]["rows"]
-                    done += count
-                    bar.advance(count)
-                    continue
-                if piece.name in written.parts and not reported:
-                    reported = True
-                    progress.tell(f"the text has changed from line {piece.start + 1:,} on, and is encoded again")
-                work = begun_on_ray(write, piece) if workers else partial(write, piece, bar.advance)
-                yield partial(_finished, piece, work)
+    def begin(piece: Piece, step: Step) -> Callable[[], tuple[Path, int]]:
+        nonlocal reported
+        if piece.name in written.parts and not reported:
+            reported = True
+            tell(f"the text has changed from line {piece.start + 1:,} on, and is encoded again")
+        work = begun_on_ray(write, piece) if workers else partial(write, piece, step)
+        return partial(_received, written.incoming / piece.name, work)
 
-        for piece, rows in in_order(begun(), 2 * workers):
-            if before != encoder.engine:  # not earlier: a job that noted nothing leaves nothing when it fails
-                before = encoder.engine
-                job.note(engine=before)
-            written.take(piece, rows)
-            done += rows
-            if workers:
-                bar.advance(rows)
-            stop.check(f"after {counted(done, 'row')}")
-    written.parts.drop(*(written.parts.facts.keys() - names))  # the text is shorter now
+    every = chain([(first, total)] if first else [], pieces)
+    blocks = (Block(piece.name, partial(begin, piece), total, piece.digest) for piece, total in every)
+    encode_blocks(blocks, written.parts, encoder.engine, stop, 2 * workers)
     return written.finish(encoder.engine)
 
 
-def _finished(piece: Piece, work: Callable[[], int]) -> tuple[Piece, int]:
-    return piece, work()
+def _received(file: Path, work: Callable[[], int]) -> tuple[Path, int]:
+    """Wait for a file, which a worker may write, and return it with the number of its vectors."""
+    rows = work()
+    if not file.exists():
+        raise LikewiseError(
+            f"the shard {file.name} of a worker is not in {file.parent}: --out must be in a folder that all machines "
+            f"of the cluster share"
+        )
+    return file, rows
 
 
 def write_part(
@@ -240,7 +226,7 @@ class VectorParts:
 
     def __init__(self, job: Job, size: int) -> None:
         self.job, self.size, self.form = job, size, job.plan.options["form"]
-        self.parts, self.incoming = Parts(job.work / "parts"), (job.work / "incoming").resolve()
+        self.parts, self.incoming = Parts(job.work / "blocks"), (job.work / "incoming").resolve()
         self.incoming.mkdir(exist_ok=True)
         columns = [("file", pa.string()), ("row", pa.int64()), ("sentence", pa.string())]
         if job.kind == "file":
@@ -251,21 +237,6 @@ class VectorParts:
     def rows(self) -> int:
         """The number of vectors in all parts."""
         return sum(facts["rows"] for facts in self.parts.facts.values())
-
-    def has(self, piece: Piece) -> bool:
-        """Return whether a piece was written, with the same texts."""
-        return piece.name in self.parts and self.parts.facts[piece.name].get("texts") == piece.digest
-
-    def take(self, piece: Piece, rows: int) -> None:
-        """Take the part that was written for a piece."""
-        with self.parts.new(piece.name, rows=rows, texts=piece.digest) as path:
-            try:
-                (self.incoming / piece.name).replace(path)
-            except FileNotFoundError:
-                raise LikewiseError(
-                    f"the shard {piece.name} of a worker is not in {self.incoming}: --out must be in a folder that "
-                    f"all machines of the cluster share"
-                ) from None
 
     def finish(self, engine: str) -> EncodedFile:
         """Make the result of the parts, and finish the job."""

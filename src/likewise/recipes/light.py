@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from likewise.encoder.modules import Features
+    from likewise.inference.tokens import Step
     from likewise.losses import EncoderLoss
 
 _AT_A_TIME = 10_000  # sentences whose vectors are in memory
@@ -44,9 +45,7 @@ class LightOptions(AdamWOptions):
         "it; 0 uses the base's limit.",
     )
     words: int = option(
-        20_000,
-        "Number of the corpus's most frequent words that get their own vector, in addition to sub-words.",
-        ge=0,
+        20_000, "Number of the corpus's most frequent words that get their own vector, in addition to sub-words.", ge=0
     )
     vectors: str = option(
         "", "Path to word vectors to start from, or bundled:glove; if empty, the base encodes each word."
@@ -195,33 +194,27 @@ def _write_vectors(run: Run, model: SentenceTransformer, folder: Path) -> None:
     import numpy as np
 
     from likewise.encoder.modules import undisturbed
+    from likewise.inference.encoded_blocks import Block, encode_blocks, opened_encoder
     from likewise.inference.load_model import default_prompt
     from likewise.inference.policy import settled, text_encoder
     from likewise.inference.tokens import TextSide
 
-    parts, total = Parts(folder / "parts"), len(run.rows)
-    names = {start: f"{start:09d}.npy" for start in range(0, total, _BLOCK)}
-    before = next((facts["engine"] for facts in parts.facts.values()), "")
+    parts, total = Parts(folder / "blocks"), len(run.rows)
     side, first = TextSide(default_prompt(model)), run.rows[:_BLOCK]["sentence"]
-    with (
-        undisturbed(model),
-        orderly_stop(run.progress) as stop,
-        run.progress.bar("encoding", total, done=min(total, len(parts) * _BLOCK)) as bar,
-    ):
-        choice, show = settled(model), run.progress
-        encoder = text_encoder(model, choice, first, total, side=side, normalize=False, progress=show, before=before)
-        if before not in ("", encoder.engine):
-            parts.drop(*names.values())
-        for start, name in names.items():
-            if name in parts:
-                continue
-            vectors = encoder(run.rows[start : start + _BLOCK]["sentence"], bar.advance)
-            with parts.new(name, engine=encoder.engine) as path, path.open("wb") as file:
-                np.save(file, vectors)
-            stop.check(f"after {start + len(vectors):,} of {total:,} sentences")
-    blocks = [np.load(parts.path(name), mmap_mode="r") for name in names.values()]
-    table = np.lib.format.open_memmap(folder / _VECTORS, "w+", np.float32, (total, blocks[0].shape[1]))
-    np.concatenate(blocks, out=table)
+
+    def write(start: int, step: Step) -> Callable[[], tuple[Path, int]]:
+        vectors, file = encoder(run.rows[start : start + _BLOCK]["sentence"], step), folder / "block.npy"
+        np.save(file, vectors)
+        return lambda: (file, len(vectors))
+
+    with undisturbed(model), orderly_stop(run.progress) as stop:
+        opens = partial(text_encoder, model, settled(model), first, total, side=side, normalize=False)
+        encoder = opened_encoder(partial(opens, progress=run.progress), parts)
+        blocks = [Block(f"{start:09d}.npy", partial(write, start), total) for start in range(0, total, _BLOCK)]
+        encode_blocks(blocks, parts, encoder.engine, stop)
+    arrays = [np.load(parts.path(block.name), mmap_mode="r") for block in blocks]
+    table = np.lib.format.open_memmap(folder / _VECTORS, "w+", np.float32, (total, arrays[0].shape[1]))
+    np.concatenate(arrays, out=table)
     table.flush()
     shutil.rmtree(parts.folder)
 

@@ -242,12 +242,7 @@ class Training:
     @no_bar()  # one bar is enough
     @no_warning_of_times()
     def run(
-        self,
-        out: str | os.PathLike[str],
-        progress: Progress,
-        *,
-        resume: Resume,
-        overwrite: bool,
+        self, out: str | os.PathLike[str], progress: Progress, *, resume: Resume, overwrite: bool
     ) -> TrainingResult:
         """Train into a folder, or return at once if the same training is finished there.
 
