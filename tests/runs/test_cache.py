@@ -15,9 +15,9 @@ from likewise.runs.cache import (
     cache_folder,
     cached,
     data_folder,
-    found_in_cache,
+    find_in_cache,
 )
-from likewise.runs.cache_contents import clear_cache, kept_in_cache
+from likewise.runs.cache_contents import cache_entries, clear_cache
 
 
 @pytest.fixture
@@ -37,14 +37,14 @@ def run(*arguments):
 
 def test_what_is_kept_is_counted_and_cleared_by_kind(cache, corpus_file):
     prepare(corpus_file)
-    found = {kept.kind: (kept.files, kept.bytes) for kept in kept_in_cache()}
+    found = {kept.kind: (kept.files, kept.bytes) for kept in cache_entries()}
     assert (found["negation"], found["engines"]) == ((1, 30), (1, 2_000_000))
     assert found["corpus"][0] == 2
     shown = run("show").output
     assert str(cache) in shown
     assert "2.0 MB        1 file" in shown
     assert [kept.kind for kept in clear_cache("corpus")] == ["corpus"]
-    assert sorted(kept.kind for kept in kept_in_cache()) == ["engines", "negation"]
+    assert sorted(kept.kind for kept in cache_entries()) == ["engines", "negation"]
     assert "removed: engines, 1 file, 2.0 MB" in run("clear").output
     assert [path.name for path in cache.iterdir()] == ["thesis.tex"]
     assert "nothing to remove" in run("clear").output
@@ -115,12 +115,12 @@ def test_what_is_damaged_is_made_again_and_what_is_copied_is_not(damage, home):
 
     file = cached("texts", "one", make) / "below" / "a.txt"
     os.utime(file, (1, 1))
-    assert found_in_cache("texts", "one")
+    assert find_in_cache("texts", "one")
     if damage == "remove":
         file.unlink()
     else:
         file.write_text("all oF it" if damage == "flip" else "all")
-    assert not found_in_cache("texts", "one")
+    assert not find_in_cache("texts", "one")
     assert (cached("texts", "one", make) / "below" / "a.txt").read_text() == "all of it"
 
 
@@ -221,13 +221,13 @@ def test_what_another_job_uses_is_left_and_named(home):
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as job:
         job.stdout.readline()
         assert [one.kind for one in clear_cache()] == ["pipes"]
-        assert found_in_cache("texts", 1)
+        assert find_in_cache("texts", 1)
         done = run("clear", "texts")
         assert done.exit_code == 1
         assert "texts" in done.output
         job.stdin.close()
     assert run("clear", "texts").exit_code == 0
-    assert not found_in_cache("texts", 1)
+    assert not find_in_cache("texts", 1)
 
 
 def test_clearing_while_jobs_fill_the_cache_ends_neither(home):
@@ -240,7 +240,7 @@ def test_clearing_while_jobs_fill_the_cache_ends_neither(home):
         while any(job.poll() is None for job in jobs):
             clear_cache()
         assert [job.wait() for job in jobs] == [0, 0]
-    assert clear_cache("texts") or not found_in_cache("texts", ["0", 0])
+    assert clear_cache("texts") or not find_in_cache("texts", ["0", 0])
 
 
 def test_rows_that_cannot_be_kept_are_passed_over(tmp_path, monkeypatch):

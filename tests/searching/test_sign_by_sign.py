@@ -230,7 +230,7 @@ def test_encodings(encoding, more, end, tmp_path):
         path.write_bytes((text + end).encode(encoding))
         found = bare(" ".join(one.text for one in Splitting(40, FIELD).read(path, report)))
         assert found.count(bare(PROSE[encoding])) == 2
-    assert (len(report.told) == 2) == (encoding != "utf-8-sig")
+    assert (len(report.messages) == 2) == (encoding != "utf-8-sig")
     path = tmp_path / "a.txt"
     path.write_bytes(end.join(lines).encode(encoding))
     assert any(sign.isalnum() for sign in more) <= (bare(more) in read(path, CorpusOptions()))

@@ -173,14 +173,14 @@ def adapted_page(
         columns=COLUMNS,
         rows=[candidate.cells() for candidate in candidates],
         changes=changes,
-        shown=winner,
+        winner=winner,
         counts=counts,
         offered=[f"{count:,} times {_OFFERED.get(kind, kind)}" for kind, count in facts["corpus"]["pairs"].items()],
     )
 
 
 def changed_neighbours(
-    before: np.ndarray, after: np.ndarray, own: Sequence[int], most: int = 10, shown: int = 3
+    before: np.ndarray, after: np.ndarray, own: Sequence[int], most: int = 10, top: int = 3
 ) -> list[tuple[int, list[int], list[int]]]:
     """Return queries whose first passage changed: number, passages before, and passages after.
 
@@ -189,9 +189,9 @@ def changed_neighbours(
         own: Row of each query's own passage.
         most: Number of returned queries; queries that gain or lose their own passage as the first match come first,
             alternately.
-        shown: Number of passages per query.
+        top: Number of passages per query.
     """
-    tops = [np.argsort(-side, axis=1, kind="stable")[:, :shown].tolist() for side in (before, after)]
+    tops = [np.argsort(-side, axis=1, kind="stable")[:, :top].tolist() for side in (before, after)]
     won: list[int] = []
     lost: list[int] = []
     other: list[int] = []

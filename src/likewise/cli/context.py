@@ -35,7 +35,7 @@ Set = Annotated[
     Optional[list[str]],
     typer.Option("--set", help="Option of a stage, as section.name=value; repeatable."),
 ]
-_SHOWN = 3
+_LISTED = 3
 """Number of contexts printed by --explain that raise a similarity, and of contexts that lower it."""
 _SIDE = 160
 """Characters of either side of a gap that --explain prints."""
@@ -186,7 +186,7 @@ def _score_pair(first: str, second: str, origin: stages.Origin, explain: bool) -
 
 def _show_deciding(contexts: list[Deciding]) -> None:
     """Print the contexts that raise a similarity most, and the contexts that lower it most."""
-    listed = contexts[:_SHOWN] + [context for context in contexts[_SHOWN:][-_SHOWN:] if context.part < 0]
+    listed = contexts[:_LISTED] + [context for context in contexts[_LISTED:][-_LISTED:] if context.part < 0]
     typer.echo("adds     first   second  fit to this context ([...] marks the gap)")
     for context in listed:
         # The ends that are far from the gap are cut off.

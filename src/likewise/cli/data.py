@@ -14,7 +14,7 @@ from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.shared_options import ReplaceOption
 from likewise.errors import counted
 from likewise.runs.cache import KINDS, cache_folder
-from likewise.runs.cache_contents import clear_cache, kept_in_cache
+from likewise.runs.cache_contents import cache_entries, clear_cache
 from likewise.runs.progress import Progress
 from likewise.runs.results import written_result
 from likewise.runs.whole_files import Record
@@ -136,7 +136,7 @@ def cache() -> CommandTable:
 def show() -> None:
     """Print the location and the content of the cache."""
     typer.echo(cache_folder())
-    for entry in kept_in_cache():
+    for entry in cache_entries():
         size, files = f"{entry.bytes / 1e6:,.1f}", counted(entry.files, "file")
         typer.echo(f"  {entry.kind:<9}  {size:>8} MB  {files:>12}  {KINDS[entry.kind]}")
 
@@ -150,7 +150,7 @@ def clear(
 ) -> None:
     """Remove all files from the cache, or only the named kinds."""
     removed = clear_cache(*kinds or ())
-    left = [entry.kind for entry in kept_in_cache() if entry.files and (not kinds or entry.kind in kinds)]
+    left = [entry.kind for entry in cache_entries() if entry.files and (not kinds or entry.kind in kinds)]
     for entry in removed:
         typer.echo(f"removed: {entry.kind}, {counted(entry.files, 'file')}, {entry.bytes / 1e6:,.1f} MB")
     if left:

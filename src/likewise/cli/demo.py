@@ -98,12 +98,12 @@ class Figure:
     unit: str = "%"
     chance: float | None = None
 
-    def shown(self, value: float) -> str:
+    def formatted(self, value: float) -> str:
         """Return a value as it is printed."""
         return f"{value:.2f}" if self.unit == "cosine" else f"{value:,.0f}" if self.unit == "/s" else f"{value:.1f}%"
 
     def __str__(self) -> str:
-        values = [self.shown(value) for value in (self.before, self.after) if value is not None]
+        values = [self.formatted(value) for value in (self.before, self.after) if value is not None]
         chance = f" (chance: {self.chance:.0f}%)" if self.chance is not None else ""
         return f"{self.name}{chance}: {' -> '.join(values)}"
 

@@ -104,7 +104,7 @@ def harvest(
         PairSource(states.store.texts(), options or HarvestOptions(), vectors),
         out or Path(work) / "harvest",
         scores,
-        asked={
+        scoring={
             "score": {name: options_of_score[name] for name in ("form", "weights")},
             "selection": origin.selection.to_dict(),
         },
@@ -134,15 +134,15 @@ def score_shards(
     score: ScoreFunction,
     *,
     progress: Progress,
-    asked: Values | None = None,
+    scoring: Values | None = None,
     inputs: Mapping[str, str] | None = None,
     machine: tuple[int, int] = (1, 1),
     resume: Resume = "auto",
     overwrite: bool = False,
 ) -> HarvestResult:
-    """Score the pairs of a source, shard by shard; the scores depend on the options `asked`, and on the inputs."""
+    """Score the pairs of a source, shard by shard; the scores depend on `scoring`, and on the inputs."""
     out, (number, machines) = Path(out), machine
-    options = {"harvest": source.options.to_dict(), **(asked or {}), "machines": machines}
+    options = {"harvest": source.options.to_dict(), **(scoring or {}), "machines": machines}
     fingerprints = {**(inputs or {}), "sentences": source.fingerprint}
     plan = Plan("context harvest", options, fingerprints, versions=versions("context"))
     folders = [out] if machines == 1 else [out / f"part-{n}-of-{machines}" for n in range(1, machines + 1)]

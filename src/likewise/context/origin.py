@@ -74,7 +74,7 @@ _ANCHORS = 20
 """Sentences whose pairs bring the terms to a scale."""
 NEAR = 100
 """Texts of the highest cosine that `rows` scores."""
-Wanted = Sequence[bool] | np.ndarray
+Mask = Sequence[bool] | np.ndarray
 """Which terms or features are computed; the others are 0."""
 
 
@@ -187,7 +187,7 @@ class Origin:
         weights = self.weights[-len(TERMS) :]
         return self.cell_terms([sentence], cells, weights != 0) @ weights
 
-    def cell_terms(self, sentences: Sequence[str], cells: np.ndarray, chosen: Wanted = (True,) * 4) -> np.ndarray:
+    def cell_terms(self, sentences: Sequence[str], cells: np.ndarray, chosen: Mask = (True,) * 4) -> np.ndarray:
         """Return the four terms of equation 3, not yet weighted: (K, 4) float64.
 
         Args:
@@ -202,7 +202,7 @@ class Origin:
             terms -= self._mean_terms(sentences, chosen)[distinct[:, 1]]
         return terms[inverse.reshape(-1)]
 
-    def _mean_terms(self, sentences: Sequence[str], chosen: Wanted) -> np.ndarray:
+    def _mean_terms(self, sentences: Sequence[str], chosen: Mask) -> np.ndarray:
         """Return the means of the terms of sentences over the sample, (S, 4)."""
         n, means = len(sentences), np.zeros((len(sentences), len(TERMS)))
         # The discriminator's are cheap; the generators' are taken over as many contexts as they can afford.
@@ -213,7 +213,7 @@ class Origin:
                 means += self._terms(sentences, cells, some).reshape(len(sample), n, -1).mean(axis=0)
         return means
 
-    def _terms(self, sentences: Sequence[str], cells: np.ndarray, chosen: Wanted) -> np.ndarray:
+    def _terms(self, sentences: Sequence[str], cells: np.ndarray, chosen: Mask) -> np.ndarray:
         """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
         terms, ranker, pmi = np.zeros((len(cells), len(TERMS))), self.finder.ranker, self.form == "pmi"
         with torch.inference_mode():
@@ -240,7 +240,7 @@ class Origin:
     def terms(
         self,
         pairs: Sequence[SentencePair],
-        chosen: Wanted = (True,) * 4,
+        chosen: Mask = (True,) * 4,
         contexts: Mapping[str, np.ndarray] | None = None,
     ) -> list[np.ndarray]:
         """Return the terms of each pair (2, C, 4) over the contexts of its first and then of its second sentence.
@@ -261,7 +261,7 @@ class Origin:
         ends = np.cumsum([2 * len(cell) for cell in cells[::2]])
         return [part.reshape(2, -1, len(TERMS)) for part in np.split(terms, ends[:-1])]
 
-    def features(self, pairs: Sequence[SentencePair], chosen: Wanted = (True,) * 7) -> np.ndarray:
+    def features(self, pairs: Sequence[SentencePair], chosen: Mask = (True,) * 7) -> np.ndarray:
         """Return the features of the form `pmi` of each pair, (P, 7); unused features are 0."""
         features = np.zeros((len(pairs), len(FEATURES)))
         if not len(pairs):

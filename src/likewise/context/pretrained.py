@@ -154,7 +154,7 @@ class PretrainedGenerators:
         lefts: Sequence[str],
         rights: Sequence[str],
         cells: np.ndarray,
-        wanted: Sequence[bool] = (True,) * 3,
+        mask: Sequence[bool] = (True,) * 3,
         pmi: bool = True,
         progress: Progress = QUIET,
     ) -> np.ndarray:
@@ -162,7 +162,7 @@ class PretrainedGenerators:
 
         Args:
             cells: (K, 2), the index of a sentence and of a context.
-            wanted: Names of the requested terms of the three; the others are 0.
+            mask: Which of the three terms are requested; the others are 0.
             pmi: Whether to subtract each term's value without the sentence.
         """
         s, c = cells.T
@@ -177,23 +177,23 @@ class PretrainedGenerators:
 
         centre = left = right = np.zeros(len(cells))
         if self.given == "near":
-            if wanted[0] or wanted[1]:
+            if mask[0] or mask[1]:
                 centre = behind(lefts, sentences, c, s)[:, 0]
                 gained = centre - alone(sentences, s)
-                left = gained if pmi or not wanted[1] else gained + alone(lefts, c)
+                left = gained if pmi or not mask[1] else gained + alone(lefts, c)
                 centre = gained if pmi else centre
-            if wanted[2]:
+            if mask[2]:
                 right = behind(sentences, rights, s, c)[:, 0]
                 right = right - alone(rights, c) if pmi else right
         else:
             # The sentence and then the right side behind the left one.
             centre, right = behind(lefts, [*sentences, *rights], c, s, len(sentences) + c).T
             right_of_left, own = behind(lefts, rights, c, c)[:, 0], alone(sentences, s)
-            if wanted[1]:
+            if mask[1]:
                 left = alone(lefts, c) + centre + right - own - behind(sentences, rights, s, c)[:, 0]
                 left = left - alone(lefts, c) - right_of_left + alone(rights, c) if pmi else left
             centre = centre + right - right_of_left
             centre, right = (centre - own, right - right_of_left) if pmi else (centre, right)
         lengths = [self.lengths(texts)[rows] for texts, rows in ((sentences, s), (lefts, c), (rights, c))]
         means = np.stack([centre, left, right], axis=1) / np.maximum(np.stack(lengths, axis=1), 1)
-        return np.where(np.asarray(wanted), means, 0.0)
+        return np.where(np.asarray(mask), means, 0.0)

@@ -38,7 +38,7 @@ _FILE, _TOKENS = "states.safetensors", "tokens.npy"
 _AT_ONCE = 500
 """Sentences of a part: what a stopped run may lose."""
 _BATCH_TOKENS = 4_096
-_KEPT = 40_000
+_REMEMBERED = 40_000
 """Sentences that are remembered, about 1 GB."""
 
 Side = Literal["centre", "left", "right"]
@@ -131,7 +131,7 @@ class States:
         self.starts, self.idf = arrays["starts"], arrays["idf"]
         self.store = open_store(workspace.require("index"))
         self.encoder = FrozenEncoder(options.encoder, options.max_tokens, options.precision)
-        self._kept: dict[str, SentenceReading] = {}
+        self._readings: dict[str, SentenceReading] = {}
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -159,19 +159,19 @@ class States:
 
     def readings(self, texts: Sequence[str], progress: Progress = QUIET, tokens: bool = True) -> list[SentenceReading]:
         """Return the states of any sentences, with or without tokens; known sentences are not encoded again."""
-        if len(self._kept) + len(texts) > _KEPT:
+        if len(self._readings) + len(texts) > _REMEMBERED:
             self.forget()
         new = []
         for text in dict.fromkeys(texts):
-            reading = self._kept.get(text)
+            reading = self._readings.get(text)
             if reading is None and text in self._rows:
                 (reading,) = self.of([self._rows[text]])
             if reading is None or (tokens and len(reading.states) < len(reading.ids)):
                 new.append(text)
             else:
-                self._kept[text] = reading
-        self._kept |= dict(zip(new, self.encoder.read(new, progress), strict=True))
-        return [self._kept[text] for text in texts]
+                self._readings[text] = reading
+        self._readings |= dict(zip(new, self.encoder.read(new, progress), strict=True))
+        return [self._readings[text] for text in texts]
 
     def vectors_of(self, texts: Sequence[str], progress: Progress = QUIET) -> np.ndarray:
         """Return the vectors of any sentences (N, D)."""
@@ -179,7 +179,7 @@ class States:
 
     def forget(self) -> None:
         """Forget the sentences that were read."""
-        self._kept.clear()
+        self._readings.clear()
 
 
 def read_states(

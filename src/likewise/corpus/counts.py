@@ -13,7 +13,7 @@ Reason = Literal["empty", "too short", "too long", "undecodable", "markup", "bad
 
 EXAMPLES = 5
 """Places remembered for each reason."""
-_SHOWN = EXAMPLES + 1
+_EXAMPLE_LINES = EXAMPLES + 1
 """Sentences of a kind that a user is shown: so many that the rows of one file and the count of its others fit."""
 _KINDS = 20
 """Kinds of sentences that a user is shown."""
@@ -31,9 +31,9 @@ def shortened(notes: Sequence[str]) -> list[str]:
         kinds.setdefault(_OWN.sub("", sentence.partition(": ")[2] or sentence), []).append(sentence)
     lines = []
     for sentences in list(kinds.values())[:_KINDS]:
-        lines += sentences[:_SHOWN]
-        if len(sentences) > _SHOWN:
-            lines.append(f"{counted(len(sentences) - _SHOWN, 'more line')} of this kind")
+        lines += sentences[:_EXAMPLE_LINES]
+        if len(sentences) > _EXAMPLE_LINES:
+            lines.append(f"{counted(len(sentences) - _EXAMPLE_LINES, 'more line')} of this kind")
     if others := sum(map(len, list(kinds.values())[_KINDS:])):
         lines.append(f"{counted(others, 'more line')} of other kinds")
     return lines
@@ -106,7 +106,7 @@ class CorpusReport:
         return self.failed > 0 or "bad row" in self.dropped or "undecodable" in self.dropped
 
     @property
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         """The notes, and a line for each file with more odd rows than are named."""
         more = [f"{file}: {counted(count, 'more row')} like these" for file, count in self.unnamed_rows.items()]
         return [*self.notes, *more]

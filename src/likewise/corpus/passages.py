@@ -86,7 +86,7 @@ def read_passages(
     """
     options, report = options or CorpusOptions(), report or CorpusReport()
     sources = find_sources(spec, options, progress, report)
-    reported = len(report.told)
+    reported = len(report.messages)
     rng = random.Random(seed)
     selected: list[tuple[int, Passage]] = []
     placed = _passages(sources, options)

@@ -57,11 +57,11 @@ def read_sentences(
     """
     options = options or CorpusOptions()
     report = report if report is not None else CorpusReport()
-    for sentence in kept_sentences(find_sources(spec, options), report):
+    for sentence in selected_sentences(find_sources(spec, options), report):
         yield sentence.text
 
 
-def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | None = None) -> Iterator[Sentence]:
+def selected_sentences(sources: list[Source], report: CorpusReport, tick: Tick | None = None) -> Iterator[Sentence]:
     """Yield the sentences of sources, and call `tick` with the bytes read so far."""
     before = 0
     for index, source in enumerate(sources):
@@ -200,7 +200,7 @@ def _make(folder: Path, sources: list[Source], options: CorpusOptions, tick: Tic
         report.kept -= 1
         report.drop("duplicate", names[sentence.file], sentence.line)
 
-    sentences = kept_sentences(sources, report, tick)
+    sentences = selected_sentences(sources, report, tick)
     if options.deduplicate:
         sentences = unrepeated(sentences, attrgetter("text"), drop)
     schema = pa.schema([("sentence", pa.string()), ("words", pa.int32())])

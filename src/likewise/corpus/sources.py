@@ -103,7 +103,7 @@ def tell(report: CorpusReport, progress: Progress, since: int = 0, what: str = "
         since: Number of notes that have been shown before.
         what: Word before each note.
     """
-    for sentence in shortened(report.told[since:]):
+    for sentence in shortened(report.messages[since:]):
         progress.tell(f"{what}: {sentence}")
 
 

@@ -11,7 +11,7 @@ from importlib import util
 from pathlib import Path
 
 from likewise.errors import LikewiseError
-from likewise.runs.cache import CacheError, cached, found_in_cache
+from likewise.runs.cache import CacheError, cached, find_in_cache
 from likewise.transformers_output import no_bar, only_errors
 
 _WIKI_SAMPLE = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
@@ -132,7 +132,7 @@ def resolve_model(name: str) -> str:
         _check_weights(name, model, there / _WEIGHTS)
         return str(there)
     key = [short, model.sha256]
-    pieces = [] if found_in_cache("models", key) else installed_files(name, model)
+    pieces = [] if find_in_cache("models", key) else installed_files(name, model)
     return str(cached("models", key, lambda folder: _unpack(name, model, pieces, folder)))
 
 

@@ -22,20 +22,20 @@ def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
     >>> front_matter(enumerate(["---", "title: Pumps", "tags: [oil, seal]", "---", "Text."], 1))
     ({'title': 'Pumps', 'tags': ['oil', 'seal']}, [])
     """
-    held: list[Placed] = []
+    lines_read: list[Placed] = []
     size = 0
     for number, line in lines:
-        held.append((number, line))
+        lines_read.append((number, line))
         size += len(line)
         text = line.rstrip()
-        if len(held) == 1 and text != "---":
+        if len(lines_read) == 1 and text != "---":
             break
-        if len(held) > 1 and text in ("---", "..."):
-            values = _yaml("\n".join(front for _, front in held[1:-1]))
-            return (values, []) if values is not None else ({}, held)
-        if len(held) > _LINES or size > _CHARACTERS:
+        if len(lines_read) > 1 and text in ("---", "..."):
+            values = _yaml("\n".join(front for _, front in lines_read[1:-1]))
+            return (values, []) if values is not None else ({}, lines_read)
+        if len(lines_read) > _LINES or size > _CHARACTERS:
             break
-    return {}, held
+    return {}, lines_read
 
 
 @cache

@@ -148,7 +148,7 @@ class _Builder:
         self._done = self._first = first  # lines before it are not of the text
         self._escaped = escaped
         self._blocks: list[Block | _Heading] = []
-        self._held: list[Placed] = []
+        self._pending: list[Placed] = []
         self._item = -1  # the line of the last entry of a list
 
     def of(self, tokens: list[Any], end: int) -> list[Block | _Heading]:
@@ -163,7 +163,7 @@ class _Builder:
                 if token.map[0] > self._done:  # after a blank line
                     self._flush()
                 self._skip_to(token.map[0])
-                self._held += self._inline(after, token.map, marks)
+                self._pending += self._inline(after, token.map, marks)
                 marks, self._done = [], token.map[1]
             elif kind in ("heading_open", "fence", "code_block", "table_open", "html_block", "hr"):
                 self._flush()
@@ -180,7 +180,7 @@ class _Builder:
         if token.type == "heading_open":
             self._blocks.append(_Heading(int(token.tag[1]), self._inline(after, token.map, None)))
         elif token.type in ("html_block", "hr"):
-            self._held = without_comments(lines) if token.type == "html_block" else lines
+            self._pending = without_comments(lines) if token.type == "html_block" else lines
             self._flush()
         else:
             while lines and not lines[-1][1].strip():
@@ -193,7 +193,7 @@ class _Builder:
     def _skip_to(self, line: int) -> None:
         """Take the lines before one for prose that no token has: entries without text, and what is nested too deep."""
         rest = [placed for placed in self._lines[self._done : line] if placed[1].strip(" \t>")]
-        self._held += by_lines(rest, unescaped) if self._escaped else rest
+        self._pending += by_lines(rest, unescaped) if self._escaped else rest
         self._done = max(self._done, line)
 
     def _inline(self, inline: Any, lines: Sequence[int], marks: list[str] | None) -> list[Placed]:
@@ -214,13 +214,13 @@ class _Builder:
         return inside
 
     def _flush(self) -> None:
-        if not self._escaped and any("<!--" in line for _, line in self._held):
-            text = "\n".join(line for _, line in self._held)
+        if not self._escaped and any("<!--" in line for _, line in self._pending):
+            text = "\n".join(line for _, line in self._pending)
             if text.rfind("<!--") < text.rfind("-->"):  # one that does not end is text
-                self._held = without_comments(self._held)
-        if any(line.strip() for _, line in self._held):
-            self._limited("prose", self._held)
-        self._held = []
+                self._pending = without_comments(self._pending)
+        if any(line.strip() for _, line in self._pending):
+            self._limited("prose", self._pending)
+        self._pending = []
 
     def _limited(self, kind: BlockKind, lines: list[Placed]) -> None:
         parts = parted(lines, lambda line: len(line[1]) + 1, PARAGRAPH_LIMIT)

@@ -104,7 +104,7 @@ class Sheets(PagedFormat):
                 lost = sum(cell is None and other is not None for cell, other in zip(row, as_written, strict=False))
                 width = max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)
                 cells = [_value(cell) for cell in placed[:width]]
-                cell_texts = [_shown(value, cell) for value, cell in zip(cells, placed, strict=False)]
+                cell_texts = [_displayed(value, cell) for value, cell in zip(cells, placed, strict=False)]
                 if any(cell_texts) or lost:
                     text = f"| {' | '.join(cell_texts)} |" if any(cell_texts) else ""
                     yield Page(number, text, sheet.title, cells=cells, left_out=_NO_VALUE if lost else "")
@@ -136,7 +136,7 @@ def _code(number: int, form: str) -> int | str:
     return "".join(next(each) if char == "0" else char.strip('\\"') for char in chars)
 
 
-def _shown(value: object, cell: Any) -> str:
+def _displayed(value: object, cell: Any) -> str:
     """Return the text of a cell with a value; 0.475 as 47.5% where the sheet does so."""
     if type(value) in (float, int) and _PERCENT.match(cell.number_format or ""):
         return f"{100 * value:.12g}%"  # type: ignore[operator]

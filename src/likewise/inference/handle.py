@@ -21,7 +21,7 @@ from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePr
 from likewise.inference.engines.store import MAKERS, Store
 from likewise.inference.text_encoder import TextEncoder
 from likewise.inference.tokens import FEW, Role, TextSide, Tokens
-from likewise.runs.cache import CacheError, cached, found_in_cache
+from likewise.runs.cache import CacheError, cached, find_in_cache
 from likewise.runs.on_ray import loadable
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import read_json, write_json
@@ -296,7 +296,7 @@ def recalled(name: str | os.PathLike[str]) -> Facts:
     Raises:
         LookupError: If there are none, or a file of the model has changed.
     """
-    if (folder := found_in_cache("facts", _state(name))) is None:
+    if (folder := find_in_cache("facts", _state(name))) is None:
         raise LookupError(name)
     return Facts(**read_json(folder / _FACTS))
 

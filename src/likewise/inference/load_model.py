@@ -35,7 +35,7 @@ from likewise.runs.options import checked
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import Record
 
-_TOLD = ("recipe", "base", "chosen", "reason", "steps", "best")
+_FACTS_OF_REPR = ("recipe", "base", "chosen", "reason", "steps", "best")
 """Facts of a record that `repr` says."""
 _SIDES = ("truncation_side", "padding_side")
 
@@ -237,7 +237,7 @@ class SavedModel:
     record: Record
 
     def __repr__(self) -> str:
-        facts = "".join(f", {name}={self.record[name]!r}" for name in _TOLD if self.record.get(name))
+        facts = "".join(f", {name}={self.record[name]!r}" for name in _FACTS_OF_REPR if self.record.get(name))
         return f"{type(self).__name__}({str(self.path)!r}{facts})"
 
     @property

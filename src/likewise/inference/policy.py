@@ -279,16 +279,16 @@ def _refusal(pair: EngineVariant, choice: EngineChoice, error: Exception) -> tup
         Exception: The error itself, if the caller requested something impossible.
     """
     auto, named = choice.engine == "auto", choice.precision in LOWER
-    nobody_asked = auto and choice.precision == "close"
+    by_default = auto and choice.precision == "close"
     if isinstance(error, CannotExport):
-        if nobody_asked:
+        if by_default:
             return False, f"{' '.join(pair)}: {error}"
         instead = "" if auto else " torch runs instead."
         return True, f"The engine {pair[0]} ({pair[1]}) cannot be used: {error}.{instead}"
     if isinstance(error, (MissingExtraError, QuantisationRefused)):
         if not auto and (named or isinstance(error, MissingExtraError)):
             raise error
-        return not nobody_asked, str(error)
+        return not by_default, str(error)
     if not auto or named:
         raise error
     return False, f"{' '.join(pair)}: {first_line(error)}"

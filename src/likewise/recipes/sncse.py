@@ -155,7 +155,7 @@ def with_negations(run: Run) -> Run:
         return run
     import datasets
 
-    from likewise.augment.negation import kept_negations
+    from likewise.augment.negation import cached_negations
 
     # A sentence takes milliseconds to parse: a short run on a large corpus should not wait for all of it.
     needed = options.batch_size * options.accumulation * options.max_steps
@@ -164,7 +164,7 @@ def with_negations(run: Run) -> Run:
         chosen = with_candidates(run.rows, chosen, options.opposite_share, run.seed)
     run = run.but(rows=run.rows.select(chosen))
 
-    texts = kept_negations(run.sentences, run.prepared, processes=options.processes, progress=run.progress)
+    texts = cached_negations(run.sentences, run.prepared, processes=options.processes, progress=run.progress)
     column = datasets.Dataset.from_dict({"negation": texts}, datasets.Features({"negation": datasets.Value("string")}))
     return run.but(rows=datasets.concatenate_datasets([run.rows.flatten_indices(), column], axis=1))
 

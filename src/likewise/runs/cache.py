@@ -139,7 +139,7 @@ def being_made(kind: str, key: object, *, resumes: bool = False) -> Iterator[tup
     This is `cached` for what is made by several processes, of which one calls this. The arguments and errors are those
     of `cached`.
     """
-    if folder := found_in_cache(kind, key):
+    if folder := find_in_cache(kind, key):
         yield folder, None
         return
     final = _place(kind, key)
@@ -231,7 +231,7 @@ def _remove_unfinished(home: Path) -> None:
                 shutil.rmtree(work, ignore_errors=True)
 
 
-def found_in_cache(kind: str, key: object) -> Path | None:
+def find_in_cache(kind: str, key: object) -> Path | None:
     """Return the folder that the cache has for a key, see `cached`; None if there is none, or if it is not whole."""
     place = _place(kind, key)
     if not place.is_dir():

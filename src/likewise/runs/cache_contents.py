@@ -13,7 +13,7 @@ _CLEARED = ".cleared-"
 
 
 @dataclass(frozen=True)
-class Kept:
+class CacheEntry:
     """The files of one kind in the cache: the kind, the folder, the number of files and their bytes."""
 
     kind: str
@@ -22,7 +22,7 @@ class Kept:
     bytes: int
 
 
-def kept_in_cache() -> list[Kept]:
+def cache_entries() -> list[CacheEntry]:
     """List the contents of the cache, by kind."""
     listed = []
     for kind in KINDS:
@@ -34,18 +34,18 @@ def kept_in_cache() -> list[Kept]:
                 with suppress(FileNotFoundError):  # removed meanwhile
                     sizes += [path.lstat().st_size] if not path.is_symlink() else []
         if place.is_dir():
-            listed.append(Kept(kind, place, len(sizes), sum(sizes)))
+            listed.append(CacheEntry(kind, place, len(sizes), sum(sizes)))
     return listed
 
 
-def clear_cache(*kinds: str) -> list[Kept]:
+def clear_cache(*kinds: str) -> list[CacheEntry]:
     """Remove the given kinds from the cache, or all; return what was removed.
 
     A kind that another process uses is left as it is.
     """
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise CacheError(f"the cache does not contain {unknown[0]}; choose one of {', '.join(KINDS)}")
-    return [entry for entry in kept_in_cache() if (not kinds or entry.kind in kinds) and _cleared(entry.place)]
+    return [entry for entry in cache_entries() if (not kinds or entry.kind in kinds) and _cleared(entry.place)]
 
 
 def _cleared(place: Path) -> bool:

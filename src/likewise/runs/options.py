@@ -244,8 +244,8 @@ def _check(name: str, value: object, kinds: tuple[_Kind, ...]) -> None:
     if _LIST in kinds:
         raise ArgumentError(f"{name} must be a list, not {value!r}: write [{value!r}]")
     said = [_WORDS[kind] if isinstance(kind, str) else f"{kind.__name__}(...)" for kind in kinds if kind != _NONE]
-    wanted = " or ".join(dict.fromkeys(said)).replace(f"a string or {_PATH}", _PATH)
-    raise ArgumentError(f"{name} must be {wanted}, not {value!r}")
+    expected = " or ".join(dict.fromkeys(said)).replace(f"a string or {_PATH}", _PATH)
+    raise ArgumentError(f"{name} must be {expected}, not {value!r}")
 
 
 def _is(value: object, kind: _Kind) -> bool:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from importlib.resources import files
 
 
-def page_of(room: str, template: str, *functions: Callable[..., object], **shown: object) -> str:
+def page_of(room: str, template: str, *functions: Callable[..., object], **values: object) -> str:
     """Return a page.
 
     Args:
         room: Package of the template, such as "likewise.searching.choose".
         template: File of the template.
         functions: Functions that the template calls.
-        shown: Values of the template; a missing name is an error.
+        values: Values of the template; a missing name is an error.
     """
     from jinja2 import DictLoader, Environment, StrictUndefined
 
@@ -28,4 +28,4 @@ def page_of(room: str, template: str, *functions: Callable[..., object], **shown
     )
     environment.globals |= {function.__name__: function for function in functions}
     style = own.joinpath("page.css").read_text(encoding="utf-8")
-    return environment.get_template(template).render(style=style, **shown)
+    return environment.get_template(template).render(style=style, **values)

@@ -37,7 +37,7 @@ class Bar:
     def __init__(self, progress: Progress, what: str, total: int | None, unit: str, done: int) -> None:
         self._progress, self._what, self._unit = progress, what, unit
         self.done, self.total, self.note = done, total, ""
-        self._begun_at, self._begun, self._told = done, time.monotonic(), time.monotonic()
+        self._begun_at, self._begun, self._reported = done, time.monotonic(), time.monotonic()
         self._task: TaskID | None = None
 
     def advance(self, count: int = 1) -> None:
@@ -54,8 +54,8 @@ class Bar:
         if self._task is not None:
             count = self.count("/")
             self._progress.view.update(self._task, completed=self.done, total=self.total, count=count, note=self.note)
-        elif time.monotonic() - self._told >= EVERY_SECONDS:
-            self._told = time.monotonic()
+        elif time.monotonic() - self._reported >= EVERY_SECONDS:
+            self._reported = time.monotonic()
             self._progress.tell(self._line())
 
     def count(self, of: str) -> str:

@@ -197,12 +197,12 @@ def print_json(value: object) -> None:
     """Print a value as JSON, with escapes for control characters and characters outside the output's encoding."""
     encoding = sys.stdout.encoding or "utf-8"
 
-    def shown(char: str) -> str:
+    def escaped(char: str) -> str:
         if char.isascii() or (unicodedata.category(char) != "Cc" and char.encode(encoding, "ignore")):
             return char
         return plain_json.dumps(char)[1:-1]
 
-    typer.echo("".join(map(shown, plain_json.dumps(value, ensure_ascii=False, indent=2))))
+    typer.echo("".join(map(escaped, plain_json.dumps(value, ensure_ascii=False, indent=2))))
 
 
 def print_hits(hits: "Hits", explain: bool = False, offset: int = 0) -> None:

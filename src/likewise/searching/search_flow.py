@@ -16,8 +16,8 @@ from likewise.evaluation.bm25 import folded
 from likewise.runs.whole_files import Record
 from likewise.searching.index.opened_index import OpenedIndex
 from likewise.searching.index.passages import passage_text
-from likewise.searching.index.table import NOWHERE, SHOWN, SearchError, Table
-from likewise.searching.parts.lookup import Asked
+from likewise.searching.index.table import HIT_COLUMNS, NOWHERE, SearchError, Table
+from likewise.searching.parts.lookup import EncodedQuery
 from likewise.searching.parts.parts import Part, Ranking, ranked
 from likewise.searching.parts.pipeline import Pipeline
 from likewise.searching.parts.reranker import Reranker, in_range
@@ -58,7 +58,7 @@ class _Understood(NamedTuple):
         text: Rest of the query, without the exclusion.
         excluded: Exclusion of the query in words.
         words: Words to search for.
-        asked: Query for the pipeline; None in a search by words only.
+        encoded: Query for the pipeline; None in a search by words only.
         off: Exclusion for the pipeline; None without one.
         allowed: Condition on every passage; None without one.
         demanding: Condition on the first passages, which contain the demanded phrases; None without such phrases.
@@ -69,14 +69,14 @@ class _Understood(NamedTuple):
     text: str
     excluded: str
     words: str
-    asked: Asked | None
-    off: Asked | None
+    encoded: EncodedQuery | None
+    off: EncodedQuery | None
     allowed: str | None
     demanding: str | None
     ranking: dict[str, str]
 
 
-class _Found(NamedTuple):
+class _Match(NamedTuple):
     """A passage in a ranking.
 
     Attributes:
@@ -127,7 +127,7 @@ class Search:
         if request.mode == "hybrid":
             self._check_neighbours()
         query = self._understood(typed, request)
-        return self._shown(query, request, self._ranked(query, request))
+        return self._hits_of(query, request, self._ranked(query, request))
 
     def _check_neighbours(self) -> None:
         """Raise SearchError if the pipeline wants more neighbours than the index contains."""
@@ -152,28 +152,28 @@ class Search:
         words = searched_words(text, opened.language)
         parsed, off = None, None
         if request.mode != "words":
-            parsed = self.encoder.asked(opened, text, words, hybrid and bool(self.steps.tokens))
+            parsed = self.encoder.encoded(opened, text, words, hybrid and bool(self.steps.tokens))
             parsed = parsed._replace(phrases=tuple(stored for stored in ranking.values() if stored != NOWHERE))
         if excluded:
-            off = self.encoder.asked(opened, excluded, searched_words(excluded, opened.language), tokens=False)
+            off = self.encoder.encoded(opened, excluded, searched_words(excluded, opened.language), tokens=False)
         allowed = " AND ".join(conditions) or None
         demanding = " AND ".join([*conditions, *demanded]) if demanded else None
         return _Understood(typed, text, excluded, words, parsed, off, allowed, demanding, ranking)
 
-    def _ranked(self, query: _Understood, request: Request) -> list[list[_Found]]:
+    def _ranked(self, query: _Understood, request: Request) -> list[list[_Match]]:
         """Return the passages, the best first, the copies of one together: at least as many as are shown, if there are.
 
         Passages with the demanded phrases come first; others follow where these are too few.
         """
         most = min(request.offset + request.k, self.opened.table.rows)  # LanceDB's numbers are not as large as Python's
-        results: list[_Found] = []
+        results: list[_Match] = []
         for condition in dict.fromkeys([query.demanding or query.allowed, query.allowed]):
             before, count = {one.row_id for one in results}, most + _SPARE + len(results)
             while True:
                 ranking = self._ranking(query, request.mode, count, condition)
                 rows = self.opened.table.passages(ranking.ids[:count])
                 has_demanded = query.demanding is not None and condition == query.demanding
-                more = [_Found(ranking, place, row, has_demanded) for place, row in enumerate(rows)]
+                more = [_Match(ranking, place, row, has_demanded) for place, row in enumerate(rows)]
                 more = _put_below([one for one in more if one.row_id not in before], results)
                 groups = _grouped([*results, *more], request.by)
                 if len(groups) >= most or len(ranking.ids) < count:
@@ -186,11 +186,11 @@ class Search:
 
     def _ranking(self, query: _Understood, mode: Mode, count: int, condition: str | None) -> Ranking:
         """Rank the passages that meet a condition."""
-        if query.asked is not None and mode == "hybrid":
-            ranking = ranked(self.opened.stored, self.steps, query.asked, count, condition, query.off, self.parts)
+        if query.encoded is not None and mode == "hybrid":
+            ranking = ranked(self.opened.stored, self.steps, query.encoded, count, condition, query.off, self.parts)
             return self._reranked(ranking, query.text)
-        if query.asked is not None:
-            ids, scores = self.opened.table.nearest(query.asked.vector, count, condition)
+        if query.encoded is not None:
+            ids, scores = self.opened.table.nearest(query.encoded.vector, count, condition)
         else:
             ids, scores = self.opened.table.by_words(query.words, count, condition)
         return Ranking(ids, scores, scores, scores)
@@ -209,11 +209,11 @@ class Search:
         scores = (ranking.scores + added)[order]
         return Ranking(ranking.ids[order], scores, ranking.similarity[order], ranking.words[order], parts)
 
-    def _shown(self, query: _Understood, request: Request, groups: list[list[_Found]]) -> Hits:
+    def _hits_of(self, query: _Understood, request: Request, groups: list[list[_Match]]) -> Hits:
         """Return the hits of a page, with what was made of the query."""
         page, typed = groups[request.offset : request.offset + request.k], query.typed
         texts = [group[0].row["text"] for group in page]
-        vector = query.asked.vector if query.asked else None
+        vector = query.encoded.vector if query.encoded else None
         sentences = self._marked(query.text, vector, texts) if request.mark else texts
         hits = [self._hit(group, sentence, request.mode) for group, sentence in zip(page, sentences, strict=True)]
         is_met = any(group[0].has_demanded for group in groups)
@@ -225,7 +225,7 @@ class Search:
         others = sum(not group[0].has_demanded for group in page) if demanded else 0
         return Hits(hits, query.excluded, demanded, typed.barred, tuple(missing), ranking, others)
 
-    def _hit(self, group: Sequence[_Found], sentence: str, mode: Mode) -> Hit:
+    def _hit(self, group: Sequence[_Match], sentence: str, mode: Mode) -> Hit:
         """Return the hit of a passage, with the places of its copies or of further passages of its document."""
         (ranking, place, row, *_), score = group[0], group[0].score
         scores = {name: float(values[place]) for name, values in ranking.parts.items()}
@@ -238,7 +238,7 @@ class Search:
             scores=scores | ({"demanded": -group[0].below} if scores and group[0].below else {}),
             id=self.opened.named(row["id"]),
             also=tuple(dict.fromkeys(place_of(other.row) for other in group[1:])),
-            **{name: row[name] for name in SHOWN},
+            **{name: row[name] for name in HIT_COLUMNS},
         )
 
     def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
@@ -258,7 +258,7 @@ class Search:
         return [max(some, key=lambda sentence: fit.get(sentence, 0.0)) for some in split]
 
 
-def _put_below(more: Sequence[_Found], results: Sequence[_Found]) -> list[_Found]:
+def _put_below(more: Sequence[_Match], results: Sequence[_Match]) -> list[_Match]:
     """Return further passages with scores below the scores of the first passages."""
     if not results or not more:
         return list(more)
@@ -266,9 +266,9 @@ def _put_below(more: Sequence[_Found], results: Sequence[_Found]) -> list[_Found
     return [one._replace(below=below) for one in more]
 
 
-def _grouped(results: Sequence[_Found], by: By) -> list[list[_Found]]:
+def _grouped(results: Sequence[_Match], by: By) -> list[list[_Match]]:
     """Return passages, the best first, the copies of one passage, or the passages of one document, together."""
-    groups: dict[object, list[_Found]] = {}
+    groups: dict[object, list[_Match]] = {}
     for one in results:
         key = document_of(one.row) if by == "document" else (one.row["title"], one.row["text"])
         groups.setdefault(key, []).append(one)

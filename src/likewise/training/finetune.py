@@ -177,7 +177,7 @@ def _selection(
     """Return the selection of the checkpoint: by the rows of a dev file if there are any."""
     if dev is None:
         first = read.dataset[read.dataset.column_names[0]]  # rows with the same first sentence stay together
-        return choose_selection(read.dataset, options, seed, data, first, lambda held: task.held_out(held, options))
+        return choose_selection(read.dataset, options, seed, data, first, lambda rows: task.held_out(rows, options))
     if options.select_by in ("sts-b-dev", "last"):
         raise OptionError(f"a dev file and select_by={options.select_by} contradict each other: omit one of them")
     named = ", ".join(dev.sources)

@@ -18,7 +18,7 @@ from likewise.recipes import Recipe, find_recipe
 from likewise.recipes.recipe import Run
 from likewise.recipes.recipe_options import HeadOptions, TrainingOptions
 from likewise.runs import processes
-from likewise.runs.cache import being_made, found_in_cache
+from likewise.runs.cache import being_made, find_in_cache
 from likewise.runs.job import Resume
 from likewise.runs.options import checked
 from likewise.runs.releases import releases
@@ -162,7 +162,7 @@ def _train_first(run: Run, needed: Callable[[], bool]) -> str | None:
     """Train the run of a stage into the cache, if `needed` says so and it is not there; see `Run.train`."""
     facts = [run.recipe.name, run.options.to_dict(), base_fingerprint(run.base), run.corpus.sha256, processes.count()]
     facts += releases()
-    if not processes.by_first(lambda: bool(found_in_cache("stages", facts)) or needed()):
+    if not processes.by_first(lambda: bool(find_in_cache("stages", facts)) or needed()):
         return None
     with ExitStack() as stack:  # all processes train, and the first keeps the model
         final, work = processes.by_first(lambda: stack.enter_context(being_made("stages", facts, resumes=True)))

@@ -105,7 +105,7 @@ def test_a_sample_keeps_passages_below_one_title_together(tmp_path):
     (tmp_path / "b.jsonl").write_text('{"text": "Yes."}\n{"text": ""}\n')
     report = CorpusReport()
     assert [excerpt.text for excerpt in sampled([tmp_path / "b.jsonl"], splitting, 1000, report=report)[0]] == ["Yes."]
-    assert report.told == [f"{tmp_path}/b.jsonl:2: this row has no text"]
+    assert report.messages == [f"{tmp_path}/b.jsonl:2: this row has no text"]
     assert HeldOut.of(sampled([tmp_path / "b.jsonl"], splitting, 1000)[0]).queries == []
 
 

@@ -147,9 +147,9 @@ def test_no_server(monkeypatch):
 
 
 def test_the_cache_names_what_it_holds(monkeypatch, tmp_path):
-    from likewise.runs.cache_contents import kept_in_cache
+    from likewise.runs.cache_contents import cache_entries
 
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
     written_for(["one a"], Counting(), QUIET)
-    assert [(kept.kind, kept.files) for kept in kept_in_cache()] == [("queries", 1)]
+    assert [(kept.kind, kept.files) for kept in cache_entries()] == [("queries", 1)]
     assert writer.FIRST == 10

@@ -164,7 +164,7 @@ def _refuse_unclear(clause: Clause) -> None:
     if asks and clause.subject is None and "," not in text:
         # 'Seen him lately?', 'Want some tea?'
         raise Refused("ellipsis")
-    if asks and _value_asked(clause):
+    if asks and _asks_for_value(clause):
         raise Refused("value question")
     after = [token.lower_ for token in finite.doc[finite.i + 1 : finite.i + 4]]
     if len(after) == 3 and after[0] in ("or", "and") and after[1] in OPERATORS and after[2] in NOT:
@@ -172,7 +172,7 @@ def _refuse_unclear(clause: Clause) -> None:
         raise Refused("either way")
 
 
-def _value_asked(clause: Clause) -> bool:
+def _asks_for_value(clause: Clause) -> bool:
     """Return whether a question asks for a time, a place, a measure, a name: 'How old are you?', 'What is this?'"""
     head, subject = clause.head, clause.subject
     for word in head.doc[clause.sentence.start : clause.finite.i]:

@@ -62,7 +62,7 @@ def negated_batches(
         yield from in_order(begun, _AHEAD * processes if pool else 0)
 
 
-def kept_negations(
+def cached_negations(
     sentences: Callable[[], Iterable[str]],
     keep: Callable[[list[object], Callable[[Path], object]], Path],
     *,

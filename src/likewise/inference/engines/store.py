@@ -18,7 +18,7 @@ from likewise import processor
 from likewise.errors import counted
 from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import EngineName, EngineVariant
-from likewise.runs.cache import CacheError, cached, found_in_cache
+from likewise.runs.cache import CacheError, cached, find_in_cache
 from likewise.runs.whole_files import read_json, write_json, write_text
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Store:
 
     def folder(self, pair: EngineVariant) -> Path | None:
         """Return the folder of an export; None if there is none, or it is damaged. bf16 runs the graph of float32."""
-        return found_in_cache(_KIND, self._graph(pair))
+        return find_in_cache(_KIND, self._graph(pair))
 
     def put(self, pair: EngineVariant, write: Callable[[Path], object]) -> Path:
         """Return the folder of an export, which `write` fills unless there is one."""
@@ -96,7 +96,7 @@ class Store:
 
         The verdict belongs to the installed release and, for a lower precision, to this processor.
         """
-        if (folder := found_in_cache(_KIND, self._verdict(pair))) is None:
+        if (folder := find_in_cache(_KIND, self._verdict(pair))) is None:
             return None
         facts = read_json(folder / _FACTS)
         return str(facts["failed"]) if "failed" in facts else Fidelity(**facts)
@@ -114,7 +114,7 @@ class Store:
 
     def tokenizer(self, digest: str) -> tuple[Path, dict[str, int]] | None:
         """Return the file of a tokenizer, and what else `export_encoder` needs to run an export; None without it."""
-        folder = found_in_cache(_KIND, [self.fingerprint, "tokenizer", digest])
+        folder = find_in_cache(_KIND, [self.fingerprint, "tokenizer", digest])
         return (folder / TOKENIZER, read_json(folder / _FACTS)) if folder else None
 
     def put_tokenizer(self, tokens: Tokens, at_least: int) -> None:

@@ -279,7 +279,7 @@ def choice_page(choice: Choice) -> str:
         rows=list(zip(choice.ranked, choice.rows, strict=True)),
         dots=dot_plot(_dots(choice)),
         times=_times(choice),
-        asked=", ".join(counted(count, CALLED[kind]) for kind, count in choice.facts["queries"].items()),
+        queries=", ".join(counted(count, CALLED[kind]) for kind, count in choice.facts["queries"].items()),
         called=CALLED,
     )
 

@@ -35,7 +35,7 @@ _MOST_WORDS = {"title": 16, "keywords": 16, "question": 30}
 _FEWEST_WORDS = {"title": 2, "keywords": 2, "question": 4}
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a passage as the model sees it: on one line, without what is beyond `LONGEST` words."""
     return " ".join(text.split()[:LONGEST])
 
@@ -46,7 +46,7 @@ def messages(text: str, form: str = "") -> list[dict[str, str]]:
     for passage, *queries in EXAMPLES:
         answer = "\n".join(f"{kind.capitalize()}: {query}" for kind, query in zip(KINDS, queries, strict=True))
         conversation += [{"role": "user", "content": passage}, {"role": "assistant", "content": answer}]
-    return [*conversation, {"role": "user", "content": shown(text) + form}]
+    return [*conversation, {"role": "user", "content": quoted(text) + form}]
 
 
 def answered(text: str) -> list[tuple[str, str]]:

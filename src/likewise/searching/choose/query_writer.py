@@ -36,11 +36,11 @@ class Writer(Protocol):
     """A language model that writes queries.
 
     Attributes:
-        told: Line that is printed before it starts.
+        notice: Line that is printed before it starts.
         batch: Number of passages per call.
     """
 
-    told: str
+    notice: str
     batch: int
 
     @property
@@ -76,7 +76,7 @@ class ServerWriter:
         require_extra("server", "A server that writes queries", "openai")
         self.url = url
         self.name = model or self._only_model()
-        self.told = f"the passages are sent to {url}, and nowhere else; {self.name} writes the queries"
+        self.notice = f"the passages are sent to {url}, and nowhere else; {self.name} writes the queries"
         self.identity = f"{url} {self.name}"
 
     @cached_property
@@ -166,7 +166,7 @@ def written_for(texts: Sequence[str], writer: Writer, progress: Progress) -> lis
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         missing = sorted(new.items(), key=lambda item: -len(item[1]))
         if missing:
-            progress.tell(writer.told)
+            progress.tell(writer.notice)
         with orderly_stop(progress) as stop, progress.bar("writing queries", len(missing)) as bar:
             for begin in range(0, len(missing), writer.batch):
                 batch = missing[begin : begin + writer.batch]

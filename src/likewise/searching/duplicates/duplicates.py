@@ -196,7 +196,7 @@ def duplicates(
                 rows = [{**encoded.row(other), "cosine": cosine} for other, cosine in others]
                 file.write(_json({"kept": encoded.row(first), "duplicates": rows}))
     if keep_one is not None:
-        _write_kept(Path(keep_one), overwrite, source, encoded, repeated, result)
+        _write_remaining(Path(keep_one), overwrite, source, encoded, repeated, result)
     return result
 
 
@@ -243,7 +243,7 @@ def _summed(texts: KeptTexts, repeated: Repeats, threshold: float, language: str
         apart=tuple(pair(text, other, cosine, why) for text, (other, cosine, why) in rows),
         reasons=dict(Counter(why for _, _, why in rejected.values()).most_common()),
         at_random=round(_at_random(texts.vectors), 4),
-        skipped=tuple(texts.report.told),
+        skipped=tuple(texts.report.messages),
         is_partial=texts.report.is_partial,
     )
 
@@ -266,7 +266,7 @@ def _groups(texts: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator
         yield first, [(other, round(float(repeated.cosine[texts.number[other]]), 4)) for other in others]
 
 
-def _write_kept(
+def _write_remaining(
     path: Path, overwrite: bool, source: TextSource, texts: KeptTexts, repeated: Repeats, result: Duplicates
 ) -> None:
     """Write the first text of each group, and in a second file the other texts; both are read again."""

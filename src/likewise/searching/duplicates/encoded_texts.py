@@ -28,7 +28,7 @@ from likewise.corpus.sources import find_sources, tell
 from likewise.errors import LikewiseError, counted
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.handle import ModelHandle
-from likewise.runs.cache import cached, found_in_cache, in_cache
+from likewise.runs.cache import cached, find_in_cache, in_cache
 from likewise.runs.whole_files import Record, Values
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def read_units(texts: TextSource, progress: Progress, report: CorpusReport | Non
         return
     report = report if report is not None else CorpusReport()
     sources = find_sources(texts.files, texts.options, progress, report)
-    reported = len(report.told)
+    reported = len(report.messages)
     for source in sources:
         for paragraph in read_paragraphs(source, join_rows=True):
             line = next((line for line, _ in paragraph.sentences), 0)
@@ -190,7 +190,7 @@ def keep_texts(
             there = counted(len(table), "text")
             raise TextError(f"{named}: {there}, but {at_least} or more are needed: give more text")
         np.save(folder / _ENDS, ends)
-        if found_in_cache("vectors", key.hexdigest()):
+        if find_in_cache("vectors", key.hexdigest()):
             progress.tell("the vectors are taken from the cache")
 
         def make(made: Path) -> None:

@@ -74,11 +74,11 @@ def repeats(
         [],
     )
     known: dict[bytes, int] = {}
-    kept_texts = _Kept(vectors, seed, exact)
+    remaining = _Remaining(vectors, seed, exact)
     for begin in range(0, size, BLOCK):
         block = np.ascontiguousarray(vectors[begin : begin + BLOCK], dtype=np.float32)
         candidates: list[list[tuple[float, int]]] = [[] for _ in block]  # cosines and kept texts above the threshold
-        for rows, others in kept_texts.around(block):
+        for rows, others in remaining.around(block):
             cosines = block[rows] @ np.asarray(vectors[others], dtype=np.float32).T  # (B, K)
             _raise(result, begin + rows, others[cosines.argmax(axis=1)], cosines.max(axis=1))
             for row, column in zip(*_highest(cosines, threshold), strict=True):
@@ -96,15 +96,15 @@ def repeats(
                 other = result.of[text] = known[key]
                 result.cosine[text] = block[row] @ np.asarray(vectors[other], dtype=np.float32)
                 continue
-            is_selected[row] = _is_kept(result, text, candidates[row], reason)
+            is_selected[row] = _is_remaining(result, text, candidates[row], reason)
             if is_selected[row] and key:
                 known[key] = text
-        kept_texts.keep(begin, is_selected)
+        remaining.keep(begin, is_selected)
         advance(len(block))
     return result
 
 
-def _is_kept(
+def _is_remaining(
     result: Repeats, text: int, candidates: list[tuple[float, int]], reason: Callable[[int, int], str]
 ) -> bool:
     """Return whether a text repeats none of the candidates, and note the repeated or distinguished candidate."""
@@ -136,7 +136,7 @@ def _raise(result: Repeats, rows: np.ndarray, others: np.ndarray, cosines: np.nd
     result.near[rows[nearer]], result.nearest[rows[nearer]] = cosines[nearer], others[nearer]
 
 
-class _Kept:
+class _Remaining:
     """The kept texts by the cell of the vector space in which they are; up to `exact` texts are one cell."""
 
     def __init__(self, vectors: np.ndarray, seed: int, exact: int) -> None:
@@ -146,7 +146,7 @@ class _Kept:
             size = min(len(vectors), cells.SAMPLE * count)
             places = np.sort(np.random.default_rng(seed).choice(len(vectors), size, replace=False))
             self._centres = cells.placed(np.asarray(vectors[places], dtype=np.float32), count, seed)
-        self._kept = [np.empty(0, dtype=np.int64)] * count
+        self._rows = [np.empty(0, dtype=np.int64)] * count
         self._own = np.empty(0, dtype=np.int64)
 
     def around(self, block: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -154,12 +154,12 @@ class _Kept:
         alone = np.zeros((len(block), 1), dtype=np.int64)
         visited = alone if self._centres is None else cells.around(block, self._centres)
         self._own = visited[:, 0]
-        for cell, rows in cells.visitors(visited, len(self._kept)):
-            for start in range(0, len(self._kept[cell]), BLOCK):
-                yield rows, self._kept[cell][start : start + BLOCK]
+        for cell, rows in cells.visitors(visited, len(self._rows)):
+            for start in range(0, len(self._rows[cell]), BLOCK):
+                yield rows, self._rows[cell][start : start + BLOCK]
 
     def keep(self, begin: int, selected: np.ndarray) -> None:
         """Keep texts of the block that begins there, each in its own cell."""
         places = np.flatnonzero(selected)
         for cell in np.unique(self._own[places]):
-            self._kept[cell] = np.append(self._kept[cell], begin + places[self._own[places] == cell])
+            self._rows[cell] = np.append(self._rows[cell], begin + places[self._own[places] == cell])

@@ -31,7 +31,7 @@ LONGEST = 10_000
 """Characters of a condition."""
 _DEEPEST, _MOST = 30, 1000
 """Brackets and NOTs within each other, and comparisons and listed values altogether."""
-_SHOWN = 200
+_LONGEST_EXCERPT = 200
 """Characters of a condition that an error repeats."""
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _TOKEN = re.compile(
@@ -95,7 +95,7 @@ class _Parser:
         return tokens
 
     def fail(self, reason: str) -> NoReturn:
-        excerpt = self.given if len(self.given) <= _SHOWN else f"{self.given[:_SHOWN]}..."
+        excerpt = self.given if len(self.given) <= _LONGEST_EXCERPT else f"{self.given[:_LONGEST_EXCERPT]}..."
         raise SearchError(
             f"the filter {excerpt!r} is not valid ({reason}): write it as in SQL, for example \"file LIKE '%.md'\", "
             f"with {_GRAMMAR} and brackets; the fields are {', '.join(self.fields)}"

@@ -232,7 +232,7 @@ def has_no_seconds(value: object) -> bool:
     return match is not None and not match["seconds"]
 
 
-def kept_values(
+def stored_values(
     row: Values, kinds: Mapping[str, Kind], decimal: str | None = None
 ) -> tuple[tuple[object, ...], list[str]]:
     """Return the values of a row's fields, in the order of `kinds`, and sentences on values of another kind.
@@ -276,6 +276,6 @@ def _fitted(value: Any, kind: Kind, decimal: str | None) -> tuple[object, bool]:
     return None, False
 
 
-def shown_value(value: object, kind: Kind) -> Any:
+def output_value(value: object, kind: Kind) -> Any:
     """Return a value of a field as a hit shows it: a list as a list again."""
     return value.strip(BETWEEN).split(BETWEEN) if kind == "list" and isinstance(value, str) else value

@@ -80,7 +80,7 @@ class FilePlan:
         there: Sources of the index with their file, the number of passages, and whether these are complete.
 
     Attributes:
-        wanted: Sources, which are paths with their content, to files.
+        requested: Sources, which are paths with their content, to files.
         fresh: Files that are missing from the index, or incomplete in it.
         states: State of each file before it is read.
         unread: Unreadable files, each with a sentence; their passages stay.
@@ -93,7 +93,7 @@ class FilePlan:
 
     def __init__(self, change: Change, there: Mapping[str, tuple[str, int, bool]]) -> None:
         self.named, self.there = frozenset(change.named), there
-        self.wanted: dict[str, Path] = {}
+        self.requested: dict[str, Path] = {}
         self.states: dict[str, State] = {}
         self.unread = {path: reason for listing in change.listings for path, reason in listing.unread.items()}
         self.left_out = [reason for listing in change.listings for reason in listing.left_out]
@@ -107,8 +107,8 @@ class FilePlan:
             except CorpusError as error:
                 self.fail(path, str(error))
             else:
-                self.wanted[source], self.states[source] = path, state
-        self.fresh = {one: path for one, path in self.wanted.items() if one not in there or not there[one][2]}
+                self.requested[source], self.states[source] = path, state
+        self.fresh = {one: path for one, path in self.requested.items() if one not in there or not there[one][2]}
 
     def fail(self, path: Path, reason: str) -> None:
         """Keep the reason for which a file cannot be read.
@@ -131,13 +131,13 @@ class FilePlan:
         Args:
             keep: Whether passages that are no longer named stay.
         """
-        files = {str(path.resolve()) for path in self.wanted.values()}
+        files = {str(path.resolve()) for path in self.requested.values()}
         unread = [_resolved(path) for path in self.unread]
 
         def stays(file: str) -> bool:
             return (keep and file not in files) or any(map(Path(file).is_relative_to, unread))
 
-        return [source for source, (file, *_) in self.there.items() if source not in self.wanted and not stays(file)]
+        return [source for source, (file, *_) in self.there.items() if source not in self.requested and not stays(file)]
 
 
 def _resolved(path: Path) -> Path:

@@ -35,7 +35,7 @@ from likewise.searching.index.index_record import (
 from likewise.searching.index.maxsim import TokenCodec
 from likewise.searching.index.passage_encoder import PassageEncoder, Shared
 from likewise.searching.index.passages import Splitting, TokenLimit
-from likewise.searching.index.table import GRACE, SHOWN, SearchError, Table
+from likewise.searching.index.table import GRACE, HIT_COLUMNS, SearchError, Table
 from likewise.searching.index.table_update import Changed, TableUpdate
 from likewise.searching.parts.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.searching.query.query_encoder import encoder_of
@@ -63,9 +63,9 @@ class Indexed(Index):
         recall: Recall@10 of the approximate index, if there is one.
     """
 
-    def __init__(self, path: Path, model: Any, found: Changed) -> None:
+    def __init__(self, path: Path, model: Any, changed: Changed) -> None:
         super().__init__(path, model)
-        self.encoded, self.added, self.removed, self.skipped, self.unread, self.recall = found
+        self.encoded, self.added, self.removed, self.skipped, self.unread, self.recall = changed
 
 
 @dataclass(frozen=True)
@@ -275,9 +275,9 @@ def _settings(requested: Values, before: IndexRecord | None, facts: Facts) -> Re
     """
     settings = settings_of(requested, before.options if before else {}, facts)
     for name in settings["metadata"] or ():
-        if name in (*SHOWN, "id") or not name.strip():
+        if name in (*HIT_COLUMNS, "id") or not name.strip():
             raise SearchError(
-                f"a metadata field cannot be named {name!r}: choose a name other than id, {', '.join(SHOWN)}"
+                f"a metadata field cannot be named {name!r}: choose a name other than id, {', '.join(HIT_COLUMNS)}"
             )
     return settings
 

@@ -21,7 +21,7 @@ from likewise.corpus.paragraphs import Paragraph, read_paragraphs
 from likewise.corpus.sentence_splitter import Placed, gap
 from likewise.corpus.sources import open_source
 from likewise.corpus.words import DividedText, word_count
-from likewise.searching.index.fields import Kind, decimal_of, kept_values
+from likewise.searching.index.fields import Kind, decimal_of, stored_values
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -195,7 +195,7 @@ class Splitting:
             title, name = self._title(paragraph), _name(paragraph)
             line = paragraph.sentences[0][0] if paragraph.sentences else 0
             fields = paragraph.fields if paragraph.row is None else paragraph.row
-            metadata, misfits = kept_values(fields, self.metadata, decimal)
+            metadata, misfits = stored_values(fields, self.metadata, decimal)
             for misfit in misfits:
                 if self.strict:
                     raise CorpusError(f"row {line}: {misfit}")

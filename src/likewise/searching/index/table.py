@@ -24,7 +24,7 @@ from likewise.evaluation.bm25 import folded
 from likewise.inference.vector_columns import matrix_of, vector_column
 from likewise.runs.whole_files import Record
 from likewise.searching.index.conditions import SearchError, condition_of, quoted
-from likewise.searching.index.fields import CALLED, FieldColumn, Kind, shown_value
+from likewise.searching.index.fields import CALLED, FieldColumn, Kind, output_value
 from likewise.searching.index.lance_access import batches, begun, finished, is_lost, lancedb_module, opened, unreadable
 from likewise.searching.index.passages import EncodedPassage, IndexedPassage, passage_text
 from likewise.searching.query.hit import document_of
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.query import AsyncFTSQuery, AsyncStandardQuery, AsyncVectorQuery
 
-SHOWN = ("file", "line", "title", "text")
-_OWN = ("source", "key", "last", "id", "searched", *SHOWN)
+HIT_COLUMNS = ("file", "line", "title", "text")
+_OWN = ("source", "key", "last", "id", "searched", *HIT_COLUMNS)
 GRACE = 15 * 60.0
 """Seconds for which the versions before an update are kept, for readers that still use them."""
 OWN_FOLDER = re.compile(r"passages-[0-9a-f]{8}\.lance|geometry-[0-9a-f]{8}")
@@ -43,7 +43,7 @@ OWN_FOLDER = re.compile(r"passages-[0-9a-f]{8}\.lance|geometry-[0-9a-f]{8}")
 _LISTED_AT_ONCE = 1000
 NOWHERE = "FALSE"
 """The condition that no passage meets."""
-_HELD_AT_MOST = 20_000
+_MOST_IDS = 20_000
 """Passages with a phrase up to which they are listed in a condition; more are found by its pattern anew."""
 _PROBES = 20
 """Cells of the approximate index that are searched."""
@@ -141,7 +141,7 @@ class Table:
         Raises:
             SearchError: If it is not valid.
         """
-        own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in SHOWN}
+        own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in HIT_COLUMNS}
         ids = {"id": FieldColumn("id", "text", exact=True, whole=whole_ids)}
         return condition_of(given, ids | own | self._columns)
 
@@ -150,9 +150,9 @@ class Table:
         condition = f"regexp_like(searched, '{standing(phrase)}')"
         if not has_blanks(phrase):
             return condition
-        query = self._words(folded(phrase), every=True).select([]).with_row_id().limit(_HELD_AT_MOST + 1)
+        query = self._words(folded(phrase), every=True).select([]).with_row_id().limit(_MOST_IDS + 1)
         rows = _ids(finished(query.where(condition).postfilter().to_arrow()))
-        if len(rows) > _HELD_AT_MOST:
+        if len(rows) > _MOST_IDS:
             return condition
         return f"_rowid IN ({_listed(rows)})" if len(rows) else NOWHERE
 
@@ -216,10 +216,10 @@ class Table:
         rows = self._select(["source"], f"{_among('id', ids)} AND NOT {_among('source', sources)}")
         return list(dict.fromkeys(rows["source"].to_pylist()))
 
-    def all_but(self, wanted: Collection[str], where: str | None = None) -> list[str]:
-        """Return the sources that meet a condition and are not wanted."""
+    def all_but(self, requested: Collection[str], where: str | None = None) -> list[str]:
+        """Return the sources that meet a condition and are not requested."""
         sources = dict.fromkeys(self._select(["source"], where)["source"].to_pylist())
-        return [source for source in sources if source not in wanted]
+        return [source for source in sources if source not in requested]
 
     def next_id(self) -> int:
         """Return the whole number after the largest id that is one."""
@@ -363,9 +363,9 @@ class Table:
             return []
         names = {column.name: (field, column.kind) for field, column in self._columns.items()}
         return [
-            {name: row[name] for name in (*SHOWN, "id")}
-            | {"metadata": {field: shown_value(row[name], kind) for name, (field, kind) in names.items()}}
-            for row in self._taken(ids, [*SHOWN, "id", *names]).to_pylist()
+            {name: row[name] for name in (*HIT_COLUMNS, "id")}
+            | {"metadata": {field: output_value(row[name], kind) for name, (field, kind) in names.items()}}
+            for row in self._taken(ids, [*HIT_COLUMNS, "id", *names]).to_pylist()
         ]
 
     def vectors(self, ids: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from likewise.searching.index.fields import kinds_of
 from likewise.searching.index.index_plan import Change, FilePlan, state_of
 from likewise.searching.index.passage_encoder import PassageEncoder
 from likewise.searching.index.passages import IndexedPassage, Splitting
-from likewise.searching.index.table import SHOWN, Table
+from likewise.searching.index.table import HIT_COLUMNS, Table
 
 T = TypeVar("T")
 WINDOW = 1024
@@ -56,7 +56,7 @@ class TableUpdate:
         partial: Partly skipped files, each with the reasons, which every update repeats.
         added, skipped, unread: as in `Changed`.
         stale: Sources of texts with new ids.
-        wanted: Sources of texts.
+        requested: Sources of texts.
         changed: Sources of files that changed while they were read.
         failed: Sources of files that could not be read to their end.
     """
@@ -72,7 +72,7 @@ class TableUpdate:
     skipped: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     stale: dict[str, None] = field(default_factory=dict)
-    wanted: set[str] = field(default_factory=set)
+    requested: set[str] = field(default_factory=set)
     changed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
@@ -97,17 +97,17 @@ class TableUpdate:
         self.id_kind = self.id_kind if keep else ""
         report = CorpusReport()
         self._written(self._windows_of_texts(given.path, keep, report), given.path.stat().st_size)
-        stale = list(self.stale) if keep else self.table.all_but(self.wanted)
-        if not self.table.rows or not (self.wanted or (keep and stale)):
+        stale = list(self.stale) if keep else self.table.all_but(self.requested)
+        if not self.table.rows or not (self.requested or (keep and stale)):
             raise CorpusError(f"no text to index in {' '.join(given.names)}: give texts with words")
         self.table.remove(stale)
         name = "row" if given.rows else "text"
-        self.skipped += [note.replace(f"{given.path}:", f"{name} ", 1) for note in report.told]
+        self.skipped += [note.replace(f"{given.path}:", f"{name} ", 1) for note in report.messages]
         return self._done(len(stale))
 
     def _fields(self, paths: Iterable[Path]) -> None:
         """Make columns for the fields of rows that are kept."""
-        kinds, left_out = kinds_of(paths, self.splitting.options, self.metadata, SHOWN)
+        kinds, left_out = kinds_of(paths, self.splitting.options, self.metadata, HIT_COLUMNS)
         for name in sorted({*(self.metadata or ())} - {*kinds, *self.table.metadata}):
             self.skipped.append(f"no row has the field {name!r} of metadata")
             kinds[name] = "text"
@@ -132,7 +132,7 @@ class TableUpdate:
             }
             said = [str(first.id), first.title, *(one.text for one in passages), repr(sorted(values.items()))]
             source = digest_of("\0".join(said)).hex()
-            self.wanted.add(source)
+            self.requested.add(source)
             self._saw(first)
             rows[source] = passages
             size += len(passages)
@@ -195,16 +195,16 @@ class TableUpdate:
         stale = plan.stale(change.keep)
         if not change.keep:
             stale += self.table.all_but((), "file = ''")
-        requested, fresh = ({str(path) for path in paths.values()} for paths in (plan.wanted, plan.fresh))
+        requested, fresh = ({str(path) for path in paths.values()} for paths in (plan.requested, plan.fresh))
         if not change.keep:
             self.partial = {file: cause for file, cause in self.partial.items() if file in requested}
         before = (reason for file, cause in self.partial.items() if file in requested - fresh for reason in cause)
         self.unread = [*plan.unread.values(), *self.unread, *before]
         self.skipped = [*plan.left_out, *self.skipped]
         if not set(self.table.sources()) - {*stale, *self.failed} and not (change.keep and self.table.rows):
-            first = f"{next(iter(plan.wanted.values()))}: " if plan.wanted else ""
+            first = f"{next(iter(plan.requested.values()))}: " if plan.requested else ""
             reason = next(iter([*self.unread, *self.skipped]), "give files with text")
-            raise CorpusError(f"{first}no text to index in {counted(len(plan.wanted), 'file')}: {reason}")
+            raise CorpusError(f"{first}no text to index in {counted(len(plan.requested), 'file')}: {reason}")
         self.table.remove([*stale, *self.failed])
         for source in self.changed:
             self.table.rename(source, uuid4().hex)  # belongs to no file, so that the next run reads it again
@@ -238,9 +238,9 @@ class TableUpdate:
             else:
                 if markup := report.dropped.get("markup"):
                     self.skipped.append(f"{path}: {counted(markup, 'line')} of lists, tables and captions are skipped")
-                (self.unread if report.is_partial else self.skipped).extend(report.told)
+                (self.unread if report.is_partial else self.skipped).extend(report.messages)
                 if report.is_partial:
-                    self.partial[str(path)] = list(report.told)
+                    self.partial[str(path)] = list(report.messages)
         if window:
             yield window
 

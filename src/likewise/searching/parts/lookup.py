@@ -21,7 +21,7 @@ _READ = 20_000
 """BM25 scores that are read, the highest: a passage below them, in a larger index, counts as one without the words."""
 
 
-class Asked(NamedTuple):
+class EncodedQuery(NamedTuple):
     """A query.
 
     Attributes:
@@ -57,9 +57,9 @@ class Lookup:
         highest: Maximum number of deviations above the mean that a BM25 score counts.
     """
 
-    def __init__(self, stored: Stored, query: Asked, pipeline: Pipeline, highest: float = np.inf) -> None:
+    def __init__(self, stored: Stored, query: EncodedQuery, pipeline: Pipeline, highest: float = np.inf) -> None:
         self.table, self.geometry, self.codec = stored
-        self.asked = query
+        self.query = query
         words = query.text if pipeline.words else ""
         self._begun = self.table.begin_words(words, _READ) if words else None  # while vectors are looked for
         self._of_cosines = self.geometry.moments(query.vector)
@@ -78,14 +78,14 @@ class Lookup:
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
-        positions = np.sort(self.geometry.positions(self.table.about(self.asked.vector, depth, where)))
-        cosines = self.geometry.cosines(self.asked.vector, positions)
+        positions = np.sort(self.geometry.positions(self.table.about(self.query.vector, depth, where)))
+        cosines = self.geometry.cosines(self.query.vector, positions)
         return positions[np.argsort(-cosines, kind="stable")[:depth]]
 
     def best_words(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the passages with the highest BM25 scores."""
         if where:
-            return self.geometry.positions(self.table.by_words(self.asked.text, depth, where)[0])
+            return self.geometry.positions(self.table.by_words(self.query.text, depth, where)[0])
         positions, scores = self.bm25
         least = np.partition(scores, -depth)[-depth] if len(scores) > depth else -np.inf
         best = np.flatnonzero(scores >= least)  # which of equal scores comes first would change
@@ -94,7 +94,7 @@ class Lookup:
     def cosines(self, positions: np.ndarray) -> np.ndarray:
         """Return the cosines (S,) of query and passages."""
         missing = np.unique(positions[np.isnan(self._cosines[positions])])
-        self._cosines[missing] = self.geometry.cosines(self.asked.vector, missing)
+        self._cosines[missing] = self.geometry.cosines(self.query.vector, missing)
         return self._cosines[positions]
 
     def raw(self, positions: np.ndarray) -> np.ndarray:

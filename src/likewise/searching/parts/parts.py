@@ -26,7 +26,7 @@ from likewise.evaluation.fusion import standardised, token_gains, towards_near
 from likewise.runs.plugins import PARTS_GROUP, load_registered
 from likewise.runs.whole_files import Record
 from likewise.searching.index.table import SearchError
-from likewise.searching.parts.lookup import Asked, Lookup, Stored
+from likewise.searching.parts.lookup import EncodedQuery, Lookup, Stored
 from likewise.searching.parts.pipeline import Pipeline
 
 _SLOPE = 0.2
@@ -101,7 +101,7 @@ class Part:
     def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
         """Look up what is needed for passages, given by their positions (S,), the best by the parts before first."""
 
-    def score(self, query: Asked, candidates: Candidates) -> ArrayLike:
+    def score(self, query: EncodedQuery, candidates: Candidates) -> ArrayLike:
         """Return what the part adds to the scores (S,) of candidates, before it is multiplied by `weight`."""
         raise NotImplementedError
 
@@ -112,7 +112,7 @@ class Vectors(Part):
     name = "vectors"
     is_used = True  # it is shown, if only as 0
 
-    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+    def score(self, query: EncodedQuery, candidates: Candidates) -> np.ndarray:
         """Return the standardised cosines."""
         return self.lookup.vectors(candidates.positions)
 
@@ -123,7 +123,7 @@ class Words(Part):
     name = "words"
     is_used = True
 
-    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+    def score(self, query: EncodedQuery, candidates: Candidates) -> np.ndarray:
         """Return the standardised BM25 scores."""
         return self.lookup.words(candidates.positions)
 
@@ -141,11 +141,11 @@ class TokenFit(Part):
     @property
     def is_used(self) -> bool:
         """True if the tokens of passages are stored, and the query's tokens are available."""
-        return self.lookup.codec is not None and self.lookup.asked.tokens is not None and bool(self.weight)
+        return self.lookup.codec is not None and self.lookup.query.tokens is not None and bool(self.weight)
 
     def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
         """Compare the tokens of the first passages with the query's tokens."""
-        query, weights, codec = self.lookup.asked.tokens, self.lookup.asked.weights, self.lookup.codec
+        query, weights, codec = self.lookup.query.tokens, self.lookup.query.weights, self.lookup.codec
         assert query is not None
         assert weights is not None
         assert codec is not None
@@ -157,7 +157,7 @@ class TokenFit(Part):
         else:
             self.weight = 0.0
 
-    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+    def score(self, query: EncodedQuery, candidates: Candidates) -> np.ndarray:
         """Return the gains of compared passages, and the gain of all others."""
         if self._compared is None:
             return np.zeros(len(candidates.positions))
@@ -175,7 +175,7 @@ class Neighbours(Part):
         near = np.unique(np.asarray(self.geometry.near[positions, : self.pipeline.nearest]))
         return near[near >= 0]
 
-    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+    def score(self, query: EncodedQuery, candidates: Candidates) -> np.ndarray:
         """Return how far the mean score of the nearest passages is above the own score."""
         own = candidates.before(candidates.positions)
         near = np.asarray(self.geometry.near[candidates.positions, : self.pipeline.nearest])  # (S, K)
@@ -200,7 +200,7 @@ class Documents(Part):
         several = len(self.geometry.document_vectors) > 0 and len(self.geometry.document_sizes) > 1
         return bool(self.weight) and several
 
-    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+    def score(self, query: EncodedQuery, candidates: Candidates) -> np.ndarray:
         """Return the scores of the documents."""
         numbers = np.asarray(self.geometry.document[candidates.positions])
         own = self.lookup.cosines(candidates.positions)
@@ -224,9 +224,9 @@ class Phrases(Part):
     @property
     def is_used(self) -> bool:
         """True if there are phrases."""
-        return bool(self.weight) and bool(self.lookup.asked.phrases)
+        return bool(self.weight) and bool(self.lookup.query.phrases)
 
-    def score(self, query: Asked, candidates: Candidates) -> np.ndarray:
+    def score(self, query: EncodedQuery, candidates: Candidates) -> np.ndarray:
         """Return the share."""
         rows = self.geometry.rows[candidates.positions]
         there = [np.isin(rows, self.lookup.table.allowed(rows, phrase)) for phrase in query.phrases]
@@ -282,7 +282,7 @@ def _by_part(parts: Sequence[Part], positions: np.ndarray) -> dict[str, np.ndarr
     """Return what each part gives passages, (S,), times its weight."""
     gained: dict[str, np.ndarray] = {}
     for number, part in enumerate(parts):
-        given = part.score(part.lookup.asked, Candidates(positions, _sum(parts[:number])))
+        given = part.score(part.lookup.query, Candidates(positions, _sum(parts[:number])))
         scores = np.asarray(given)
         if scores.shape != positions.shape:
             made = "None" if given is None else counted(len(scores), "score") if scores.shape else "one number"
@@ -304,10 +304,10 @@ def _sum(parts: Sequence[Part]) -> Callable[[np.ndarray], np.ndarray]:
 def ranked(
     stored: Stored,
     pipeline: Pipeline,
-    query: Asked,
+    query: EncodedQuery,
     count: int,
     where: str | None,
-    excluded: Asked | None = None,
+    excluded: EncodedQuery | None = None,
     more: Sequence[type[Part]] = (),
 ) -> Ranking:
     """Rank the best passages of an index by vectors, the best by words, and their neighbours.

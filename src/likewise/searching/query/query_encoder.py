@@ -18,7 +18,7 @@ from likewise.runs.job import read_record
 from likewise.searching.index.index_record import of_queries
 from likewise.searching.index.opened_index import OpenedIndex
 from likewise.searching.index.table import SearchError
-from likewise.searching.parts.lookup import Asked
+from likewise.searching.parts.lookup import EncodedQuery
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -54,14 +54,14 @@ class QueryEncoder:
         """Return the vectors (S, D) of queries."""
         return self._of(opened)(texts) if self.vectors is None else self.vectors(texts)
 
-    def asked(self, opened: OpenedIndex, query: str, words: str, tokens: bool) -> Asked:
+    def encoded_query(self, opened: OpenedIndex, query: str, words: str, tokens: bool) -> EncodedQuery:
         """Return a query with its vector, and with its tokens if they are to be compared."""
         codec = opened.stored.codec
         if codec is None or not tokens or (self.tokens is None and self.vectors is not None):
-            return Asked(words, self.encode(opened, [query])[0])
+            return EncodedQuery(words, self.encode(opened, [query])[0])
         read = self.tokens or partial(read_query, self._of(opened, tokens=True))
         vector, rows, ids = read(query)
-        return Asked(words, vector, codec.projected(rows), codec.weights_of(ids))
+        return EncodedQuery(words, vector, codec.projected(rows), codec.weights_of(ids))
 
     def of_sentences(self, opened: OpenedIndex, sentences: Sequence[str]) -> dict[str, np.ndarray]:
         """Return the vectors (D,) of sentences, and of others that were looked at before."""

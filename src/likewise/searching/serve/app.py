@@ -55,7 +55,7 @@ _ALSO_CALLED = {
 """Names of fields in other services to names in this service."""
 _SLICE = 1 << 16
 """Values of an answer that are written at once: some milliseconds."""
-_Found = TypeVar("_Found")
+_Answer = TypeVar("_Answer")
 
 
 def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] = (), hosts: Sequence[str] = ()) -> Any:
@@ -248,7 +248,7 @@ async def _page(request: Request) -> Response:
     return FileResponse(_PAGES[request.scope["path"]], headers=_PAGE_HEADERS)
 
 
-async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float) -> _Found:
+async def _unless_gone(request: Request, work: Awaitable[_Answer], seconds: float) -> _Answer:
     """Await work, and drop it when the client leaves or the time is up.
 
     Raises:

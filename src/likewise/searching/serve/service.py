@@ -37,7 +37,7 @@ from likewise.searching.serve.serve_options import ServeOptions, ServingError
 from likewise.searching.serve.shared_batches import Batcher
 
 logger = logging.getLogger(__name__)
-_Found = TypeVar("_Found")
+_Answer = TypeVar("_Answer")
 _INLINE = 4096
 """Characters that are split into tokens at once; more is done in a thread, so that other requests go on."""
 
@@ -49,7 +49,7 @@ class _Work:
         self._seconds, self._given_up = seconds, False
         self._encoding: Future[Any] | None = None
 
-    def result(self, encoding: Future[_Found]) -> _Found:
+    def result(self, encoding: Future[_Answer]) -> _Answer:
         """Wait for what is encoded now.
 
         Raises:
@@ -206,7 +206,7 @@ class Service:
             raise RequestError(f"there is no index {name!r} here; choose one of {there}", 404, param="index")
         return name, await self._in_thread(partial(self._search, self.indexes[name], body))
 
-    async def _in_thread(self, function: Callable[[_Work], _Found]) -> _Found:
+    async def _in_thread(self, function: Callable[[_Work], _Answer]) -> _Answer:
         """Run a function in a thread of the searches, of which only so many may wait."""
         if not self._free.acquire(blocking=False):
             waiting = f"{self.options.searches} searches are waiting: try again in 1 s"
@@ -220,12 +220,12 @@ class Service:
             work.give_up()  # does nothing to one that is done
 
     async def rerank(
-        self, asked: str | None, query: str, texts: Sequence[str], raw: bool = False
+        self, requested: str | None, query: str, texts: Sequence[str], raw: bool = False
     ) -> tuple[str, np.ndarray, int]:
         """Score texts by how well they answer a query: by the cross-encoder, or by the tokens of a model (MaxSim).
 
         Args:
-            asked: Name of a model; None for the cross-encoder, or otherwise the first model with token vectors.
+            requested: Name of a model; None for the cross-encoder, or otherwise the first model with token vectors.
             query: Text of the query.
             texts: S texts.
             raw: Whether to return the outputs of the cross-encoder without a sigmoid.
@@ -236,11 +236,11 @@ class Service:
         Raises:
             RequestError: If there is no such model, or it has no vectors of tokens.
         """
-        if self.reranker is not None and asked in (None, self.reranker.name, self.reranker_name):
+        if self.reranker is not None and requested in (None, self.reranker.name, self.reranker_name):
             work = partial(self._by_cross_encoder, self.reranker, query, texts, raw)
             return self.reranker_name, *await self._in_thread(work)
-        if asked is not None:
-            name = self.model_name(asked)
+        if requested is not None:
+            name = self.model_name(requested)
         else:
             able = [name for name, model in self.models.items() if model.gives_tokens]
             name = next(iter([*able, *self.models]))
