@@ -34,10 +34,10 @@ from likewise.runs.progress import Progress, orderly_stop
 class HeadTrainingOptions(Options):
     """The options of training on frozen vectors."""
 
-    steps: int = option(300, "Updates.", ge=0)
-    batch_size: int = option(128, "Batch size: pairs in one update.", ge=2)
+    steps: int = option(300, "Number of updates.", ge=0)
+    batch_size: int = option(128, "Number of pairs in a batch.", ge=2)
     neighbours: int = option(
-        4, "Pairs of a batch that are neighbours of each other, as hard negatives; 1 uses none.", ge=1
+        4, "Number of pairs of a batch that are neighbours of each other, as hard negatives; 1 uses none.", ge=1
     )
     map_rate: float = option(1e-4, "Learning rate of the linear map.", gt=0)
     word_rate: float = option(

@@ -39,25 +39,25 @@ class IndexOptions(Options):
     chunk_sentences: int = option(10, "Maximum number of sentences in a chunk.", ge=5)
     left: int = option(2, "Maximum number of sentences in a left context.", ge=1)
     right: int = option(2, "Maximum number of sentences in a right context.", ge=1)
-    documents: int = option(0, "Stop after this many documents; 0 takes all.", ge=0)
-    words: int = option(0, "Stop after the document that reaches this many words; 0 takes all.", ge=0)
-    hash_bits: int = option(22, "Words and bigrams are hashed into 2 to the power of this many buckets.", ge=8, le=30)
+    documents: int = option(0, "Maximum number of documents; 0 reads all.", ge=0)
+    words: int = option(0, "Number of words after which no further document is read; 0 reads all.", ge=0)
+    hash_bits: int = option(22, "Number of bits of the hash of a word or bigram.", ge=8, le=30)
 
 
 class StatesOptions(Options):
     """The options of the frozen encoder."""
 
     encoder: str = option(
-        "bundled:minilm", "The encoder: a folder, a Hugging Face name, bundled:minilm or bundled:mpnet."
+        "bundled:minilm", "Path or name of the encoder: a folder, a Hugging Face name, bundled:minilm or bundled:mpnet."
     )
     max_tokens: int = option(64, "Maximum number of word pieces of a sentence, which is truncated to it.", ge=3)
     precision: Literal["fp32", "bf16"] = option(
-        "fp32", "bf16 reads in bfloat16, in less than half the time on a processor that is made for it."
+        "fp32", "Precision of the encoder; bf16 takes less than half of the time on a processor that supports bfloat16."
     )
     keep: Literal["tokens", "vectors", "pieces"] = option(
         "tokens",
-        "Kept of each sentence. tokens: its vector and the states of its word pieces, about 20 KB, so that a harvest "
-        "encodes nothing again. vectors: its vector alone. pieces: its word pieces, and nothing is encoded.",
+        "Data stored for each sentence. tokens: its vector and the states of its word pieces, about 20 KB, so that a "
+        "harvest encodes nothing again. vectors: its vector alone. pieces: its word pieces, without encoding.",
     )
 
 
@@ -75,12 +75,13 @@ class DiscriminatorOptions(ModelOptions):
     """The options of the coherence discriminator (equation 1) and its training; its rate rises over 20 steps."""
 
     reads: Literal["states", "text"] = option(
-        "states", "A small model on vectors of the frozen encoder; or, from scratch, an LSTM."
+        "states",
+        "Input. states: vectors of the frozen encoder, for a small model. text: word pieces, for an LSTM from scratch.",
     )
-    embedding: int = option(150, "Dimensions of a word piece's vector, for the LSTM.", ge=1)
-    hidden: int = option(300, "LSTM units in each direction.", ge=1)
+    embedding: int = option(150, "Number of dimensions of a word piece's vector in the LSTM.", ge=1)
+    hidden: int = option(300, "Number of LSTM units in each direction.", ge=1)
     rank: int = option(
-        300, "Dimensions of the space in which sentence and context meet; 0 is equation 1 as it stands.", ge=0
+        300, "Number of dimensions in which sentence and context are compared; 0 uses equation 1 as it stands.", ge=0
     )
     batch_size: int = option(192, "Number of sentences in a step, which are taken from whole documents.", ge=3)
     epochs: int = option(4, "Number of passes over the training documents; 0 skips training.", ge=0)
@@ -96,20 +97,21 @@ class SelectionOptions(Options):
     """The options of a sentence's context set (section 3.3)."""
 
     strategy: Literal["two-step", "random"] = option(
-        "two-step", "Retrieved, ranked and chosen as in section 3.3, or drawn at random (section 5.4)."
+        "two-step", "Selection of contexts: retrieval and ranking as in section 3.3, or random (section 5.4)."
     )
     size: int = option(50, "Number of contexts that are chosen for a sentence.", ge=1)
     candidates: int = option(20_000, "Number of chunks that are retrieved.", ge=1)
     screened: int = option(
-        0, "Contexts that the discriminator leaves for equation 3 to rank; 0: the discriminator ranks alone.", ge=0
+        0, "Number of contexts that equation 3 ranks after the discriminator; 0 ranks by the discriminator alone.", ge=0
     )
     diversity: bool = option(
-        True, "Take at most one context from each chunk, with sentences before the gap that overlap by less than half."
+        True,
+        "Whether to use at most one context per chunk, with sentences before the gap that overlap by less than half.",
     )
     same: float = option(
         0.8,
-        "Contexts are left out if a sentence of this Jaccard similarity to the one that is scored stands in them or in "
-        "their gap; above 1: none are.",
+        "Jaccard similarity to the scored sentence from which a sentence in a context, or in its gap, excludes the "
+        "context; above 1, no context is excluded.",
         gt=0,
     )
 
@@ -123,20 +125,20 @@ class GeneratorOptions(ModelOptions):
 
     reads: Literal["states", "text", "pretrained"] = option(
         "states",
-        "states: a small model on vectors of the frozen encoder. text: Transformers from scratch. pretrained: a "
-        "language model that is not trained, so that the options of training have no effect.",
+        "Kind of generator. states: a small model on vectors of the frozen encoder. text: Transformers from scratch. "
+        "pretrained: a language model that is not trained, so that training options have no effect.",
     )
     model: str = option(
-        "bundled:smollm2", "The pretrained causal model: bundled:smollm2, a folder, or a Hugging Face name."
+        "bundled:smollm2", "Path or name of the causal language model: bundled:smollm2, a folder, or a hub name."
     )
     given: Literal["near", "both"] = option(
         "near",
         "Text that a pretrained model reads. near: the sentence before the gap, to score the one in it, and the one in "
         "the gap, to score the next. both: all of both sides, as in equation 2, at three times the cost.",
     )
-    rank: int = option(128, "Dimensions of a word's vector in a log-bilinear model.", ge=1)
+    rank: int = option(128, "Number of dimensions of a word's vector in a log-bilinear model.", ge=1)
     width: int = option(1024, "Width of the Transformer's layers.", ge=1)
-    heads: int = option(16, "Attention heads of the Transformer.", ge=1)
+    heads: int = option(16, "Number of attention heads of the Transformer.", ge=1)
     feed_forward: int = option(4096, "Width of the Transformer's feed-forward layers.", ge=1)
     layers: int = option(6, "Number of layers in the Transformer's encoder, and in its decoder.", ge=1)
     dropout: float = option(0.3, "Dropout rate of the Transformer's layers.", ge=0, lt=1)
@@ -146,14 +148,16 @@ class GeneratorOptions(ModelOptions):
     batch_size: int = option(128, "Number of examples in a step; each is used in all three tasks.", ge=1)
     accumulation: int = option(1, "Number of steps that are accumulated for one update.", ge=1)
     warmup_steps: int = option(
-        200, "Updates over which the learning rate warms up from 0, at most a fifth of all.", ge=0
+        200, "Number of updates over which the learning rate warms up from 0; at most a fifth of all updates.", ge=0
     )
     schedule: Literal["linear", "inverse_sqrt"] = option("linear", "Learning rate schedule after the warm-up.")
     beta2: float = option(0.98, "Adam's beta 2; beta 1 is 0.9.", gt=0, lt=1)
     epochs: int = option(3, "Number of passes over the examples.", ge=1)
     max_steps: int = option(0, "Maximum number of updates; 0 trains for all epochs.", ge=0)
     eval_steps: int = option(500, "Number of updates between two evaluations of the perplexity.")
-    held_out: int = option(500, "Documents held out for the perplexity, at most a third of all.", ge=1)
+    held_out: int = option(
+        500, "Number of documents held out for the perplexity; at most a third of all documents.", ge=1
+    )
 
     def _check(self) -> None:
         if self.width % self.heads:
@@ -182,18 +186,20 @@ class ScoreOptions(Options):
 
     form: Literal["pmi", "paper"] = option(
         "pmi",
-        "pmi: a weighted sum of the encoder's cosine, word match and fit, and of the agreement in each term of "
-        "equation 3, less what it is without the sentence and on average. paper: equations 3 and 4.",
+        "Form of the similarity. pmi: a weighted sum of the encoder's cosine, word match and fit, and of the "
+        "agreement in each term of equation 3, from which its value without the sentence and its mean are "
+        "subtracted. paper: equations 3 and 4.",
     )
     weights: Annotated[tuple[float, ...], BeforeValidator(_listed)] = option(
         (),
         "Weights of the terms, in this order. pmi: cosine, words, fit, coherence, centre, left, right. paper: "
-        "coherence, sentence, left and right context. 0 leaves a term out. Empty: the workspace's, or equal ones.",
+        "coherence, sentence, left and right context. 0 disables a term. By default, the weights of the workspace, "
+        "or equal weights.",
     )
     terms: Annotated[tuple[str, ...], BeforeValidator(_listed)] = option(
         ("coherence",),
-        "pmi: terms with equal weights if no weights are given. Over contexts: coherence; by the generators centre, "
-        "left, right. Of the encoder alone, which read no context: cosine, words, fit.",
+        "Terms of the form pmi, with equal weights if no weights are given: coherence (of contexts), centre, left "
+        "and right (by the generators), and cosine, words and fit (by the encoder alone, without contexts).",
     )
 
     def _check(self) -> None:
@@ -212,13 +218,12 @@ class ScoreOptions(Options):
 class HarvestOptions(Options):
     """The options of a harvest."""
 
-    pairs: int = option(100_000, "Approximate number of pairs in the whole harvest; equal ones are left out.", ge=1)
+    pairs: int = option(100_000, "Approximate number of pairs in the whole harvest; repeated pairs are dropped.", ge=1)
     ranks: Annotated[tuple[int, ...], BeforeValidator(_listed)] = option(
-        (1, 2, 4, 8, 16, 32, 64),
-        "Ranks of the partners of an anchor, by the encoder or by the words they share.",
+        (1, 2, 4, 8, 16, 32, 64), "Ranks of the partners of an anchor, by the encoder or by the words they share."
     )
     random: int = option(3, "Number of random partners of an anchor.", ge=0)
-    anchors: int = option(50, "Anchors in a shard; a crash loses one shard for each process.", ge=2)
+    anchors: int = option(50, "Number of anchors in a shard; a crash loses one shard for each process.", ge=2)
     min_words: int = option(4, "Minimum number of words; shorter sentences are not drawn.", ge=1)
     max_words: int = option(40, "Maximum number of words; longer sentences are not drawn.", ge=1)
     held_out: float = option(

@@ -45,13 +45,14 @@ class Pipeline(Options):
     nearest: int = option(3, "Number of nearest passages that share their scores.", ge=1, le=100)
     documents: float = option(
         0.2,
-        "Weight of the score of the whole document that a passage is of: a row, a text or a file of several passages.",
+        "Weight of the score of the whole document that contains a passage: a row, a text or a file of several "
+        "passages.",
         ge=0,
         le=10,
     )
-    phrases: float = option(0.5, "Weight of the phrases in quotes that stand in a passage.", ge=0, le=10)
+    phrases: float = option(0.5, "Weight of the quoted phrases that occur in a passage.", ge=0, le=10)
     excluded: float = option(0.2, "Weight with which the score for what the query excludes is subtracted.", ge=0, le=1)
-    reranker: str = option("", "Folder or hub name of a cross-encoder that reorders the first passages.")
+    reranker: str = option("", "Path or hub name of a cross-encoder that reorders the first passages.")
     reranked: int = option(20, "Number of first passages that the cross-encoder reorders.", ge=1, le=1000)
     depth: int = option(
         100, "Number of best passages by vectors, and by words, that all parts of the pipeline score.", ge=10, le=10_000
