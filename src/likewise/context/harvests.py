@@ -80,8 +80,13 @@ def harvest(
 
     Example:
         >>> import likewise
-        >>> result = likewise.harvest("runs/contexts")  # after its stages  # doctest: +SKIP
-        >>> result.summary["pairs"]  # doctest: +SKIP
+        >>> from likewise.context import HarvestOptions, IndexOptions, ScoreOptions, build_index, read_states
+        >>> index = build_index("runs/contexts", "bundled:wiki-sample", IndexOptions(documents=5), quiet=True)
+        >>> states = read_states("runs/contexts", quiet=True)
+        >>> score = ScoreOptions(terms=["cosine", "words"])  # others need a discriminator or generators
+        >>> result = likewise.harvest("runs/contexts", HarvestOptions(pairs=100), score=score, quiet=True)
+        >>> print(*result.summary["splits"])
+        train dev test
     """
 
     machine, progress = parse_shard(shard), Progress(quiet)

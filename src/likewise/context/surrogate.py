@@ -172,7 +172,17 @@ def distill(
 
     Example:
         >>> import likewise
-        >>> result = likewise.distill("runs/contexts/harvest", out="runs/student")  # doctest: +SKIP
+        >>> import pyarrow
+        >>> from pathlib import Path
+        >>> from pyarrow import parquet
+        >>> others = ["Rain falls.", "He sold his car.", "It is wet.", "She sings."]
+        >>> pairs = {"sentence1": ["It rains."] * 4, "sentence2": others, "score": [0.9, 0.1, 0.7, 0.2]}
+        >>> pairs["split"] = ["train", "train", "dev", "test"]
+        >>> Path("harvest").mkdir()
+        >>> parquet.write_table(pyarrow.table(pairs), "harvest/0.parquet")
+        >>> result = likewise.distill("harvest", out="runs/student", batch_size=2, max_steps=1, quiet=True)
+        >>> result.steps
+        1
     """
     chosen = SURROGATE.options(preset, **options)
     of_scores = chosen.learns == "scores"

@@ -83,7 +83,9 @@ def export(
 
     Example:
         >>> import likewise
-        >>> files = likewise.export("bundled:minilm", format="onnx", out="exports/minilm")  # doctest: +SKIP
+        >>> files = likewise.export("bundled:minilm", format="onnx", out="exports/minilm", quiet=True)
+        >>> print(*sorted(path.name for path in files))
+        likewise_export.json model.onnx tokenizer.json
     """
     if format is not None and format not in FORMATS:
         raise EngineError(f"Unknown format {format!r}; choose one of {', '.join(FORMATS)}.")

@@ -128,8 +128,11 @@ def choose(
 
     Example:
         >>> import likewise
-        >>> choice = likewise.choose("manuals/", bases=["bundled:minilm"], out="choice")  # doctest: +SKIP
-        >>> choice.chosen.name, choice.reason  # doctest: +SKIP
+        >>> halls = "north hall", "boiler room", "old yard", "second cellar"
+        >>> texts = [f"Pump {n} stands in the {halls[n % 4]}. Its valve was mended in {1950 + n}." for n in range(60)]
+        >>> choice = likewise.choose(texts, bases=["bundled:minilm"], quiet=True)
+        >>> choice.chosen.name
+        'bundled:minilm, pipeline'
     """
     progress = Progress(quiet)
     names = _checked_names(bases, minutes, passages)

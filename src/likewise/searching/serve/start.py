@@ -73,8 +73,22 @@ def serve(
         MissingExtraError: If FastAPI or uvicorn is not installed.
 
     Example:
+        >>> import json, signal, socket, threading, time, urllib.request
         >>> import likewise
-        >>> likewise.serve(["bundled:minilm"], index=["my.index"], port=8080)  # doctest: +SKIP
+        >>> with socket.create_server(("127.0.0.1", 0)) as free:
+        ...     port, names = free.getsockname()[1], []
+        >>> def client():
+        ...     while not names:
+        ...         try:
+        ...             with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models") as response:
+        ...                 names.extend(model["id"] for model in json.load(response)["data"])
+        ...         except OSError:  # it is not ready yet
+        ...             time.sleep(0.1)
+        ...     signal.raise_signal(signal.SIGINT)  # as Ctrl-C does
+        >>> threading.Thread(target=client, daemon=True).start()
+        >>> likewise.serve("bundled:minilm", port=port, engine="torch", quiet=True)
+        >>> print(*names)
+        minilm
     """
     require_extra("serve", "A service", "fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "orjson")
     limits, progress = ServeOptions(**options), Progress(quiet)
