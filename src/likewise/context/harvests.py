@@ -81,10 +81,11 @@ def harvest(
     Example:
         >>> import likewise
         >>> from likewise.context import HarvestOptions, IndexOptions, ScoreOptions, build_index, read_states
-        >>> index = build_index("runs/contexts", "bundled:wiki-sample", IndexOptions(documents=5), quiet=True)
+        >>> index = build_index("runs/contexts", "bundled:wiki-sample", IndexOptions(documents=1), quiet=True)
         >>> states = read_states("runs/contexts", quiet=True)
         >>> score = ScoreOptions(terms=["cosine", "words"])  # others need a discriminator or generators
-        >>> result = likewise.harvest("runs/contexts", HarvestOptions(pairs=100), score=score, quiet=True)
+        >>> few = HarvestOptions(pairs=20, anchors=4, ranks=[1, 4], held_out=0.2)
+        >>> result = likewise.harvest("runs/contexts", few, score=score, quiet=True)
         >>> print(*result.summary["splits"])
         train dev test
     """

@@ -177,10 +177,11 @@ def distill(
         >>> from pyarrow import parquet
         >>> others = ["Rain falls.", "He sold his car.", "It is wet.", "She sings."]
         >>> pairs = {"sentence1": ["It rains."] * 4, "sentence2": others, "score": [0.9, 0.1, 0.7, 0.2]}
-        >>> pairs["split"] = ["train", "train", "dev", "test"]
+        >>> pairs["split"] = ["train", "train", "train", "test"]
         >>> Path("harvest").mkdir()
         >>> parquet.write_table(pyarrow.table(pairs), "harvest/0.parquet")
-        >>> result = likewise.distill("harvest", out="runs/student", batch_size=2, max_steps=1, quiet=True)
+        >>> settings = {"batch_size": 2, "max_steps": 1, "select_by": "last", "quiet": True}
+        >>> result = likewise.distill("harvest", out="runs/student", **settings)
         >>> result.steps
         1
     """

@@ -152,10 +152,10 @@ class Search:
         words = searched_words(text, opened.language)
         parsed, off = None, None
         if request.mode != "words":
-            parsed = self.encoder.encoded(opened, text, words, hybrid and bool(self.steps.tokens))
+            parsed = self.encoder.encoded_query(opened, text, words, hybrid and bool(self.steps.tokens))
             parsed = parsed._replace(phrases=tuple(stored for stored in ranking.values() if stored != NOWHERE))
         if excluded:
-            off = self.encoder.encoded(opened, excluded, searched_words(excluded, opened.language), tokens=False)
+            off = self.encoder.encoded_query(opened, excluded, searched_words(excluded, opened.language), tokens=False)
         allowed = " AND ".join(conditions) or None
         demanding = " AND ".join([*conditions, *demanded]) if demanded else None
         return _Understood(typed, text, excluded, words, parsed, off, allowed, demanding, ranking)

@@ -129,7 +129,7 @@ def choose(
     Example:
         >>> import likewise
         >>> halls = "north hall", "boiler room", "old yard", "second cellar"
-        >>> texts = [f"Pump {n} stands in the {halls[n % 4]}. Its valve was mended in {1950 + n}." for n in range(60)]
+        >>> texts = [f"Pump {n} stands in the {halls[n % 4]}. Its valve was mended in {1950 + n}." for n in range(240)]
         >>> choice = likewise.choose(texts, bases=["bundled:minilm"], quiet=True)
         >>> choice.chosen.name
         'bundled:minilm, pipeline'
