@@ -71,7 +71,8 @@ class DemoSettings(NamedTuple):
         "batch_size": 32,
     }
     sncse: Mapping[str, Any] = {
-        **{"preset": "negation", "max_steps": 80, "batch_size": 16, "learning_rate": 3e-4, "opposite_share": 0.9}
+        **{"preset": "negation", "max_steps": 80, "batch_size": 16, "learning_rate": 3e-4, "opposite_share": 0.9},
+        **{"distil_mask": "always", "distil_steps": 60},
     }
     sncse_words: tuple[int, int] = (5, 12)
     gclsr: Mapping[str, Any] = {
