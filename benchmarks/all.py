@@ -42,12 +42,13 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
         int8.append("openvino int8")
     int8 += ["auto auto", "default", "default-first"]
     encode = ["--corpus", str(corpus), "--sentences", "256" if quick else "1024", "--engines", *engines]
-    small = ["--corpus", str(corpus), *(["--steps", "2", "--turns", "1"] if quick else ["--steps", "4", "--turns", "2"])]
+    few = ["--steps", "2", "--turns", "1"] if quick else ["--steps", "4", "--turns", "2"]
+    lengths = ["32"] if quick else ["32", "256"]
     return [
         ("start.py", ["--turns", "2" if quick else "5"]),
         ("encode.py", [*encode, *int8, "--latency", "24" if quick else "120"]),
         ("gclsr/speed.py", ["--corpus", str(corpus), "--sentences", "256" if quick else "2048"]),
-        *(("step_time.py", [*small, "--lengths", length]) for length in (["32"] if quick else ["32", "256"])),
+        *(("step_time.py", ["--corpus", str(corpus), *few, "--lengths", length]) for length in lengths),
     ]
 
 
