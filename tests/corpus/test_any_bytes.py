@@ -114,15 +114,6 @@ def test_an_archive_that_was_cut_is_named(share, packer, sentences, tmp_path):
         read(path, split="line")
 
 
-def test_a_row_that_is_nested_too_deeply_is_named(tmp_path, says):
-    path = tmp_path / "deep.jsonl"
-    path.write_text("[" * 1_000_000)
-    with says(CorpusError):
-        read(path, field="text")
-    with says(LikewiseError):
-        list(lines_of(str(path), FIELD))
-
-
 def test_a_line_of_ten_megabytes_needs_no_more_than_its_pieces(tmp_path):
     path = tmp_path / "long.txt"
     with path.open("wb") as file:

@@ -28,7 +28,7 @@ def test_a_line_is_a_passage_where_lines_are_sentences(tmp_path):
     assert [one.text for one in kept][2:] == ["wet runway lights", "no"]
 
 
-def test_rows_have_titles_and_folders_are_read_whole(tmp_path):
+def test_rows_have_titles_and_folders_are_read_whole(tmp_path, says):
     rows = [
         {"title": "Wet runways", "body": "The pilot saw it. It was late."},
         {"title": "", "body": "Nobody was hurt."},
@@ -42,7 +42,7 @@ def test_rows_have_titles_and_folders_are_read_whole(tmp_path):
         Passage(("Nobody was hurt.",), ""),
     ]
     (tmp_path / "deep" / "rows.jsonl").unlink()
-    with pytest.raises(CorpusError, match=r"no file in this folder ends in \.txt"):
+    with says(CorpusError):
         read_passages(tmp_path)
 
 

@@ -184,12 +184,6 @@ def test_articles(write):
     assert report.dropped == {"markup": 2}
 
 
-def test_bad_article(write, says):
-    path = write("a.jsonl", '{"sections": [{"heading": "x"}]}')
-    with says(CorpusError):
-        read(path)
-
-
 def test_real_articles(shared_data: Path):
     path = shared_data / "wikipedia" / "articles.jsonl.gz"
     first = list(islice(read_sentences(path), 500))

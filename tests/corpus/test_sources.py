@@ -36,21 +36,21 @@ def test_a_name_with_signs_of_a_pattern_is_a_file_first(write):
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    "spec",
     [
-        ("nowhere.txt", "no such file: check the path"),
-        ("nowhere*.txt", "no file matches"),
-        ([], "no corpus was given"),
-        ("bundled:all", "bundled corpus is bundled:wiki-sample"),
+        "nowhere.txt",
+        "nowhere*.txt",
+        [],
+        "bundled:all",
     ],
 )
-def test_nothing_found(spec, words):
-    with pytest.raises(CorpusError, match=words):
+def test_nothing_found(spec, says):
+    with says(CorpusError):
         find_files(spec)
 
 
-def test_folder(tmp_path):
-    with pytest.raises(CorpusError, match=r"no file in this folder ends in"):
+def test_folder(tmp_path, says):
+    with says(CorpusError):
         find_files(tmp_path)
     (tmp_path / "deep").mkdir()
     for name in ("b.txt", "a.MD.gz", "c.png", "deep/d.jsonl"):
@@ -88,38 +88,14 @@ def test_kind_is_seen_from_the_content(write, name, content, options, kind):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "options", "words"),
+    ("name", "content", "options"),
     [
-        (
-            "a.jsonl",
-            '\n{"a": 1, "body": "x", "head": "y"}',
-            DEFAULT,
-            r"a\.jsonl:2: the field with the text is ambiguous.*one of body, head",
-        ),
-        (
-            "a.csv",
-            "body,n\nOne two three.,1\n",
-            DEFAULT,
-            r"a\.csv:2: the field with the text is ambiguous.*one of body, n",
-        ),
-        (
-            "a.parquet",
-            b"PAR1 and no more",
-            CorpusOptions(field="t"),
-            r"a\.parquet:1: this is not a complete Parquet file",
-        ),
-        ("a.jsonl", "[1, 2]", DEFAULT, r"a\.jsonl:1: not a JSON object"),
-        ("a.json", '{\n "text": "cut', CorpusOptions(field="text"), r"a\.json:1: not a JSON object"),
-        ("a.txt", "One two three.", CorpusOptions(field="text"), "no file is JSONL, CSV or Parquet"),
-        ("a.jsonl", ARTICLE, CorpusOptions(split="line"), "to plain text, and this file is articles"),
-        ("a.xml", "<html></html>", DEFAULT, r"a\.xml:1: this XML is not a MediaWiki dump"),
-        ("a.txt", bytes(range(128, 256)) + bytes(range(1, 32)) * 4, DEFAULT, r"a\.txt:1: .*this is binary"),
-        ("a.txt", b"text of a line\n" * 3 + b"\0", DEFAULT, r"a\.txt:4: unreadable encoding: a zero byte"),
-        ("a.zip", b"PK\x03\x04rest", DEFAULT, r"a\.zip:1: unreadable encoding: this is a zip file"),
+        ("a.txt", "One two three.", CorpusOptions(field="text")),
+        ("a.jsonl", ARTICLE, CorpusOptions(split="line")),
     ],
 )
-def test_what_is_refused(write, name, content, options, words):
-    with pytest.raises(CorpusError, match=words):
+def test_options_that_do_not_fit_a_file_are_refused(write, name, content, options, says):
+    with says(CorpusError):
         find_sources(write(name, content), options)
 
 
@@ -156,7 +132,7 @@ def test_a_pipe_is_read_once_and_kept_by_its_content(tmp_path, monkeypatch):
     assert list((tmp_path / "cache" / "pipes").glob("*/text")) == [kept[0][0].path]
 
 
-def test_files_of_a_folder_that_cannot_be_read_are_left_out_with_the_reason(tmp_path):
+def test_files_of_a_folder_that_cannot_be_read_are_left_out_with_the_reason(tmp_path, says):
     texts = {"a.txt": "One two three.", "b.ndjson": '{\n "name": "x', "c.xml": "<html/>", "d.csv": "t,n\nx,1\n"}
     texts |= {f"e{number}.jsonl": '{"t": "x"}' for number in range(7)}
     for name, text in (texts | {".hidden.txt": "Four five six."}).items():
@@ -170,10 +146,10 @@ def test_files_of_a_folder_that_cannot_be_read_are_left_out_with_the_reason(tmp_
     assert "this XML is not a MediaWiki dump" in told[1]
     assert "the field with the text" in told[2]
     assert told[9].startswith("skipped: 1 more")
-    with pytest.raises(CorpusError, match=r"b\.ndjson:1: not a JSON object"):
+    with says(CorpusError):
         find_sources([tmp_path / "a.txt", tmp_path / "b.ndjson"], DEFAULT, progress)
     (tmp_path / "a.txt").unlink()
-    with pytest.raises(CorpusError, match=r"b\.ndjson:1: not a JSON object"):
+    with says(CorpusError):
         find_sources(tmp_path, DEFAULT, progress)
 
 

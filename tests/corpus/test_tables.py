@@ -3,8 +3,7 @@ import lzma
 
 import pytest
 
-from likewise.corpus import CorpusError
-from likewise.corpus.tables import LabelledDataError, read_table
+from likewise.corpus.tables import read_table
 
 COLUMNS = {"first": ("sentence1", "premise"), "label": ("gold_label", "label")}
 
@@ -48,31 +47,6 @@ def test_json_lines_and_compression(tmp_path):
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"premise": "a", "label": 1}\n\n{"label": null, "premise": "b"}\n'))
     assert list(read_table(path, COLUMNS)) == [(f"{path}:1", ["a", "1"]), (f"{path}:3", ["b", ""])]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.tsv", "sentence1\twhat\na\tb\n"),
-        ("a.tsv", "sentence1\tlabel\na\tx\nb\n"),
-        ("a.csv", 'sentence1,label\na,x\n"b,y\n'),
-        ("a.csv", "sentence1,label\na,x\nb, c,y\n"),
-        ("a.csv", ""),
-        ("a.jsonl", '{"sentence1": ["a", "b"], "label": 1}\n'),
-        ("a.jsonl", '{"sentence1": "a", "label": 1}\n{"sentence1":\n'),
-        ("a.jsonl", "[1]\n"),
-        ("a.jsonl", '{"label": 1}\n'),
-    ],
-)
-def test_broken_files_are_named_with_their_line(tmp_path, name, text, says):
-    with says(LabelledDataError):
-        read(tmp_path / name, text)
-
-
-def test_an_archive_that_was_cut(tmp_path, says):
-    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"sentence1\tlabel\na\tx\n")[:-9])
-    with says(CorpusError):
-        list(read_table(tmp_path / "a.tsv.gz", COLUMNS))
 
 
 def test_a_number_that_is_none_is_an_empty_text(tmp_path):

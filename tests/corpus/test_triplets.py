@@ -3,7 +3,6 @@ import csv
 import pytest
 
 from likewise.cli.data import write_triplets
-from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.documents import Document, Section, Triplet, read_triplets, section_triplets
 from likewise.errors import LikewiseError
 
@@ -98,23 +97,3 @@ def test_the_original_format(tmp_path):
     assert read_triplets(tmp_path / "test.csv") == [
         Triplet("It was founded, they say.", "Then it grew.", "Schools are many.")
     ]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "a,b\n1,2\n",
-        "Sentence1,Sentence2,Sentence3\na,b,c\na,,c\n",
-        "Sentence1,Sentence2,Sentence3\na,b\n",
-        "Sentence1,Sentence2,Sentence3\n",
-    ],
-)
-def test_malformed_files_are_named(content, tmp_path, says):
-    (tmp_path / "t.csv").write_text(content)
-    with says(CorpusError):
-        read_triplets(tmp_path / "t.csv")
-
-
-def test_unreadable_files_are_named(tmp_path, says):
-    with says(CorpusError):
-        read_triplets(tmp_path / "none.csv")

@@ -161,6 +161,8 @@ def _reading(
     if piped and sys.stdin is None:
         raise CorpusError("standard input is closed: name a file instead of '-', or pipe a text into the command")
     try:
+        if not piped:
+            check_ends(path)
         raw: Any = sys.stdin.buffer if piped else path.open("rb")
     except OSError as error:
         raise CorpusError(unread(path, error, "check the path")) from None

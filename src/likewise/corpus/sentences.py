@@ -80,6 +80,11 @@ def selected_sentences(sources: list[Source], report: CorpusReport, tick: Tick |
                 report.kept += 1
                 yield Sentence(" ".join(words), count, index, line)
         before += source.size
+    if not report.read:
+        raise CorpusError(
+            f"{sources[0].path}:1: there is no text in {counted(len(sources), 'file')}, or only a header: give files "
+            f"with text"
+        )
     if not report.kept:
         raise CorpusError(
             f"{sources[0].path}:1: no sentence of {counted(len(sources), 'file')} can be used: see the reasons below, "

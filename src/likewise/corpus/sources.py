@@ -148,15 +148,20 @@ def open_source(path: Path, options: CorpusOptions, report: CorpusReport | None 
     return replace(source, report=report if report is not None else CorpusReport())
 
 
+def refuse_packed(path: Path, head: bytes) -> None:
+    """Raise a CorpusError for a file whose first bytes are an archive's or a document's; the message names its kind."""
+    for magic, what in _BINARY.items():
+        if head.startswith(magic):
+            raise CorpusError(f"{path}:1: unreadable encoding: this is {what}: give {readable()}")
+
+
 def refuse_binary(path: Path, head: bytes) -> None:
     """Check that the beginning of a file is text.
 
     Raises:
         CorpusError: If it is not; the message names its kind and the supported formats.
     """
-    for magic, what in _BINARY.items():
-        if head.startswith(magic):
-            raise CorpusError(f"{path}:1: unreadable encoding: this is {what}: give {readable()}")
+    refuse_packed(path, head)
     control = len(head) - len(head.translate(None, _CONTROL))
     if b"\0" in head or control > 0.1 * len(head):
         line = head[: max(0, head.find(0))].count(b"\n") + 1
@@ -227,8 +232,11 @@ def _of_rows(source: Source) -> Source:
         return replace(source, contents="articles")
     if isinstance(row.get(TEXT), str):
         return replace(source, options=source.options.updated(field=TEXT))
-    if names := _listed(name for name, value in row.items() if isinstance(value, str)):
-        reason = f"the field with the text is ambiguous: give --field NAME, one of {names}"
+    names = [name for name, value in row.items() if isinstance(value, str)]
+    if len(names) == 1:
+        reason = f"no field is called {TEXT}: if {names[0]} contains the text, give --field {names[0]}"
+    elif names:
+        reason = f"the field with the text is ambiguous: give --field NAME, one of {_listed(names)}"
     else:
         fields = _listed(f"{name} ({json_type(value)})" for name, value in row.items()) or "none"
         reason = f"no field of this row is a text (its fields: {fields}): give a file with one text per row"

@@ -78,7 +78,7 @@ class PagedFormat(DocumentFormat):
             if self.is_zipped:
                 _check_zip(path, options)
             if error := GUARD.read(path, type(self), folder / _PAGES):
-                raise CorpusError(f"{path}: it cannot be read as {self.suffixes[0]} ({error})")
+                raise CorpusError(f"{path}: it cannot be read as {self.suffixes[0]} ({error}): save it again")
             self._keep_text(path, folder / _PAGES)
 
         return cached("documents", [content, type(self).__name__, _FORMAT, self._version()], make) / _PAGES

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import ParseError
+from xml.parsers.expat import ErrorString
 
 from likewise.corpus.articles import Article, Sections, clean_markup, heading_in
 from likewise.corpus.corpus_options import CorpusError
@@ -103,8 +104,10 @@ def _read_dump(source: Source) -> Iterator[Article]:
         try:
             title, parts = segment(xml)
         except ParseError as error:
+            below, _ = error.position
             raise CorpusError(
-                f"{path}:{line}: this page is not XML ({error}): copy or download the dump again"
+                f"{path}:{line + below - 1}: the page of line {line} is not XML ({ErrorString(error.code)}): copy or "
+                f"download the dump again"
             ) from None
         except AttributeError:
             raise CorpusError(f"{path}:{line}: this page has no title, ns or text: export the dump again") from None

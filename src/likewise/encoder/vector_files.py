@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST = 0.8  # of the first lines have as many numbers as the vectors
 _CURE = (
     "Give a word2vec file (.bin or .txt), GloVe (.txt) or fastText (.vec), optionally compressed (.gz, .bz2, .xz), or "
-    "{BUNDLED}."
+    f"{BUNDLED}."
 )
 
 

@@ -10,10 +10,11 @@ from typing import ClassVar, Self
 
 from likewise.corpus.corpus_options import CorpusError
 from likewise.corpus.encodings import AUTO
-from likewise.corpus.files import strict_lines
+from likewise.corpus.files import read_head, strict_lines
 from likewise.corpus.formats import Source
 from likewise.corpus.json_rows import JsonLines
 from likewise.corpus.rows import read_rows
+from likewise.corpus.sources import refuse_binary
 from likewise.evaluation.task import DataError, Task, TaskMissing
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import Record
@@ -114,6 +115,10 @@ def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[st
 
     With a comma as the separator they may be quoted; between tabs a quote is an ordinary character.
     """
+    try:
+        refuse_binary(path, read_head(path))
+    except CorpusError as error:
+        raise DataError(str(error)) from None
     lines = read_lines(path, AUTO)
     rows: Iterator[tuple[int, list[str]]] = enumerate((line.split("\t") for line in lines), start=1)
     for number, cells in rows if separator == "\t" else _separated(path, lines, separator):

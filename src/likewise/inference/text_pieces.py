@@ -24,10 +24,20 @@ from likewise.corpus import CorpusOptions
 from likewise.corpus.clean_text import digest_of, without_surrogates
 from likewise.corpus.corpus_options import TEXT
 from likewise.corpus.encodings import AUTO, BINARY, named_encoding
-from likewise.corpus.files import COMPRESSED, HEAD, STANDARD_INPUT, check_ends, decoded, format_suffix, numbered_lines
+from likewise.corpus.files import (
+    COMPRESSED,
+    HEAD,
+    STANDARD_INPUT,
+    check_ends,
+    decoded,
+    format_suffix,
+    numbered_lines,
+    read_head,
+)
 from likewise.corpus.json_rows import JsonLines, json_object
 from likewise.corpus.known_formats import format_named
 from likewise.corpus.rows import field_text
+from likewise.corpus.sources import refuse_packed
 from likewise.errors import LikewiseError, counted, unread
 from likewise.runs.results import RECORD
 
@@ -95,10 +105,15 @@ def lines_of(
 def check_source(path: str) -> None:
     """Raise a LikewiseError if there is no such file, before anything else takes time."""
     if path != STREAM:
-        if not Path(path).exists() or Path(path).is_dir():
-            raise LikewiseError(f"There is no file '{path}'.")
+        file = Path(path)
+        if file.is_dir():
+            raise LikewiseError(f"{path}: this is a folder: give a file")
+        if not file.exists():
+            raise LikewiseError(f"{path}: no such file: check the path")
         _field(path, CorpusOptions())
-        check_ends(Path(path))
+        check_ends(file)
+        if file.is_file():  # a pipe can be read only once
+            refuse_packed(file, read_head(file))
 
 
 def _field(path: str, options: CorpusOptions) -> str | None:
@@ -213,7 +228,7 @@ def _paths(source: str, tell: Callable[[str], object]) -> list[str]:
             names = sorted((entry.path for entry in entries if entry.is_file), key=lambda name: name.split("/"))
             paths = [f"{scheme}://{name}" if scheme else name for name in names]
     if not paths:
-        raise LikewiseError(f"There is no file '{source}'.")
+        raise LikewiseError(f"{source}: no such file: check the path")
     return paths
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.registry import resolve
-from likewise.evaluation.task import DataError
 
 
 def task(path: Path):
@@ -89,35 +88,6 @@ def test_the_title_names_folder_and_file(tmp_path):
     one = task(write(tmp_path / "Pairs-test.tsv", "1\ta\tb\n2\tc\td\n"))
     assert (one.name, one.title) == (f"pairs:{tmp_path}/Pairs-test.tsv", f"{tmp_path.name}/Pairs-test")
     assert one.read(Path()).score_pairs
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1\ta\tb\nhigh\tc\td\n",
-        "high\tc\td\n",
-        "1\ta\tb\nnan\tc\td\n",
-        "1\ta\tb\n2\tc\t \n",
-        "1\ta\tb\n2\tc\n",
-        "1\ta\tb\t4.5\n2\tc\td\t1\n",
-        "",
-        "score\tsentence1\tsentence2\n",
-        "1\ta\tb\n1\tc\td\n",
-    ],
-)
-def test_broken_files_are_named_with_the_line(text, tmp_path, says):
-    with says(DataError):
-        task(write(tmp_path / "pairs.tsv", text)).read(Path())
-
-
-def test_a_missing_file_is_named(tmp_path, says):
-    with says(DataError):
-        task(tmp_path / "gone.tsv").read(Path())
-
-
-def test_an_open_quote_is_named_with_its_line(tmp_path, says):
-    with says(DataError):
-        task(write(tmp_path / "a.csv", '1,a,b\n2,c,"d\n3,e,f\n4,g,h\n')).load()
 
 
 @pytest.mark.parametrize("head", ["", "sep=;\n", "sep=;\nscore;sentence1;sentence2\n", "score;sentence1;sentence2\n"])

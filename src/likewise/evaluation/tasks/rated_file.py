@@ -108,7 +108,7 @@ class RatedFileTask(OwnTask):
     def load(self) -> RatedPairs:
         """Read the file."""
         path = self.path
-        if not path.is_file():
+        if not path.exists():
             raise DataError(f"{self.name}: there is no file '{path}'. Check the path.")
         pairs: list[tuple[str, str, float]] = []
         for where, (score, first, second) in rated_rows(path):
