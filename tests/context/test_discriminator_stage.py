@@ -53,6 +53,7 @@ def test_it_learns_what_can_be_learnt(trained):
     }
 
 
+@torch.no_grad()
 def test_the_accuracy_is_that_of_single_forward_passes(trained, tiny_options, plain_parts):
     stage, states = Workspace(trained).require("discriminator"), States(Workspace(trained))
     store, model = states.store, CachedRanker(stage, states).model
@@ -60,18 +61,18 @@ def test_the_accuracy_is_that_of_single_forward_passes(trained, tiny_options, pl
     examples = batch_of_chunks(store, np.flatnonzero(np.isin(store.documents, test)))
     ids = [one.ids for one in states.of(examples.sentences)]
     sentence_part, context_part = plain_parts
-    sentences = [sentence_part(model, one) for one in ids]
+    sentences = torch.stack([sentence_part(model, one) for one in ids])
     own, same, other = [], [], []
     masks = negatives(examples)
     for c, (centre, places) in enumerate(zip(examples.centres, examples.places, strict=True)):
         left = [ids[i] for i in places[: store.left] if i >= 0]
         right = [ids[i] for i in places[store.left :] if i >= 0]
-        context = context_part(model, left, right)
-        own.append((sentences[centre] @ context).item() > 0)
+        negative = (sentences @ context_part(model, left, right) <= 0).numpy()
+        own.append(not negative[centre])
         for found, mask in zip((same, other), masks, strict=True):
             rows = np.flatnonzero(mask[c])
             if len(rows):
-                found.append(np.mean([(sentences[i] @ context).item() <= 0 for i in rows]))
+                found.append(negative[rows].mean())
     found = stage.record["held_out"]
     assert found["positive"] == pytest.approx(np.mean(own))
     assert found["same_document"] == pytest.approx(np.mean(same), abs=1e-3)
