@@ -108,10 +108,10 @@ def test_ablations_leave_parts_out(tiny_base, sentences, changes, expected):
         assert torch.allclose(parts["contrastive"], functional.nt_xent(x, x, options.temperature), atol=1e-5)
 
 
-def test_a_tokenizer_without_a_mask_is_told(tiny_base):
+def test_a_tokenizer_without_a_mask_is_told(tiny_base, says):
     encoder = ARCCSE.build_encoder(str(tiny_base), options_of())
     encoder[0].tokenizer.mask_token = None
-    with pytest.raises(OptionError, match=r"mask token.*triplet_weight to 0"):
+    with says(OptionError):
         ARCCSE.build_collator(encoder, options_of(), 1)
 
 

@@ -70,23 +70,23 @@ def test_every_row_of_tables_4_to_11_is_an_option():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"warmup_epochs": 20}, "warmup_epochs"),
-        ({"schedule": "linear"}, "no option schedule"),
-        ({"group_size": 24}, "divide"),
-        ({"regions": "1,x"}, "regions"),
-        ({"regions": "0,1"}, "regions"),
-        ({"regions": ""}, "regions"),
-        ({"noise_white": 0.9}, "add up to 1"),
-        ({"augmentation": "paraphrases"}, "paraphrases"),
-        ({"sentences": 100}, "512"),
-        ({"batch_size": 1}, "batch_size must be 2 or more"),
-        ({"momentum": 1.0}, "momentum"),
+        {"warmup_epochs": 20},
+        {"schedule": "linear"},
+        {"group_size": 24},
+        {"regions": "1,x"},
+        {"regions": "0,1"},
+        {"regions": ""},
+        {"noise_white": 0.9},
+        {"augmentation": "paraphrases"},
+        {"sentences": 100},
+        {"batch_size": 1},
+        {"momentum": 1.0},
     ],
 )
-def test_contradictions_are_refused(changes, message):
-    with pytest.raises(OptionError, match=message):
+def test_contradictions_are_refused(changes, says):
+    with says(OptionError):
         GCLSR.options("paper", **changes)
 
 
@@ -157,8 +157,8 @@ def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, glove, tm
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
 
-def test_a_run_that_collapses_is_stopped_with_an_explanation(corpus_file, glove, tmp_path):
-    with pytest.raises(CollapseError, match="training collapsed"):
+def test_a_run_that_collapses_is_stopped_with_an_explanation(corpus_file, glove, tmp_path, says):
+    with says(CollapseError, hidden=r"\d\.\d{4}"):
         train(corpus_file, glove, tmp_path / "run", collapse_below=0.99, epochs=10, group_size=0)
     assert not (tmp_path / "run").exists()
 
@@ -176,11 +176,11 @@ def test_the_papers_other_views_train(augmentation, corpus_file, glove, sentence
     assert likewise.load(run.path).encode("the old river").shape == (36,)
 
 
-def test_paraphrases_that_do_not_fit_are_told(corpus_file, glove, tmp_path):
+def test_paraphrases_that_do_not_fit_are_told(corpus_file, glove, tmp_path, says):
     file = tmp_path / "pairs.tsv"
-    for text, message in (("one column\n", r"pairs\.tsv:1"), ("no such sentence\tparaphrase\n", "contains none")):
+    for text in ("one column\n", "no such sentence\tparaphrase\n"):
         file.write_text(text)
-        with pytest.raises(OptionError, match=message):
+        with says(OptionError):
             train(
                 corpus_file, glove, tmp_path / "run", augmentation="paraphrases", paraphrases=str(file), overwrite=True
             )

@@ -42,10 +42,10 @@ def test_projections_get_no_gradient():
     assert z.grad is None
 
 
-def test_errors():
-    with pytest.raises(ValueError, match="divide"):
+def test_errors(says):
+    with says(ValueError):
         functional.grouped_cosine(torch.zeros(2, 8), torch.zeros(2, 8), 3)
-    with pytest.raises(ValueError, match="shape"):
+    with says(ValueError):
         functional.grouped_cosine(torch.zeros(2, 8), torch.zeros(3, 8), 4)
 
 
@@ -83,13 +83,13 @@ def test_loss_is_symmetric_over_two_columns():
     assert whole == pytest.approx((by_hand(a * a, b.roll(1, 1), 8) + by_hand(b * b, a.roll(1, 1), 8)) / 2, abs=1e-6)
 
 
-def test_collapse_ends_the_run_after_its_patience():
+def test_collapse_ends_the_run_after_its_patience(says):
     batch = [{"x": torch.randn(6, 8)}]
     options = GCLSROptions(group_size=4, collapse_below=0.01)
     loss = GCLSR.build_loss(Views(collapsed=True), options)
     for _ in range(9):
         loss(batch)
-    with pytest.raises(CollapseError, match="predictor_rate"):
+    with says(CollapseError):
         loss(batch)
     never = GCLSR.build_loss(Views(collapsed=True), options.updated(collapse_below=0))
     not_a_number = GCLSR.build_loss(Views(), options)
@@ -97,5 +97,5 @@ def test_collapse_ends_the_run_after_its_patience():
         never(batch)
         not_a_number([{"x": torch.full((6, 8), math.nan)}])
     never(batch)
-    with pytest.raises(CollapseError, match="nan"):
+    with says(CollapseError):
         not_a_number([{"x": torch.full((6, 8), math.nan)}])

@@ -3,38 +3,38 @@ import pytest
 from likewise.recipes import RECIPES, OptionError, TrainingOptions, find_recipe, recipe_names
 
 
-def test_misspelt_option_is_an_error_that_lists_the_options():
-    with pytest.raises(OptionError, match=r"temprature.*temperature"):
+def test_misspelt_option_is_an_error_that_lists_the_options(says):
+    with says(OptionError):
         RECIPES["arccse"].options(temprature=0.1)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"batch_size": 0}, "batch_size"),
-        ({"warmup_ratio": 1.0}, "warmup_ratio"),
-        ({"schedule": "square"}, "linear, cosine, constant"),
-        ({"max_length": 2}, "special tokens"),
-        ({"margin": 91.0}, "margin must be at most 90"),
-        ({"mask_closer": 0.5, "mask_farther": 0.4}, "mask_closer"),
-        ({"contrastive": "none", "triplet_weight": 0.0}, "leave no loss"),
-        ({"dropout": 0.0}, "dropout"),
-        ({"temperature": 0.0}, "temperature"),
+        {"batch_size": 0},
+        {"warmup_ratio": 1.0},
+        {"schedule": "square"},
+        {"max_length": 2},
+        {"margin": 91.0},
+        {"mask_closer": 0.5, "mask_farther": 0.4},
+        {"contrastive": "none", "triplet_weight": 0.0},
+        {"dropout": 0.0},
+        {"temperature": 0.0},
     ],
 )
-def test_contradictions_are_refused_when_made(changes, message):
-    with pytest.raises(OptionError, match=message):
+def test_contradictions_are_refused_when_made(changes, says):
+    with says(OptionError):
         RECIPES["arccse"].options(**changes)
 
 
-def test_every_option_has_a_help_text_and_a_preset_is_found_by_name():
+def test_every_option_has_a_help_text_and_a_preset_is_found_by_name(says):
     for recipe in map(find_recipe, recipe_names()):
         assert all(item.description.endswith(".") for item in recipe.options_type.model_fields.values())
         for preset in recipe.presets:
             assert isinstance(recipe.options(preset), TrainingOptions)
-    with pytest.raises(OptionError, match="paper-base"):
+    with says(OptionError):
         find_recipe("arccse").options("paper")
-    with pytest.raises(OptionError, match=", ".join(sorted(recipe_names()))):
+    with says(OptionError):
         find_recipe("simsce")
 
 

@@ -102,11 +102,13 @@ def test_before_is_the_score_of_the_base_as_it_is_shipped(shipped, corpus_file, 
     assert result.before[metric] == pytest.approx(float(expected[metric]), abs=1e-5)
 
 
-def test_a_base_that_reads_the_mask_of_a_prompt_keeps_it_and_takes_no_masked_words(tiny_base, corpus_file, tmp_path):
+def test_a_base_that_reads_the_mask_of_a_prompt_keeps_it_and_takes_no_masked_words(
+    tiny_base, corpus_file, tmp_path, says
+):
     settings = SMALL | {"select_by": "last"}
     masked = likewise.train("mask-distillation", corpus_file, base=str(tiny_base), out=tmp_path / "mask", **settings)
     again = {"base": str(masked.path), "out": tmp_path / "out", **settings}
-    with pytest.raises(OptionError, match="mask of a prompt"):
+    with says(OptionError):
         likewise.train("arccse", corpus_file, **again)
     assert not (tmp_path / "out").exists()
     likewise.train("arccse", corpus_file, **again, triplet_weight=0.0)

@@ -100,7 +100,7 @@ def test_a_registered_recipe_is_found_and_trained(installed, corpus_file, tiny_b
     assert result.record["recipe"] == "toy"
 
 
-def test_a_recipe_brings_stages_and_modules_of_its_own(installed, corpus_file, tiny_base, tmp_path, monkeypatch):
+def test_a_recipe_brings_stages_and_modules_of_its_own(installed, corpus_file, tiny_base, tmp_path, monkeypatch, says):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     likewise.train("halves", corpus_file, base=tiny_base, out=tmp_path / "run", quiet=True)
     assert [path.name for path in (tmp_path / "cache" / "stages").rglob("*.txt")] == ["words.txt"]
@@ -109,7 +109,7 @@ def test_a_recipe_brings_stages_and_modules_of_its_own(installed, corpus_file, t
     assert np.allclose(model.encode("the river"), 2 * plain.encode("the river"), atol=1e-6)
     listing = tmp_path / "run" / "modules.json"
     listing.write_text(listing.read_text().replace("Scaled", "HalvesLoss"))
-    with pytest.raises(likewise.LikewiseError, match="custom code"):  # a class that no recipe brings
+    with says(likewise.LikewiseError, hidden=r"\(The model .*\)"):  # a class that no recipe brings
         likewise.load(tmp_path / "run")
 
 
@@ -125,13 +125,13 @@ def test_a_name_of_our_own_wins(installed):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    "name",
     [
-        ("broken", "'broken' of the package toy-recipes cannot be loaded .*MISSING"),
-        ("none", "'none' of the package toy-recipes is not a Recipe but int"),
-        ("other", "there is no recipe 'other'; .*toy"),
+        "broken",
+        "none",
+        "other",
     ],
 )
-def test_a_broken_one_is_named_when_it_is_asked_for(installed, name, message):
-    with pytest.raises(OptionError, match=message):
+def test_a_broken_one_is_named_when_it_is_asked_for(installed, name, says):
+    with says(OptionError):
         find_recipe(name)

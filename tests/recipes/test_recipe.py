@@ -60,19 +60,19 @@ def test_a_loss_that_counts_is_made_anew_for_each_training(tiny_model):
 
 
 @pytest.mark.parametrize("missing", ["views", "loss"])
-def test_a_recipe_without_views_or_loss_is_refused(missing):
+def test_a_recipe_without_views_or_loss_is_refused(missing, says):
     given = {"views": views, "loss": nearness} | {missing: None}
-    with pytest.raises(OptionError, match="turned"):
+    with says(OptionError):
         Recipe("turned", "", "", PRESETS, **given)
 
 
-def test_options_of_ones_own_take_the_place_of_a_preset():
+def test_options_of_ones_own_take_the_place_of_a_preset(says):
     arccse, sncse = find_recipe("arccse"), find_recipe("sncse")
     own = ArcCSEOptions(margin=5.0)
     assert arccse.options(own) == own
     assert arccse.options(own, margin=7.0).margin == 7
     assert [arccse.preset_name(preset) for preset in (None, "paper-base", own)] == ["cpu", "paper-base", "own"]
-    with pytest.raises(OptionError, match=r"SNCSEOptions.*ArcCSEOptions"):
+    with says(OptionError):
         sncse.options(own)
 
 
@@ -93,18 +93,18 @@ def test_a_loss_knows_where_the_training_is_also_after_a_stop(corpus_file, tiny_
 
 
 @pytest.mark.parametrize(
-    ("wrong", "named"),
+    "wrong",
     [
-        (lambda loss, first, second: None, "returned NoneType"),
-        (lambda loss, first, second: {"part": 1.0}, "returned float"),
-        (lambda loss, first, second: loss.vectors(first).sum(dim=1), r"returned a tensor \(\d+,\)"),
-        (lambda loss, first: loss.vectors(first).sum(), "the 2 columns"),
+        lambda loss, first, second: None,
+        lambda loss, first, second: {"part": 1.0},
+        lambda loss, first, second: loss.vectors(first).sum(dim=1),
+        lambda loss, first: loss.vectors(first).sum(),
     ],
 )
-def test_a_loss_that_takes_or_returns_something_else_is_named(corpus_file, tiny_base, tmp_path, wrong, named):
+def test_a_loss_that_takes_or_returns_something_else_is_named(corpus_file, tiny_base, tmp_path, wrong, says):
     wrong.__name__ = "own_loss"
     recipe = dataclasses.replace(RECIPE, loss=wrong)
-    with pytest.raises(LikewiseError, match=f"the loss own_loss .*{named}"):
+    with says(LikewiseError):
         likewise.train(
             recipe, corpus_file, base=str(tiny_base), out=tmp_path / "run", quiet=True, max_steps=1, select_by="last"
         )
@@ -114,7 +114,7 @@ class TwiceOptions(TrainingOptions):
     twice: int = option(2, "How often a sentence is said.")
 
 
-def test_views_may_take_the_options_and_the_seed(tiny_base):
+def test_views_may_take_the_options_and_the_seed(tiny_base, says):
     def said(rows, options, seed):
         return {"only": [f"{row['sentence']} {seed}" * options.twice for row in rows]}
 
@@ -124,38 +124,32 @@ def test_views_may_take_the_options_and_the_seed(tiny_base):
     own = encoder.tokenizer(["the cat 7the cat 7the cat 7"], return_tensors="pt")
     assert torch.equal(made["only_input_ids"], own["input_ids"])
     other = dataclasses.replace(recipe, views=lambda rows, options: {})
-    with pytest.raises(OptionError, match=r"recipe said: views must take \(rows\) or \(rows, options, seed\)"):
+    with says(OptionError):
         other.build_collator(encoder, recipe.options(), 1)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    "wrong",
     [
-        (
-            lambda rows: {"first": [row["title"] for row in rows]},
-            r"recipe turned: there is no field 'title' in row 1 .*a row has sentence, words",
-        ),
-        (
-            lambda rows: {"first": [row["sentence"] for row in rows], "second": ["one"]},
-            r"recipe turned: the columns have different numbers of texts, 4 in 'first', 1 in 'second', for 4 rows",
-        ),
+        lambda rows: {"first": [row["title"] for row in rows]},
+        lambda rows: {"first": [row["sentence"] for row in rows], "second": ["one"]},
     ],
 )
 def test_views_that_fail_name_the_recipe_and_the_column_before_anything_is_written(
-    corpus_file, tiny_base, tmp_path, wrong, said
+    corpus_file, tiny_base, tmp_path, wrong, says
 ):
     recipe = dataclasses.replace(RECIPE, views=wrong)
-    with pytest.raises(OptionError, match=said):
+    with says(OptionError):
         likewise.train(
             recipe, corpus_file, base=str(tiny_base), out=tmp_path / "run", quiet=True, batch_size=4, select_by="last"
         )
     assert not list(tmp_path.glob("*run*"))
 
 
-def test_a_key_error_of_something_else_than_a_row_stays_what_it_is(tiny_base):
+def test_a_key_error_of_something_else_than_a_row_stays_what_it_is(tiny_base, says):
     recipe = dataclasses.replace(RECIPE, views=lambda rows: {}["sentence"])
     encoder = recipe.build_encoder(str(tiny_base), recipe.options())
-    with pytest.raises(KeyError, match="sentence"):
+    with says(KeyError):
         recipe.build_collator(encoder, recipe.options(), 1)([{"sentence": "the cat"}])
 
 

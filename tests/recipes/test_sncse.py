@@ -26,19 +26,19 @@ def test_paper_presets_hold_the_values_of_section_3_2():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"alpha": 0.5}, "beta"),
-        ({"opposite_weight": 1.0, "negation": "none"}, "negations"),
-        ({"template": "no place"}, "one X"),
-        ({"other_template": "no place"}, "one X"),
-        ({"template": "X [MASK]", "other_template": "X [MASK]"}, "equals template"),
-        ({"dropout": 0.0}, "dropout"),
-        ({"keep_weight": 1.0, "head": True}, "head"),
+        {"alpha": 0.5},
+        {"opposite_weight": 1.0, "negation": "none"},
+        {"template": "no place"},
+        {"other_template": "no place"},
+        {"template": "X [MASK]", "other_template": "X [MASK]"},
+        {"dropout": 0.0},
+        {"keep_weight": 1.0, "head": True},
     ],
 )
-def test_contradictions_are_refused(changes, message):
-    with pytest.raises(OptionError, match=message):
+def test_contradictions_are_refused(changes, says):
+    with says(OptionError):
         SNCSE.options(**changes)
 
 
@@ -47,7 +47,7 @@ def test_the_number_of_processes_changes_no_result_and_is_in_no_plan():
     assert SNCSE.options(processes=4).updated(alpha=0.2).processes == 4
 
 
-def test_batch_is_sentences_then_negations_with_their_rows(tiny_base):
+def test_batch_is_sentences_then_negations_with_their_rows(tiny_base, says):
     options = SNCSE.options()
     encoder = SNCSE.build_encoder(str(tiny_base), options)
     rows = [
@@ -59,11 +59,11 @@ def test_batch_is_sentences_then_negations_with_their_rows(tiny_base):
     texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in batch["sentence_input_ids"]]
     assert len(texts) == 3
     assert "not the old river" in texts[2]
-    with pytest.raises(OptionError, match="template alone"):
+    with says(OptionError):
         SNCSE.build_collator(encoder, SNCSE.options(max_length=5), 1)
 
 
-def test_in_two_prompts_a_sentence_and_its_positive_have_other_tokens(tiny_base):
+def test_in_two_prompts_a_sentence_and_its_positive_have_other_tokens(tiny_base, says):
     options = SNCSE.options(template='the " X " is [MASK].', other_template='the cat : " X " is [MASK].')
     encoder = SNCSE.build_encoder(str(tiny_base), options)
     rows = [
@@ -82,7 +82,7 @@ def test_in_two_prompts_a_sentence_and_its_positive_have_other_tokens(tiny_base)
     ):
         alone = build_prompt_encoder(str(tiny_base), template).tokenizer
         assert column.tolist() == alone(texts, padding=True)["input_ids"]
-    with pytest.raises(OptionError, match="template alone"):
+    with says(OptionError):
         SNCSE.build_collator(encoder, options.updated(max_length=8), 1)
 
 

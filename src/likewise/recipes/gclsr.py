@@ -119,7 +119,7 @@ class GCLSROptions(TrainingOptions):
         parts = [part.strip() for part in self.regions.split(",")]
         if not all(part.isdigit() and int(part) for part in parts):
             raise OptionError(
-                "regions must be comma-separated numbers of words, such as 1,1,1,6,15,20, not {self.regions!r}"
+                f"regions must be comma-separated numbers of words, such as 1,1,1,6,15,20, not {self.regions!r}"
             )
         return tuple(int(part) for part in parts)
 

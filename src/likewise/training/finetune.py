@@ -192,5 +192,5 @@ def _paths(files: Files | None) -> list[Path]:
     paths = [Path(name).expanduser() for name in named]
     for path in paths:
         if not path.exists():
-            raise LabelledDataError(f"{path}: there is no such file or folder")
+            raise LabelledDataError(f"{path}: no such file or folder: check the path")
     return paths

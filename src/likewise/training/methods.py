@@ -110,9 +110,11 @@ def parse_methods(
 def _parsed(line: str, preset: str | None, shared: Values) -> Method:
     """Return the method of one line without braces."""
     try:
-        name, *words = shlex.split(line)
+        name, *words = shlex.split(line) or [""]
     except ValueError as error:
-        raise ComparisonError(f"Method '{line}' is empty or cannot be read: {error}.") from None
+        raise ComparisonError(f"Method '{line}' cannot be read ({error}): correct its quotes.") from None
+    if not name:
+        raise ComparisonError("A method is empty. Give a name, such as simcse, or omit it.")
     try:
         options = _options(words)
         label = options.pop("label", None) or " ".join(word for word in [name, *words] if not word.startswith("label="))

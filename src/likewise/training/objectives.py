@@ -398,7 +398,7 @@ def _side_by_side(labels: Path) -> Iterator[TableRow]:
     parts = [labels.with_name(f"{name}.{labels.name.removeprefix('labels.')}") for name in ("s1", "s2", "labels")]
     for path in parts:
         if not path.is_file():
-            raise LabelledDataError(f"{path}: there is no such file; it belongs to {labels}")
+            raise LabelledDataError(f"{path}: no such file: put it next to {labels}, to which it belongs")
     for number, texts in enumerate(zip_longest(*(strict_lines(path, AUTO) for path in parts)), 1):
         if None in texts:
             raise LabelledDataError(
