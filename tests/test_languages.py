@@ -171,6 +171,13 @@ def learns_from_word_vectors(language: str, base: Path, out: Path) -> bool:
     return len(np.unique(vectors.round(5), axis=0)) > 0.9 * len(vectors)  # words without a vector would be one text
 
 
+def counts_characters(language: str, base: Path, out: Path) -> bool:
+    made = likewise.train_characters(sentences_in(language), out=out, width=512, quiet=True)
+    vectors = likewise.load(made.path).encode(sentences_in(language))
+    cosines = vectors @ vectors.T  # the sentences are in order: their subjects first
+    return bool(cosines[:9, :9].mean() > cosines[:9, 9:].mean())
+
+
 def stems_of(language: str) -> str:
     """Return the language whose stems a search takes: English for one that has none."""
     try:
@@ -232,6 +239,7 @@ VERBS: dict[str, Callable[[str, Path, Path], bool]] = {
     "train sncse --negation none": partial(learns, "sncse", negation="none", max_length=32),
     "train gclsr": learns_from_word_vectors,
     "train light": partial(learns, "light", hidden=32, words=50),
+    "train characters": counts_characters,
     "train exclusion": partial(learns, "exclusion"),
     "adapt": adapts,
     "choose": chooses,

@@ -1,4 +1,5 @@
 from .adaptation import adapt as adapt
+from .adaptation import train_characters as train_characters
 from .augment.negation import negate as negate
 from .context import distill as distill
 from .context import harvest as harvest

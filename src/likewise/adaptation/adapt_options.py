@@ -1,4 +1,4 @@
-"""The options of an adaptation."""
+"""The options of an adaptation, and of an encoder of characters."""
 
 from likewise.runs.options import OptionError, Options, option
 
@@ -40,6 +40,25 @@ class AdaptOptions(Options):
             raise OptionError(
                 f"unknown language {self.language!r}: choose one of {', '.join(languages())}, or '' for none"
             )
+
+
+class CharactersOptions(Options):
+    """The options of `likewise.train_characters`.
+
+    >>> CharactersOptions(width=512).axes
+    256
+    """
+
+    axes: int = option(
+        256, "Maximum number of principal axes of the corpus, which are the first numbers of a vector.", ge=0
+    )
+    width: int = option(
+        1792,
+        "Number of dimensions of a vector besides the axes; fewer make each cosine less exact.",
+        ge=16,
+        le=32_768,
+    )
+    seed: int = option(1, "Random seed of the hash and of the axes.", ge=0, lt=2**32)
 
 
 def languages() -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import likewise
-from likewise.adaptation.adapt_options import AdaptOptions
+from likewise.adaptation.adapt_options import AdaptOptions, CharactersOptions
 from likewise.cli.from_function import with_function
 from likewise.cli.groups import ClickContext, CommandSections, CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
@@ -32,6 +32,7 @@ _OBJECTIVE_ROWS = {
     "Sentence3.",
 }
 
+_CHARACTERS = "An encoder of the characters of your own text, for a language that no base knows; takes seconds."
 _CURE = "Keep the base, or try another --max-steps, a lower --learning-rate or other data."
 
 
@@ -49,6 +50,21 @@ def adapt(arguments: Record) -> None:
     if not arguments["quiet"]:
         show_adapted(result)
     keep_export(arguments["out"], arguments["quiet"])
+    end_partial(result.is_partial)
+
+
+@typed
+@with_function(
+    "adaptation/characters.py:train_characters",
+    options=CharactersOptions(),
+    config=True,
+    texts={"corpus": CORPUS},
+)
+def characters(arguments: Record) -> None:
+    """Make a sentence encoder of the characters of your own text, for a language that no base knows."""
+    result = likewise.train_characters(**arguments)
+    if not arguments["quiet"]:
+        typer.echo(f"model: {result.path}  ({result.record['dimensions']:,} dimensions)")
     end_partial(result.is_partial)
 
 
@@ -86,6 +102,7 @@ def train() -> CommandSections:
         is_own = source.startswith("this library")
         place = papers if name in ("arccse", "sncse", "gclsr") else own if is_own else others
         place[name] = (partial(_train_by, name), summary if is_own else f"{source}: {summary}")
+    own["characters"] = ("training_commands:characters", _CHARACTERS)
     cited = "Sun et al. 2022, Sentence Similarity Based on Contexts"
     papers["contexts"] = ("context:context", f"{cited}: stage by stage, by `likewise context`.")
     return sections
