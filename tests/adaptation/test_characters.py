@@ -6,7 +6,9 @@ from likewise.adaptation import train_characters
 from likewise.cli import build_app
 from likewise.errors import LikewiseError
 
-TEXTS = [f"{who} {what}." for who in ("Die Pumpe", "Der Techniker", "Niemand") for what in ("kam", "ging", "schlief")]
+TEXTS = [
+    f"{who} {what}." for who in ("Die Pumpe", "Der Techniker", "Fast niemand") for what in ("kam", "ging", "schlief")
+]
 
 
 @pytest.fixture
@@ -21,12 +23,14 @@ def test_the_folder_is_a_model_for_every_verb(corpus, tmp_path):
     assert made.record["recipe"] == "characters"
     assert made.record["corpus"]["sentences"] == len(TEXTS)
     model = likewise.load(made.path)
-    near, far = (likewise.similarity(model, "Die Pumpen kamen.", text) for text in ("Die Pumpe kam.", "Niemand ging."))
+    near, far = (
+        likewise.similarity(model, "Die Pumpen kamen.", text) for text in ("Die Pumpe kam.", "Fast niemand ging.")
+    )
     assert near > far
     index = likewise.index(corpus, model=made.path, out=tmp_path / "my.index", quiet=True)
     assert likewise.search(index, "Der Techniker schläft", 1)[0].text == "Der Techniker schlief."
     pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("5\tDie Pumpe kam.\tPumpen kamen.\n0\tDie Pumpe kam.\tNiemand schlief.\n", encoding="utf-8")
+    pairs.write_text("5\tDie Pumpe kam.\tPumpen kamen.\n0\tDie Pumpe kam.\tFast niemand schlief.\n", encoding="utf-8")
     assert likewise.evaluate(made.path, f"pairs:{pairs}")[f"pairs:{pairs}"].score == pytest.approx(100)
 
 

@@ -46,14 +46,14 @@ class CharactersOptions(Options):
     """The options of `likewise.train_characters`.
 
     >>> CharactersOptions(width=512).axes
-    256
+    64
     """
 
     axes: int = option(
-        256, "Maximum number of principal axes of the corpus, which are the first numbers of a vector.", ge=0
+        64, "Maximum number of principal axes of the corpus, which are the first numbers of a vector.", ge=0
     )
     width: int = option(
-        1792,
+        1984,
         "Number of dimensions of a vector besides the axes; fewer make each cosine less exact.",
         ge=16,
         le=32_768,

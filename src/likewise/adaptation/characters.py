@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 from sentence_transformers import SentenceTransformer
 
@@ -34,7 +35,7 @@ def train_characters(
     resume: Resume = "auto",
     overwrite: bool = False,
     quiet: bool = False,
-    **options: object,
+    **options: Any,
 ) -> SavedModel:
     """Make a sentence encoder of the characters of your own text, for a language that no base knows.
 
@@ -60,14 +61,14 @@ def train_characters(
 
     Example:
         >>> import likewise
-        >>> texts = ["Die Pumpe ist undicht.", "Zwei Pumpen sind undicht.", "Niemand kam."]
+        >>> texts = ["Die Pumpe ist undicht.", "Zwei Pumpen sind undicht.", "Der Techniker kam."]
         >>> result = likewise.train_characters(texts, out="runs/characters", quiet=True)
         >>> model = likewise.load(result.path)
         >>> near, far = (likewise.similarity(model, texts[0], text) for text in texts[1:])
         >>> near > far
         True
     """
-    chosen = CharactersOptions(**options)  # type: ignore[arg-type]
+    chosen = CharactersOptions(**options)
     progress = Progress(quiet)
     check_target(out)
     complete_installation(out)

@@ -166,7 +166,7 @@ class CharacterVectors(InputModule):
 
 
 def fit_character_vectors(
-    texts: Sequence[str], axes: int = 256, width: int = 1792, seed: int = 1, step: Callable[[int], object] = bool
+    texts: Sequence[str], axes: int = 64, width: int = 1984, seed: int = 1, step: Callable[[int], object] = bool
 ) -> CharacterVectors:
     """Return the vectors of a corpus.
 
