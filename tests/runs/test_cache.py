@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from likewise.cli import build_app
 from likewise.corpus import prepare
 from likewise.runs.cache import (
+    CachedRows,
     CacheError,
-    KeptRows,
     cache_folder,
     cached,
     data_folder,
@@ -177,38 +177,38 @@ def test_four_processes_make_it_once(home):
 
 def test_rows_are_kept_by_key_and_a_damaged_file_is_begun_anew(home):
     rows = {f"key {i}".encode(): [f"value {i}", None] for i in range(2000)}
-    with closing(KeptRows("texts", "x")) as kept:
+    with closing(CachedRows("texts", "x")) as kept:
         kept.put(rows)
-    with closing(KeptRows("texts", "x")) as kept:
+    with closing(CachedRows("texts", "x")) as kept:
         assert kept.get([*rows, b"unknown"]) == rows
-    with closing(KeptRows("texts", "y")) as kept:
+    with closing(CachedRows("texts", "y")) as kept:
         assert kept.get(rows) == {}
     kept.path.write_bytes(b"no database at all, just text" * 50)
-    with closing(KeptRows("texts", "y")) as kept:
+    with closing(CachedRows("texts", "y")) as kept:
         kept.put({b"a": 1})
-    with closing(KeptRows("texts", "y")) as kept:
+    with closing(CachedRows("texts", "y")) as kept:
         assert kept.get([b"a"]) == {b"a": 1}
 
 
 @pytest.mark.parametrize("damaged", [None, "", "[", b"\xff\xfe", 5, '["another text", null]', "[" * 5000, "0" * 9000])
 def test_a_damaged_row_is_made_again_and_the_others_stay(damaged, home):
-    with closing(KeptRows("texts", "x")) as kept:
+    with closing(CachedRows("texts", "x")) as kept:
         kept.put({b"a": ["x", None], b"b": ["y", None]})
         path = kept.path
     with closing(sqlite3.connect(path)) as base, base:
         base.execute("UPDATE rows SET value = ? WHERE key = ?", (damaged, b"a"))
-    with closing(KeptRows("texts", "x")) as kept:
+    with closing(CachedRows("texts", "x")) as kept:
         assert kept.get([b"a", b"b"]) == {b"b": ["y", None]}
         kept.put({b"a": ["x", None]})
         assert kept.get([b"a"]) == {b"a": ["x", None]}
 
 
 def test_a_row_of_one_changed_letter_is_made_again(home):
-    with closing(KeptRows("texts", "x")) as kept:
+    with closing(CachedRows("texts", "x")) as kept:
         kept.put({b"a": ["a longer text \ud800", None]})
         assert kept.get([b"a"]) == {b"a": ["a longer text \ud800", None]}
     kept.path.write_bytes(kept.path.read_bytes().replace(b"longer", b"langer"))
-    with closing(KeptRows("texts", "x")) as kept:
+    with closing(CachedRows("texts", "x")) as kept:
         assert kept.get([b"a"]) == {}
 
 
@@ -246,8 +246,8 @@ def test_clearing_while_jobs_fill_the_cache_ends_neither(home):
 def test_rows_that_cannot_be_kept_are_passed_over(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "file"))
-    with closing(KeptRows("texts", "x")) as kept:
+    with closing(CachedRows("texts", "x")) as kept:
         kept.put({b"a": 1})
         assert kept.get([b"b"]) == {}
-    with closing(KeptRows("texts", "x")) as kept:
+    with closing(CachedRows("texts", "x")) as kept:
         assert kept.get([b"a"]) == {}

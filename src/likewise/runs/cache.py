@@ -163,14 +163,14 @@ def being_made(kind: str, key: object, *, resumes: bool = False) -> Iterator[tup
             raise
 
 
-class KeptRows:
+class CachedRows:
     """Rows of the cache by their keys, for what is made row by row: negations of sentences, queries for passages.
 
     They are a SQLite file for a kind and a key, as in `cached`, which several processes may use at once. A row has a
     checksum, so that one that is damaged is rebuilt. A file that is damaged is begun again, and one that cannot be
     written is skipped: the rows are then made again.
 
-    >>> rows = KeptRows("negation", ["an", "example"])
+    >>> rows = CachedRows("negation", ["an", "example"])
     >>> rows.put({b"one": ["A", None]})
     >>> rows.get([b"one", b"two"])
     {b'one': ['A', None]}

@@ -18,7 +18,7 @@ from likewise.augment.negation import parser
 from likewise.augment.negation.english import check_english
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
 from likewise.corpus.clean_text import digest_of
-from likewise.runs.cache import KeptRows
+from likewise.runs.cache import CachedRows
 from likewise.runs.prefetch import in_order
 from likewise.runs.progress import Progress, orderly_stop
 from likewise.runs.whole_files import read_json, write_json
@@ -47,7 +47,7 @@ def negated_batches(
     with ExitStack() as stack:
         # A changed rule or model has rows of its own, so that nothing stale is ever read.
         key = {"model": parser.identity(model), "rules": RULES_VERSION}
-        store = stack.enter_context(closing(KeptRows("negation", key))) if cache else None
+        store = stack.enter_context(closing(CachedRows("negation", key))) if cache else None
         if not processes:
             first = list(islice(sentences, _FIRST))
             sentences, processes = chain(first, sentences), (os.cpu_count() or 1) if len(first) == _FIRST else 1
@@ -102,7 +102,7 @@ def cached_negations(
 
 
 def _begun(
-    batch: list[str], store: KeptRows | None, model: str, pool: ProcessPoolExecutor | None
+    batch: list[str], store: CachedRows | None, model: str, pool: ProcessPoolExecutor | None
 ) -> Callable[[], tuple[list[Negation], int]]:
     """Begin to parse the sentences of a batch that are not in the cache, and return what yields all negations."""
     keys = {sentence: digest_of(sentence) for sentence in batch}

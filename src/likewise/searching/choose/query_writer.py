@@ -22,7 +22,7 @@ from likewise.corpus.clean_text import digest_of
 from likewise.errors import LikewiseError, counted, first_line, require_extra
 from likewise.evaluation.bm25 import analyzer, bm25
 from likewise.evaluation.fusion import standardised
-from likewise.runs.cache import KeptRows
+from likewise.runs.cache import CachedRows
 from likewise.runs.progress import Progress, orderly_stop
 from likewise.searching.choose.query_prompts import FORM, LONGEST, answered, messages
 
@@ -160,7 +160,7 @@ def written_for(texts: Sequence[str], writer: Writer, progress: Progress) -> lis
         LikewiseError: If the writer cannot be used.
     """
     form = [writer.identity, messages("", FORM), LONGEST]
-    with closing(KeptRows("queries", form)) as rows:
+    with closing(CachedRows("queries", form)) as rows:
         keys = [digest_of(text) for text in texts]
         known = rows.get(keys)
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}

@@ -22,7 +22,7 @@ from likewise.runs.options import OptionError, checked
 from likewise.runs.progress import Progress, orderly_stop
 from likewise.runs.results import check_results, written_result
 from likewise.runs.whole_files import Record
-from likewise.searching.duplicates.encoded_texts import KeptTexts, TextError, Unit, keep_texts, read_units
+from likewise.searching.duplicates.encoded_texts import CachedTexts, TextError, Unit, keep_texts, read_units
 from likewise.searching.duplicates.near import Repeats, repeats
 from likewise.searching.duplicates.second_look import SecondLook
 from likewise.searching.duplicates.word_differences import REASONS, same_words
@@ -210,7 +210,7 @@ def left_out_path(keep_one: str | os.PathLike[str]) -> Path:
     return path.with_name(f"{path.stem}.left-out.jsonl")
 
 
-def _summed(texts: KeptTexts, repeated: Repeats, threshold: float, language: str) -> Duplicates:
+def _summed(texts: CachedTexts, repeated: Repeats, threshold: float, language: str) -> Duplicates:
     """Return the duplicates, with the pairs nearest to the threshold on both sides."""
     head = repeated.of[texts.number]  # (N,) the different text that each stands for
     order = np.argsort(texts.first[head], kind="stable")
@@ -258,7 +258,7 @@ def _at_random(vectors: np.ndarray) -> float:
     return float(np.quantile((vectors[first] * vectors[second]).sum(axis=1), 0.99))
 
 
-def _groups(texts: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator[tuple[int, list[tuple[int, float]]]]:
+def _groups(texts: CachedTexts, repeated: Repeats, result: Duplicates) -> Iterator[tuple[int, list[tuple[int, float]]]]:
     """Yield the place of the text that is kept of each group, and the places of its duplicates with their cosines."""
     place = {position: place for place, position in enumerate(texts.position.tolist())}
     for group in result.groups:
@@ -267,7 +267,7 @@ def _groups(texts: KeptTexts, repeated: Repeats, result: Duplicates) -> Iterator
 
 
 def _write_remaining(
-    path: Path, overwrite: bool, source: TextSource, texts: KeptTexts, repeated: Repeats, result: Duplicates
+    path: Path, overwrite: bool, source: TextSource, texts: CachedTexts, repeated: Repeats, result: Duplicates
 ) -> None:
     """Write the first text of each group, and in a second file the other texts; both are read again."""
     reason: dict[int, Record] = {}

@@ -53,7 +53,7 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KeptTexts:
+class CachedTexts:
     """Texts in their order, each with the number of the different text that it is; empty ones are skipped.
 
     Attributes:
@@ -161,7 +161,7 @@ def keep_texts(
     precision: EnginePrecision,
     progress: Progress,
     at_least: int = 2,
-) -> KeptTexts:
+) -> CachedTexts:
     """Read texts and encode each distinct text, unless an earlier call has done so.
 
     A text of which the cache contains all vectors is not encoded again, whatever file it comes from. A run that was
@@ -204,7 +204,7 @@ def keep_texts(
     text = np.memmap(final / _TEXTS, dtype=np.uint8, mode="r")
     file_of, line, number_of, position_of = table.T
     fingerprint = key.hexdigest()
-    return KeptTexts(
+    return CachedTexts(
         final, tuple(names), file_of, line, number_of, position_of, read, fingerprint, report, encoder, known, text
     )
 
