@@ -30,5 +30,6 @@ def test_letters_are_counted_by_token_and_unknown_ones_hold_none():
 def test_an_english_base_is_told_of_in_other_languages_alone():
     encoder = likewise.load("bundled:minilm")
     assert advice(encoder, "bundled:minilm", ENGLISH) == ""
-    assert "German" in advice(encoder, "bundled:minilm", GERMAN)
+    assert "German" in (said := advice(encoder, "bundled:minilm", GERMAN))
+    assert "likewise train characters" in said
     assert "Chinese" in advice(encoder, "bundled:minilm", CHINESE)
