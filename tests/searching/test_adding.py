@@ -126,11 +126,11 @@ def test_texts_are_called_by_their_places_and_added_ones_by_the_next(sentences, 
     assert set(index) == {*map(str, range(10)), "named"}
 
 
-def test_a_new_field_is_a_field_from_then_on(made, sentences):
+def test_a_new_field_is_a_field_from_then_on(made, sentences, says):
     made.add([{"id": "x", "text": sentences[60], "author": "Ada", "year": 1850}])
     assert made.fields["author"] == "texts"
     assert [hit.id for hit in made.search("the", where="author = 'Ada'")] == ["x"]
-    with pytest.raises(CorpusError, match=r"^row 1: year is 'soon', but the index contains whole numbers"):
+    with says(CorpusError):
         made.add([{"id": "y", "text": sentences[61], "year": "soon"}])
     assert len(made) == 41
 
@@ -221,19 +221,16 @@ def test_the_command_line_has_the_same_fields_and_ids(rows, saved_model, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    "call",
     [
-        (lambda index: index.delete([1.5]), r"1\.5 is not an id"),
-        (
-            lambda index: index.search("a", where="year = 'soon'"),
-            "year contains whole numbers, and 'soon' has another type",
-        ),
-        (lambda index: index.search("a", where="year LIKE '20%'"), "LIKE compares texts"),
-        (lambda index: index.search("a", where="new = 3"), "new contains true or false, and 3 has another type"),
+        lambda index: index.delete([1.5]),
+        lambda index: index.search("a", where="year = 'soon'"),
+        lambda index: index.search("a", where="year LIKE '20%'"),
+        lambda index: index.search("a", where="new = 3"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(read, call, told):
-    with pytest.raises(SearchError, match=told):
+def test_what_is_wrong_is_said_in_one_sentence(read, call, says):
+    with says(SearchError):
         call(read)
 
 
@@ -270,7 +267,7 @@ def test_no_id_comes_twice(saved_model, tmp_path):
     assert {hit.id: hit.text for hit in made.search("birds")}[4] == "four birds"
 
 
-def test_lists_and_ids_of_a_data_frame_stay(saved_model, tmp_path):
+def test_lists_and_ids_of_a_data_frame_stay(saved_model, tmp_path, says):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"id": ["a7", "b2"], "text": ["the cat", "a dog"], "tags": [np.array(["x", "y"]), []]})
     made = likewise.index(frame.set_index("id"), model=saved_model, out=tmp_path / "frame.index", quiet=True)
@@ -278,5 +275,5 @@ def test_lists_and_ids_of_a_data_frame_stay(saved_model, tmp_path):
         assert {hit.id for hit in made.search("the cat", where=where)} == wanted, where
     again = pickle.loads(pickle.dumps(made))
     assert [hit.id for hit in again.search("the cat")] == [hit.id for hit in made.search("the cat")]
-    with pytest.raises(CorpusError, match="2 dimensions"):
+    with says(CorpusError):
         likewise.index(np.array([["a", "b"]]), model=saved_model, out=tmp_path / "other.index", quiet=True)

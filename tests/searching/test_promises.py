@@ -103,19 +103,19 @@ def test_a_reader_whose_table_was_replaced_reads_the_record_again(mine, notes, s
         {"files": 3},
     ],
 )
-def test_a_record_that_is_none_is_one_sentence(mine, change):
+def test_a_record_that_is_none_is_one_sentence(mine, change, says):
     record = json.loads((mine / "likewise.json").read_text())
     (mine / "likewise.json").write_text(json.dumps(record | change))
-    with pytest.raises(likewise.LikewiseError, match="damaged"):
+    with says(likewise.LikewiseError):
         likewise.search(mine, "the cat")
 
 
-@pytest.mark.parametrize(("step", "made_by"), [(-1, "an older version"), (1, "a later version"), (100, "a later")])
-def test_an_index_of_another_format_is_refused(step, made_by, mine):
+@pytest.mark.parametrize("step", [-1, 1, 100])
+def test_an_index_of_another_format_is_refused(step, mine, says):
     record = json.loads((mine / "likewise.json").read_text())
     plan = record["plan"] | {"format": record["plan"]["format"] + step}
     (mine / "likewise.json").write_text(json.dumps(record | {"plan": plan}))
-    with pytest.raises(likewise.LikewiseError, match=f"{made_by}.*--overwrite"):
+    with says(likewise.LikewiseError):
         likewise.search(mine, "the cat")
 
 
@@ -129,7 +129,7 @@ def test_a_record_of_another_kind_is_one_sentence_of_the_command(mine, table):
     assert "likewise.json is damaged (its 'table'): rebuild it" in " ".join(found.stderr.split())
 
 
-def test_a_name_that_is_not_utf8_is_passed_over_with_a_line(notes, saved_model, tmp_path):
+def test_a_name_that_is_not_utf8_is_passed_over_with_a_line(notes, saved_model, tmp_path, says):
     bad = os.fsencode(notes) + b"/bad\xff.txt"
     try:
         with open(bad, "w") as file:  # noqa: PTH123
@@ -140,7 +140,7 @@ def test_a_name_that_is_not_utf8_is_passed_over_with_a_line(notes, saved_model, 
     assert found.passages == 42
     assert len(found.skipped) == 1
     assert "is not UTF-8: rename" in found.skipped[0]
-    with pytest.raises(CorpusError, match="not UTF-8: rename"):
+    with says(CorpusError):
         index(os.fsdecode(bad), model=saved_model, out=tmp_path / "c.index", quiet=True)
 
 

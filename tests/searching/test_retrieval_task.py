@@ -85,7 +85,7 @@ def test_scores_are_made_in_blocks():
     assert asked == [2**24]  # 64 MB in float32, and no more after a score that is no number
 
 
-def test_violations_by_hand(tmp_path):
+def test_violations_by_hand(tmp_path, says):
     folder = write(tmp_path / "own", ["q1\td1\t1", "q1\td2\t1", "q2\td4\t1"])
     (folder / "violations-test.tsv").write_text("q1\td3\nq2\td3\n")
     prepared = task(folder).read(Path())
@@ -94,7 +94,7 @@ def test_violations_by_hand(tmp_path):
     # A tie is not nearer.
     assert prepared.score(np.ones((6, 2), dtype=np.float32)).obeyed == 0
     (folder / "violations-test.tsv").write_text("q1\td9\n")
-    with pytest.raises(DataError, match=r"violations-test.tsv, line 1: there is no document 'd9'"):
+    with says(DataError):
         task(folder).read(Path())
 
 
@@ -117,13 +117,13 @@ def test_a_query_that_is_a_document_does_not_find_itself(tmp_path):
     assert prepared.score(at(0, 10, 20, 0)).score == pytest.approx(100 / math.log2(3), abs=1e-4)
 
 
-def test_parts(tmp_path):
+def test_parts(tmp_path, says):
     folder = write(write(tmp_path / "Own", ["q1\td1\t1"]), ["q2\td2\t1"], part="dev")
     tasks, _ = resolve([f"RETRIEVAL:{folder}", f"retrieval:{folder}:dev"])
     assert [one.name for one in tasks] == [f"retrieval:{folder}", f"retrieval:{folder}:dev"]
     assert [one.title for one in tasks] == ["Own", "Own dev"]
     assert [one.read(Path()).sentences[-1] for one in tasks] == ["water", "music"]
-    with pytest.raises(DataError, match=r"no qrels/train.tsv or qrels-train.tsv; the folder contains .*qrels-dev.tsv"):
+    with says(DataError):
         task(folder, ":train").read(Path())
 
 
@@ -133,38 +133,38 @@ def test_a_broken_model_has_no_score(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "message"),
+    ("file", "text"),
     [
-        ("qrels-test.tsv", "q1\td1\t1\nq1\td9\t1\n", r"qrels-test.tsv, line 2: there is no document 'd9'. Add it"),
-        ("qrels-test.tsv", "q1\td1\t1\nq9\td1\t1\n", r"qrels-test.tsv, line 2: there is no query 'q9'"),
-        ("qrels-test.tsv", "q9\td9\t1\n", r"qrels-test.tsv, line 1: there is no query 'q9'"),
-        ("qrels-test.tsv", "q1\td1\t1\nq1\td1\t2\n", r"line 2: query 'q1' and document 'd1' are judged twice"),
-        ("qrels-test.tsv", "q1\td1\t1\nq2\td1\thigh\n", r"line 2: the grade 'high' is not an integer"),
-        ("qrels-test.tsv", "q1 d1 1\n", r"line 1: 1 tab-separated columns, and there must be 3: query, document"),
-        ("qrels-test.tsv", "\n", r"qrels-test.tsv: the file is empty"),
-        ("qrels-test.tsv", "q1\td1\t1700000000\n", r"grade 1700000000 is not valid"),
-        ("qrels-test.tsv", "q1\td1\t0\n", r"no query has a document with a grade above 0"),
-        ("docs.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', r"the document 'd1' occurs twice"),
-        ("docs.jsonl", "", r"docs.jsonl: the file is empty. Write one document per line"),
-        ("docs.jsonl", '{"_id": "d1", "body": "a"}\n', r"docs.jsonl, line 1: .*_id and text; this row has _id, body"),
-        ("queries.jsonl", '{"_id": "q1", "text": " "}\n', r"queries.jsonl, line 1: the query 'q1' is empty"),
-        ("queries.jsonl", "water\n", r"queries.jsonl:1: not a JSON object"),
+        ("qrels-test.tsv", "q1\td1\t1\nq1\td9\t1\n"),
+        ("qrels-test.tsv", "q1\td1\t1\nq9\td1\t1\n"),
+        ("qrels-test.tsv", "q9\td9\t1\n"),
+        ("qrels-test.tsv", "q1\td1\t1\nq1\td1\t2\n"),
+        ("qrels-test.tsv", "q1\td1\t1\nq2\td1\thigh\n"),
+        ("qrels-test.tsv", "q1 d1 1\n"),
+        ("qrels-test.tsv", "\n"),
+        ("qrels-test.tsv", "q1\td1\t1700000000\n"),
+        ("qrels-test.tsv", "q1\td1\t0\n"),
+        ("docs.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n'),
+        ("docs.jsonl", ""),
+        ("docs.jsonl", '{"_id": "d1", "body": "a"}\n'),
+        ("queries.jsonl", '{"_id": "q1", "text": " "}\n'),
+        ("queries.jsonl", "water\n"),
     ],
 )
-def test_broken_files_are_named_with_the_line(file, text, message, tmp_path):
+def test_broken_files_are_named_with_the_line(file, text, tmp_path, says):
     folder = write(tmp_path / "own", ["q1\td1\t1"])
     (folder / file).write_text(text)
-    with pytest.raises((EvaluationError, CorpusError), match=message):
+    with says((EvaluationError, CorpusError)):
         task(folder).read(Path())
 
 
-def test_other_encodings_are_read_and_missing_files_are_named(tmp_path):
+def test_other_encodings_are_read_and_missing_files_are_named(tmp_path, says):
     folder = write(tmp_path / "own", ["q1\td1\t1"])
     good = (folder / "docs.jsonl").read_bytes()
     (folder / "docs.jsonl").write_bytes(good + '{"_id": "d5", "text": "café"}'.encode("latin-1"))
     assert "café" in task(folder).read(Path()).sentences
     (folder / "docs.jsonl").unlink()
-    with pytest.raises(DataError, match=r"no corpus.jsonl or .* or docs.jsonl.gz; the folder contains qrels-test.tsv"):
+    with says(DataError):
         task(folder).read(Path())
-    with pytest.raises(DataError, match=r"retrieval:.*gone: there is no folder '.*gone'. Check the path."):
+    with says(DataError):
         task(tmp_path / "gone").read(Path())

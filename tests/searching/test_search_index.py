@@ -87,7 +87,7 @@ def test_sentences_of_the_same_hits_are_encoded_once(indexed, sentences, monkeyp
     assert [hit.sentence for hit in again] == [hit.sentence for hit in first]
 
 
-def test_filters_on_places_and_metadata(saved_model, tmp_path):
+def test_filters_on_places_and_metadata(saved_model, tmp_path, says):
     rows = [{"body": f"the cat number {i}", "year": str(2000 + i), "kind": "a" if i % 2 else "b"} for i in range(8)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     likewise.index(
@@ -103,9 +103,9 @@ def test_filters_on_places_and_metadata(saved_model, tmp_path):
         hits = reader.search("the cat", mode=mode, where="year >= '2004' AND kind = 'a'")
         assert {hit.line for hit in hits} == {6, 8}
         assert {hit.metadata["year"] for hit in hits} == {"2005", "2007"}
-    with pytest.raises(SearchError, match=r"the filter 'yeer = 1' is not valid.*year, kind"):
+    with says(SearchError):
         reader.search("the cat", where="yeer = 1")
-    with pytest.raises(SearchError, match="is not valid"):
+    with says(SearchError):
         reader.search("the cat", where="line = = 2", mode="words")
 
 
@@ -114,15 +114,15 @@ def test_no_query_is_a_fault(reader, query):
     assert isinstance(reader.search(query, 3), list)
 
 
-def test_wrong_arguments_are_refused_and_an_empty_query_finds_nothing(reader, indexed):
+def test_wrong_arguments_are_refused_and_an_empty_query_finds_nothing(reader, indexed, says):
     assert reader.search("  ") == []
-    with pytest.raises(SearchError, match="k is 0"):
+    with says(SearchError):
         reader.search("a", 0)
-    with pytest.raises(LikewiseError, match="k must be an integer, not '5'"):
+    with says(LikewiseError):
         reader.search("a", "5")
-    with pytest.raises(TypeError, match="no argument wher: did you mean where"):
+    with says(TypeError):
         likewise.search(indexed, "a", wher="line > 1")
-    with pytest.raises(SearchError, match="one of them"):
+    with says(SearchError):
         likewise.search(indexed, "a", vectors_only=True, words_only=True)
 
 
@@ -136,12 +136,12 @@ def test_hits_are_plain_values_for_json(reader):
     assert np.isfinite(plain["score"])
 
 
-def test_an_index_is_not_searched_by_an_encoder_that_has_changed(saved_model, sentences, tmp_path, monkeypatch):
+def test_an_index_is_not_searched_by_an_encoder_that_has_changed(saved_model, sentences, tmp_path, monkeypatch, says):
     monkeypatch.setenv("LIKEWISE_EXPORTS", "never")
     model = likewise.load(saved_model, precision="fp32")
     model.prompts["query"] = "the old "
     made = likewise.index(sentences[:20], model=model, out=tmp_path / "index", quiet=True)
     assert made.search("the cat")
-    with pytest.raises(SearchError, match="another prompt"):
+    with says(SearchError):
         Index(tmp_path / "index").search("the cat")
     assert Index(tmp_path / "index", model).search("the cat")

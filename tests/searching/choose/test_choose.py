@@ -124,17 +124,17 @@ def test_an_index_takes_the_choice_and_its_vectors(chosen, text, word_model, tmp
     assert likewise.Index(tmp_path / "i").pipeline == chosen.best
 
 
-def test_vectors_of_another_model_are_refused(chosen, text, tiny_model, tmp_path):
+def test_vectors_of_another_model_are_refused(chosen, text, tiny_model, tmp_path, says):
     kept = next((chosen.folder / "whole").iterdir())
-    with pytest.raises(likewise.LikewiseError, match="model"):
+    with says(likewise.LikewiseError, hidden=re.escape(kept.name)):
         likewise.index(text, model=tiny_model, out=tmp_path / "i", vectors_from=kept, quiet=True)
 
 
-def test_too_little_text_is_an_error_that_names_the_cure(word_model, tmp_path):
+def test_too_little_text_is_an_error_that_names_the_cure(word_model, tmp_path, says):
     (tmp_path / "a.txt").write_text("A cat sees a dog. The river is near the bridge.\n")
-    with pytest.raises(ChoiceError, match="--queries"):
+    with says(ChoiceError):
         likewise.choose(tmp_path / "a.txt", bases=[word_model], quiet=True)
-    with pytest.raises(ChoiceError, match="--queries-file"):
+    with says(ChoiceError):
         likewise.choose(tmp_path / "a.txt", bases=[word_model], judgements="q.tsv", quiet=True)
 
 
@@ -272,18 +272,18 @@ def test_an_adapted_base_is_told_and_adapting_does_not_see_the_queries(text, wor
     assert not {one for one in titles if one in whole} & set(kept)
 
 
-def test_queries_and_documents_that_are_not_there_are_an_error(text, judged, word_model, tmp_path):
+def test_queries_and_documents_that_are_not_there_are_an_error(text, judged, word_model, tmp_path, says):
     how = {"bases": [word_model], "corpus_options": likewise.CorpusOptions(field="text"), "quiet": True}
-    with pytest.raises(ChoiceError, match="nowhere:1"):
+    with says(ChoiceError):
         likewise.choose(text, queries=[("the old cat", "nowhere:1")], **how)
     (tmp_path / "qrels.tsv").write_text("q0\tnoway.md\t1\n")
-    with pytest.raises(ChoiceError, match=r"noway\.md"):
+    with says(ChoiceError):
         likewise.choose(text, judgements=tmp_path / "qrels.tsv", queries_file=judged["queries_file"], **how)
 
 
-def test_a_query_that_is_no_text_is_told_by_its_kind(tmp_path):
+def test_a_query_that_is_no_text_is_told_by_its_kind(tmp_path, says):
     (tmp_path / "queries.jsonl").write_text('{"query": 5, "passage": "a.md:1"}\n')
-    with pytest.raises(ChoiceError, match=r"line 1: .* query \(a number\), passage \(a text\)"):
+    with says(ChoiceError):
         read_written(tmp_path / "queries.jsonl")
 
 

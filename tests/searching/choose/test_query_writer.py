@@ -129,20 +129,20 @@ def test_a_server_writes(served, capsys):
 
 
 @pytest.mark.parametrize(
-    ("codes", "said"),
-    [([401], "refuses .*OPENAI_API_KEY"), ([307], "refuses"), ([500] * 9, "does not answer after 5 tries")],
+    "codes",
+    [[401], [307], [500] * 9],
 )
-def test_a_server_that_fails(served, codes, said):
+def test_a_server_that_fails(served, codes, says):
     url, asked, failures = served
     failures += codes
-    with pytest.raises(LikewiseError, match=said):
+    with says(LikewiseError, hidden=r"(?<=127\.0\.0\.1:)\d{4,}"):
         ServerWriter(url, "tiny").write(["Pumps fail."])
     assert len(asked) == min(len(codes), 5)
 
 
-def test_no_server(monkeypatch):
+def test_no_server(monkeypatch, says):
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    with pytest.raises(LikewiseError, match=r"127\.0\.0\.1:9/v1 does not answer"):
+    with says(LikewiseError, hidden=r"(?<=127\.0\.0\.1:)\d{4,}"):
         ServerWriter("http://127.0.0.1:9/v1", "")
 
 

@@ -66,21 +66,21 @@ def test_a_literal_is_read_as_its_field_is(given, wanted):
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    "given",
     [
-        ("count = 'soon'", "count contains whole numbers"),
-        ("count LIKE '2%'", "LIKE compares texts"),
-        ("new = 3", "new contains true or false"),
-        ("`Created At` > 'soon'", "Created At contains dates"),
-        ("tags < 'a'", "tags contains lists"),
-        ("tags > 3", "tags contains lists of texts, and 3 is a number"),
-        ("id > 10", "id contains texts, and 10 is a number"),
-        ("count = id", "one field contains whole numbers, the other texts"),
-        ("count = 1e999", "too large"),
+        "count = 'soon'",
+        "count LIKE '2%'",
+        "new = 3",
+        "`Created At` > 'soon'",
+        "tags < 'a'",
+        "tags > 3",
+        "id > 10",
+        "count = id",
+        "count = 1e999",
     ],
 )
-def test_what_cannot_be_compared_is_said(given, named):
-    with pytest.raises(SearchError, match=named):
+def test_what_cannot_be_compared_is_said(given, says):
+    with says(SearchError):
         condition_of(given, OTHERS)
 
 
@@ -140,51 +140,51 @@ def test_the_kinds_of_fields_are_told_and_a_list_is_one_again(shop):
     assert hit.metadata["Created At"] == "2024-05-01T01:00:00+02:00"
 
 
-def test_numbers_of_a_table_are_numbers_as_people_write_them(saved_model, tmp_path):
+def test_numbers_of_a_table_are_numbers_as_people_write_them(saved_model, tmp_path, says):
     rows = ["text,id,plain,comma,small,mixed, year", 'the cat one,a,5,"1,200",1e-05,7,2020']
     (tmp_path / "a.csv").write_text("\n".join([*rows, "the cat two,b,,950,0.5,soon,2021"]) + "\n")
     options = CorpusOptions(field="text")
     found = index(tmp_path / "a.csv", model=saved_model, out=tmp_path / "i", corpus_options=options, quiet=True)
     for where, wanted in (("comma > 1000", "a"), ("small < 0.1", "a"), ("plain IS NULL", "b"), ("year > 2020", "b")):
         assert [hit.id for hit in found.search("the cat", where=where)] == [wanted]
-    with pytest.raises(SearchError, match="mixed contains texts, and 5 is a number"):
+    with says(SearchError):
         found.search("the cat", where="mixed > 5")
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    "given",
     [
-        ("length(repeat(repeat(text, 1000), 1000)) > 0", "'length' is a function"),
-        ("line = abs(3)", "'abs' is a function"),
-        ("1=1; DROP TABLE x", r"'; DROP TABLE x' is not understood"),
-        ("line = 1 -- more", "'-- more' is not understood"),
-        ("line = 1 /* a */", "is not understood"),
-        ("line + 1 = 2", r"'\+ 1 = 2' is not understood"),
-        ("line = (SELECT 1)", r"'\(' stands instead of a field"),
-        ("line::text = '1'", "is not understood"),
-        ("year ~ 'a'", "is not understood"),
-        ("year = 'a", "a text has no end"),
-        ("yeer = 1", "there is no field 'yeer'"),
-        ("line = = 1", "'=' stands instead of a field"),
-        ("line", "the end stands instead of a comparison"),
-        ("line = 1 line = 2", "'line' stands instead of AND"),
-        ("line = 0x10", "is not understood"),
-        ("line = 1e400", "too large a number"),
-        ("1 = 1", "two values are compared"),
-        ("true", "the end stands instead of a comparison"),
-        ("year LIKE 3", "'3' stands instead of a text"),
-        ("year LIKE file", "'file' stands instead of a text"),
-        ("line IN ()", r"'\)' stands instead of a field, text or number"),
-        ("CASE WHEN line = 1 THEN 1 END", "there is no field 'CASE'"),
-        ("(" * 40 + "line = 1" + ")" * 40, "more than 30 brackets"),
-        ("NOT " * 40 + "line = 1", "more than 30 brackets"),
-        (" OR ".join(["line=1"] * 900) + f" OR line IN ({','.join('1' * 200)})", "more than 1,000 comparisons"),
-        ("line = 1 OR " * 1000, "12,000 characters"),
-        ("   ", "the end stands instead"),
+        "length(repeat(repeat(text, 1000), 1000)) > 0",
+        "line = abs(3)",
+        "1=1; DROP TABLE x",
+        "line = 1 -- more",
+        "line = 1 /* a */",
+        "line + 1 = 2",
+        "line = (SELECT 1)",
+        "line::text = '1'",
+        "year ~ 'a'",
+        "year = 'a",
+        "yeer = 1",
+        "line = = 1",
+        "line",
+        "line = 1 line = 2",
+        "line = 0x10",
+        "line = 1e400",
+        "1 = 1",
+        "true",
+        "year LIKE 3",
+        "year LIKE file",
+        "line IN ()",
+        "CASE WHEN line = 1 THEN 1 END",
+        "(" * 40 + "line = 1" + ")" * 40,
+        "NOT " * 40 + "line = 1",
+        " OR ".join(["line=1"] * 900) + f" OR line IN ({','.join('1' * 200)})",
+        "line = 1 OR " * 1000,
+        "   ",
     ],
 )
-def test_everything_else_is_an_error_that_names_it(given, named):
-    with pytest.raises(SearchError, match=named) as error:
+def test_everything_else_is_an_error_that_names_it(given, says):
+    with says(SearchError) as error:
         condition_of(given, FIELDS)
     assert "the fields are file, line, year" in str(error.value)
 
@@ -199,7 +199,7 @@ def test_no_condition_is_a_fault_and_what_passes_holds_nothing_but_the_grammar(c
     assert re.fullmatch(r"(?:\s|AND|OR|NOT|LIKE|IS|NULL|<>|!=|<=|>=|[=<>()])*", bare)
 
 
-def test_the_index_answers_what_it_was_asked_and_nothing_more(indexed):
+def test_the_index_answers_what_it_was_asked_and_nothing_more(indexed, says):
     reader = Index(indexed)
     for condition in (
         "line BETWEEN 2 AND 4",
@@ -212,7 +212,7 @@ def test_the_index_answers_what_it_was_asked_and_nothing_more(indexed):
     assert reader.search("the cat", where="title IS NULL") == []
     assert reader.search("the cat", where="text LIKE '\\'") == []
     for condition in ("length(repeat(repeat(text, 1000), 1000)) > 0", "1=1; DROP TABLE x", "(SELECT 1) = 1"):
-        with pytest.raises(SearchError, match=r"is not valid .*the fields are id, file, line, title, text"):
+        with says(SearchError):
             reader.search("the cat", mode="words", where=condition)
     assert len(reader.search("the cat", where=" OR ".join(["line=3"] * 900))) == 2
 
@@ -224,7 +224,7 @@ def test_whole_numbers_are_compared_to_their_last_digit(saved_model, tmp_path):
         assert [hit.id for hit in made.search("pump", where=where)] == [wanted], where
 
 
-def test_dates_to_the_minute_and_what_is_no_date(word_model, tmp_path):
+def test_dates_to_the_minute_and_what_is_no_date(word_model, tmp_path, says):
     rows = [{"text": f"pump {day}", "seen": day} for day in ("2023-12-31", "2024-05-01", "2024-05-31 23:10")]
     index(rows, model=word_model, out=tmp_path / "a.index", quiet=True)
     opened = Index(tmp_path / "a.index")
@@ -232,7 +232,7 @@ def test_dates_to_the_minute_and_what_is_no_date(word_model, tmp_path):
     for where, wanted in (("seen = '2024-05'", [1, 2]), ("seen <= '2024-05'", [0, 1, 2]), ("seen > '2024-05-31'", [])):
         assert sorted(hit.id for hit in opened.search("pump", where=where)) == wanted
     index([*rows, {"text": "pump", "seen": "tbd"}], model=word_model, out=tmp_path / "b.index", quiet=True)
-    with pytest.raises(SearchError, match=r"seen contains texts.*LIKE '2024-05%'"):
+    with says(SearchError):
         Index(tmp_path / "b.index").search("pump", where="seen <= '2024-05'")
 
 
@@ -260,10 +260,10 @@ def test_long_whole_numbers_keep_their_digits(tmp_path, saved_model):
         )
 
 
-def test_ids_that_are_numbers_are_compared_as_such(tmp_path, saved_model):
+def test_ids_that_are_numbers_are_compared_as_such(tmp_path, saved_model, says):
     rows = [{"id": n, "text": f"text number {n}"} for n in (1, 2, 9, 10, 100)]
     made = index(rows, model=saved_model, out=tmp_path / "a.index", quiet=True)
     assert sorted(hit.id for hit in made.search("text", where="id > 5")) == [9, 10, 100]
     for wrong in (None, 3.5):
-        with pytest.raises(SearchError, match="is not an id"):
+        with says(SearchError):
             made.delete(wrong)

@@ -101,7 +101,7 @@ def test_two_readers_while_one_writes(notes, saved_model, tmp_path, sentences):
     assert likewise.search(out, "zebra", words_only=True)[0].text == "the zebra"
 
 
-def test_binary_files_of_a_folder_are_skipped_and_a_named_one_is_refused(notes, saved_model, tmp_path):
+def test_binary_files_of_a_folder_are_skipped_and_a_named_one_is_refused(notes, saved_model, tmp_path, says):
     (notes / "picture.bin").write_bytes(b"\0\1\2")
     (notes / "binary.txt").write_bytes(b"\0\1\2")
     (notes / "page.py").write_text("The cat sees the dog.\n")
@@ -112,7 +112,7 @@ def test_binary_files_of_a_folder_are_skipped_and_a_named_one_is_refused(notes, 
     assert "binary.txt:1" in found.skipped[1]
     found = index([notes, notes / "page.py"], out=tmp_path / "a.index", quiet=True)
     assert found.passages == 43, "a named file is read"
-    with pytest.raises(LikewiseError, match=r"picture\.bin:1"):
+    with says(LikewiseError, hidden=r"(?<=binary: give ).*"):
         index(notes / "picture.bin", out=tmp_path / "a.index", quiet=True)
 
 
@@ -125,49 +125,49 @@ def test_an_approximate_index_is_built_from_the_size_asked_for(sentences, saved_
     assert found.recall > 0.5
 
 
-def test_another_model_or_other_options_are_refused(indexed, tiny_base, notes):
-    with pytest.raises(LikewiseError, match="another model"):
+def test_another_model_or_other_options_are_refused(indexed, tiny_base, notes, says):
+    with says(LikewiseError):
         index(notes, model=str(tiny_base), out=indexed, quiet=True)
-    with pytest.raises(LikewiseError, match=r"was built with words \d+, not 5"):
+    with says(LikewiseError):
         index(notes, words=5, out=indexed, quiet=True)
-    with pytest.raises(SearchError, match=r"built with another model.*index again"):
+    with says(SearchError):
         likewise.search(indexed, "the cat", model=str(tiny_base))
 
 
-def test_what_is_not_an_index_is_said_with_the_cure(tmp_path, notes, saved_model):
-    with pytest.raises(SearchError, match=r"no index at .*likewise index TEXT"):
+def test_what_is_not_an_index_is_said_with_the_cure(tmp_path, notes, saved_model, says):
+    with says(SearchError):
         likewise.search(tmp_path / "none", "a")
-    with pytest.raises(SearchError, match=r"names no model: .*--model"):
+    with says(SearchError):
         index(notes, out=tmp_path / "new.index", quiet=True)
-    with pytest.raises(SearchError, match="cannot be named 'line'"):
+    with says(SearchError):
         index(notes, model=saved_model, metadata=["line"], out=tmp_path / "new.index", quiet=True)
 
 
-def test_a_damaged_table_is_said_with_the_cure(notes, saved_model, tmp_path):
+def test_a_damaged_table_is_said_with_the_cure(notes, saved_model, tmp_path, says):
     out = tmp_path / "a.index"
     index(notes / "heads.md", model=saved_model, out=out, quiet=True)
     for path in next(out.glob("*.lance")).rglob("*.manifest"):
         path.write_bytes(b"nonsense")
-    with pytest.raises(SearchError, match=r"is damaged.*--overwrite"):
+    with says(SearchError, hidden=r"\(lance error.*\)"):
         likewise.search(out, "the cat")
     assert index(notes / "heads.md", model=saved_model, out=out, overwrite=True, quiet=True).passages == 2
     assert likewise.search(out, "the cat", k=1)
 
 
-def test_without_lancedb_the_extra_is_named(indexed, monkeypatch):
+def test_without_lancedb_the_extra_is_named(indexed, monkeypatch, says):
     monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r'pip install "likewise\[search\]"'):
+    with says(MissingExtraError):
         likewise.search(indexed, "the cat")
 
 
-def test_an_index_of_nothing_is_refused_and_what_is_there_stays(saved_model, tmp_path):
+def test_an_index_of_nothing_is_refused_and_what_is_there_stays(saved_model, tmp_path, says):
     (tmp_path / "a.txt").write_text("\n---\n")
-    with pytest.raises(LikewiseError, match=r"a\.txt: no text to index in 1 file: give files with text"):
+    with says(LikewiseError):
         index(tmp_path / "a.txt", model=saved_model, out=tmp_path / "a.index", quiet=True)
     (tmp_path / "a.txt").write_text("the old cat\n")
     assert index(tmp_path / "a.txt", model=saved_model, out=tmp_path / "a.index", quiet=True).passages == 1
     (tmp_path / "b.txt").write_text("\n---\n")
-    with pytest.raises(LikewiseError, match="no text to index"):
+    with says(LikewiseError):
         index(tmp_path / "b.txt", out=tmp_path / "a.index", quiet=True)
     for mode in ("vectors_only", "words_only"):
         assert len(likewise.search(tmp_path / "a.index", "the cat", **{mode: True})) == 1

@@ -250,15 +250,15 @@ def test_a_model_without_tokens_makes_an_index_without_them(notes, word_model, t
     assert "the model has no token vectors" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_missing_form_of_the_tokens_is_said_with_the_cure(reader, tmp_path):
+def test_a_missing_form_of_the_tokens_is_said_with_the_cure(reader, tmp_path, says):
     copy = Path(shutil.copytree(reader.path, tmp_path / "copy.index"))
     for path in copy.rglob("tokens.npz"):
         path.write_bytes(b"nonsense")
-    with pytest.raises(SearchError, match=r"copy\.index is damaged .*--overwrite"):
+    with says(SearchError, hidden=r"\(This file contains pickled.*\)"):
         Index(copy)
     for path in copy.rglob("tokens.npz"):
         path.unlink()
-    with pytest.raises(SearchError, match=r"the form of its tokens is missing"):
+    with says(SearchError):
         Index(copy)
 
 

@@ -86,29 +86,7 @@ def test_articles_carry_title_and_heading(tmp_path):
     assert read(tmp_path / "a.jsonl") == [(1, "Town: River", paragraph, ())]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "field", "words"),
-    [
-        (
-            "a.csv",
-            b"body,year\nA row.,1\n",
-            None,
-            "a.csv:2: the field with the text is ambiguous.*--field NAME.*body, year",
-        ),
-        ("a.csv", b"body,year\nA row.,1\n", "text", "a.csv:2: no field 'text'"),
-        ("a.csv", b'body\n"never closed\n', "body", "a.csv:2: .*not valid CSV"),
-        ("a.parquet", b"PAR1 and nothing more", "body", "a.parquet:1: .*not a complete Parquet file"),
-        ("a.pdf", b"%PDF-1.7 ...", None, r"a.pdf: it cannot be read as \.pdf"),
-        ("a.doc", b"\xd0\xcf\x11\xe0...", None, r"a.doc:1: .*must be saved as \.docx"),
-    ],
-)
-def test_what_cannot_be_read_is_named_with_its_line(tmp_path, name, content, field, words):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(CorpusError, match=words):
-        read(tmp_path / name, field=field)
-
-
-def test_files_of_folders_without_the_hidden_ones_and_what_likewise_made(notes):
+def test_files_of_folders_without_the_hidden_ones_and_what_likewise_made(notes, says):
     for made in ("my.index", "deep/model"):
         (notes / made).mkdir()
         (notes / made / "likewise.json").write_text("{}")
@@ -118,5 +96,5 @@ def test_files_of_folders_without_the_hidden_ones_and_what_likewise_made(notes):
     assert [line.split()[:2] for line in listing.left_out] == [["1", "file"], ["2", "folders"]]
     assert [path.name for path in named] == ["heads.md"]
     assert [path.relative_to(notes).as_posix() for path in listing.files] == ["deep/lines.txt", "heads.md"]
-    with pytest.raises(CorpusError, match="no such file"):
+    with says(CorpusError):
         files_of(TextSource([notes / "none.txt"], CorpusOptions()))

@@ -94,20 +94,20 @@ def test_a_rare_word_counts_less_where_a_query_excludes_something(sentences, wor
     assert excluding.scores["words"] == pytest.approx(0.4 * 6)
 
 
-def test_an_index_keeps_its_weights_and_a_search_may_have_others(many, tmp_path):
+def test_an_index_keeps_its_weights_and_a_search_may_have_others(many, tmp_path, says):
     reader = Index(many)
     assert (reader.pipeline.words, reader.pipeline.nearest) == (1, 5)
     (tmp_path / "weights.toml").write_text("words = 0.0\nneighbours = 0.0\n")
     assert all(hit.scores["words"] == 0 for hit in reader.search(QUERY, pipeline=tmp_path / "weights.toml"))
     (tmp_path / "weights.toml").write_text("wrds = 0.0\n")
-    with pytest.raises(OptionError, match="did you mean words"):
+    with says(OptionError):
         reader.search(QUERY, pipeline=tmp_path / "weights.toml")
-    with pytest.raises(OptionError, match="cannot both be 0"):
+    with says(OptionError):
         reader.search(QUERY, pipeline={"vectors": 0, "words": 0})
 
 
-def test_more_neighbours_than_the_index_holds_are_refused(reader):
-    with pytest.raises(SearchError, match="stores 5 neighbours of each passage, not 6"):
+def test_more_neighbours_than_the_index_holds_are_refused(reader, says):
+    with says(SearchError):
         reader.search("the cat", pipeline={"nearest": 6})
 
 
@@ -176,30 +176,30 @@ def test_a_part_from_outside_adds_to_the_scores(many, reader):
 
 
 @pytest.mark.parametrize("name", ["words", "first"])
-def test_two_parts_of_one_name_are_refused(many, name):
-    with pytest.raises(SearchError, match=f"cannot be named '{name}'"):
+def test_two_parts_of_one_name_are_refused(many, name, says):
+    with says(SearchError):
         Index(many, parts=[type("Other", (Part,), {"name": name, "weight": 1.0})])
 
 
 @pytest.mark.parametrize(
-    ("parts", "message"),
+    "parts",
     [
-        ([Part], "Part needs a name and a weight"),
-        ([type("Off", (Short,), {"weight": 0.0})], "Off needs a name and a weight"),
-        ([Short.__new__(Short)], "is an object: give the class Short"),
-        ([int], "give a subclass of likewise.searching.Part"),
-        ([None], "None is not a part of a search: give a subclass"),
-        (Short, r"give a list of classes, such as \[Short\]"),
-        (Short.__new__(Short), r"give a list of classes, such as \[Short\]"),
-        (None, r"parts is None: give a list of classes"),
+        [Part],
+        [type("Off", (Short,), {"weight": 0.0})],
+        [Short.__new__(Short)],
+        [int],
+        [None],
+        Short,
+        Short.__new__(Short),
+        None,
     ],
 )
-def test_what_is_no_part_is_refused_with_the_reason(many, parts, message):
-    with pytest.raises(SearchError, match=message):
+def test_what_is_no_part_is_refused_with_the_reason(many, parts, says):
+    with says(SearchError):
         Index(many, parts=parts)
 
 
-def test_a_part_of_a_package_is_in_each_search(many, monkeypatch, tmp_path):
+def test_a_part_of_a_package_is_in_each_search(many, monkeypatch, tmp_path, says):
     (tmp_path / "short_parts.py").write_text(
         "from likewise.searching import Part\n\n\nclass Short(Part):\n    name = 'short'\n    weight = 0.5\n\n"
         "    def score(self, query, candidates):\n        return [-1.0] * len(candidates.positions)\n"
@@ -211,25 +211,25 @@ def test_a_part_of_a_package_is_in_each_search(many, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     assert {hit.scores["short"] for hit in Index(many).search(QUERY, 3)} == {-0.5}
     (registered / "entry_points.txt").write_text("[likewise.search_parts]\nshort = short_parts:Shorter\n")
-    with pytest.raises(SearchError, match="the search part 'short' of the package short-parts cannot be loaded"):
+    with says(SearchError):
         Index(many)
 
 
-def test_a_part_that_scores_other_passages_is_named(many):
+def test_a_part_that_scores_other_passages_is_named(many, says):
     broken = type("Broken", (Short,), {"name": "broken", "score": lambda self, query, candidates: [1.0]})
-    with pytest.raises(SearchError, match="part 'broken' of the search returns 1 score for"):
+    with says(SearchError):
         Index(many, parts=[broken]).search(QUERY)
 
 
-def test_a_part_that_returns_nothing_is_named(many):
+def test_a_part_that_returns_nothing_is_named(many, says):
     broken = type("Broken", (Short,), {"name": "broken", "score": lambda self, query, candidates: None})
-    with pytest.raises(SearchError, match="part 'broken' of the search returns None for"):
+    with says(SearchError):
         Index(many, parts=[broken]).search(QUERY)
 
 
-def test_a_part_whose_score_is_no_number_is_named(many):
+def test_a_part_whose_score_is_no_number_is_named(many, says):
     def score(self, query, candidates):
         return [float("nan")] * len(candidates.positions)
 
-    with pytest.raises(SearchError, match=r"part 'broken'.*NaN"):
+    with says(SearchError):
         Index(many, parts=[type("Broken", (Short,), {"name": "broken", "score": score})]).search(QUERY)

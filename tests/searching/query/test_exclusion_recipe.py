@@ -119,9 +119,9 @@ def test_a_base_that_reads_a_mask_keeps_doing_so(tiny_base, tmp_path):
     np.testing.assert_allclose(meant, wanted, atol=1e-5)
 
 
-def test_text_of_another_language_is_refused(tiny_base, tmp_path):
+def test_text_of_another_language_is_refused(tiny_base, tmp_path, says):
     german = tmp_path / "german.txt"
     lines = [f"Die Pumpe Nummer {i} ist undicht und muss heute ausgetauscht werden." for i in range(80)]
     german.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(likewise.LikewiseError, match="German"):
+    with says(likewise.LikewiseError):
         likewise.train("exclusion", german, base=tiny_base, out=tmp_path / "out", max_steps=1, batch_size=4, quiet=True)

@@ -174,14 +174,14 @@ def test_words_that_are_in_no_passage_are_told(made):
     assert made.search("flibbert", mode="vectors").missing == ()
 
 
-def test_copies_are_shown_once_and_pages_go_on(made):
+def test_copies_are_shown_once_and_pages_go_on(made, says):
     (hit,) = (hit for hit in made.search("heat pump leaks", 20) if "winter" in hit.text)
     assert (hit.id, hit.also) in {(8, ("12",)), (12, ("8",))}
     whole = made.search("the pump", 12)
     assert len(whole) == 12
     pages = [made.search("the pump", 5, offset=start) for start in (0, 5, 10, 15)]
     assert [hit.id for page in pages for hit in page] == [hit.id for hit in whole]
-    with pytest.raises(SearchError, match="offset is -1"):
+    with says(SearchError):
         made.search("a", offset=-1)
 
 
@@ -206,8 +206,8 @@ def test_documents_are_shown_once(saved_model, tmp_path):
     assert (made["barred"], made["missing"], len(made["hits"])) == (["dog"], ["flibbert"], 4)
 
 
-def test_more_conditions_than_one_query_may_have_are_refused(made):
-    with pytest.raises(likewise.LikewiseError, match="33"):
+def test_more_conditions_than_one_query_may_have_are_refused(made, says):
+    with says(likewise.LikewiseError):
         made.search(" ".join(["the", *(f"-word{i}" for i in range(33))]))
 
 
@@ -217,11 +217,11 @@ def test_numbers_options_and_inches_are_no_conditions():
         assert (typed.text, typed.demanded, typed.barred) == (query, (), ())
 
 
-def test_languages(sentences, saved_model, tmp_path):
+def test_languages(sentences, saved_model, tmp_path, says):
     assert known_language(" english") == "English"
     assert "the" in stop_words("English")
     assert "fur" in stop_words("German")  # as it is looked for
-    with pytest.raises(likewise.LikewiseError, match="'Klingon': give one of Arabic, Danish"):
+    with says(likewise.LikewiseError):
         index(sentences[:5], model=tmp_path / "none", out=tmp_path / "a.index", language="Klingon", quiet=True)
     index(sentences[:5], model=saved_model, out=tmp_path / "a.index", language="english", quiet=True)
     index(sentences[:5], model=saved_model, out=tmp_path / "a.index", language="English", quiet=True)

@@ -160,10 +160,10 @@ def test_only_so_many_wait(running, saved_model):
         assert httpx.post(f"{address}/rerank", json={"query": QUERY, "documents": ["a"]}).status_code == 200
 
 
-def test_what_is_no_cross_encoder_is_said_at_the_start(saved_model, tmp_path):
-    with pytest.raises(LoadError, match="is not a cross-encoder"):
+def test_what_is_no_cross_encoder_is_said_at_the_start(saved_model, tmp_path, says):
+    with says(LoadError):
         Service({"tiny": str(saved_model)}, engine="torch", reranker=saved_model)
-    with pytest.raises(LoadError, match="there is no folder"):
+    with says(LoadError):
         Service({"tiny": str(saved_model)}, engine="torch", reranker=tmp_path / "none")
 
 

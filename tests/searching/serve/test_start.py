@@ -61,33 +61,33 @@ def test_a_service_that_is_stopped_finishes_what_it_took(stop, saved_model, tmp_
     assert told.endswith("Stopped.\n")
 
 
-def test_a_port_in_use_and_other_faults_are_said_before_a_model_is_loaded(address, tmp_path):
+def test_a_port_in_use_and_other_faults_are_said_before_a_model_is_loaded(address, tmp_path, says):
     port = int(address.rpartition(":")[2])
-    with pytest.raises(ServingError, match=rf"cannot listen at 127\.0\.0\.1:{port} .*--port"):
+    with says(ServingError, hidden=rf"(?<=:){port}\b"):
         likewise.serve("no-such-model", port=port)
-    with pytest.raises(ServingError, match=r"there is no file .*API key"):
+    with says(ServingError):
         likewise.serve("no-such-model", api_key_file=tmp_path / "none")
     (tmp_path / "empty").write_text("\n\n")
-    with pytest.raises(ServingError, match="contains no API key"):
+    with says(ServingError):
         likewise.serve("no-such-model", api_key_file=tmp_path / "empty")
     (tmp_path / "latin").write_bytes(b"cl\xe9\n")
-    with pytest.raises(ServingError, match="latin is not UTF-8 text"):
+    with says(ServingError):
         likewise.serve("no-such-model", api_key_file=tmp_path / "latin")
-    with pytest.raises(likewise.LikewiseError, match="queue must be 1 or more"):
+    with says(likewise.LikewiseError):
         likewise.serve("no-such-model", queue=0)
     for given in ({"cors": ["example.org"]}, {"allowed_host": ["https://a.org"]}, {"allowed_host": ["a.org:80"]}):
-        with pytest.raises(ServingError, match=r"give (an origin|only a host name)"):
+        with says(ServingError):
             likewise.serve("no-such-model", **given)
-    with pytest.raises(likewise.LikewiseError, match="there is no index"):
+    with says(likewise.LikewiseError):
         likewise.serve("no-such-model", port=0, index=[tmp_path / "none"])
 
 
-def test_a_port_that_there_cannot_be_is_refused():
-    with pytest.raises(ServingError, match="port must be from 1 to 65535, or 0 for a free port, not 99999"):
+def test_a_port_that_there_cannot_be_is_refused(says):
+    with says(ServingError):
         likewise.serve("no-such-model", port=99_999)
 
 
-def test_models_have_the_name_of_their_folder_or_the_one_given(tmp_path, monkeypatch):
+def test_models_have_the_name_of_their_folder_or_the_one_given(tmp_path, monkeypatch, says):
     (tmp_path / "arc" / "inner").mkdir(parents=True)
     for inside, place in (("arc", "."), ("arc/inner", "..")):
         monkeypatch.chdir(tmp_path / inside)
@@ -95,7 +95,7 @@ def test_models_have_the_name_of_their_folder_or_the_one_given(tmp_path, monkeyp
     given = [tmp_path / "runs" / "arc", "base=bundled:minilm", "bundled:minilm", "org/name"]
     assert list(_named(given)) == ["arc", "base", "minilm", "name"]
     assert _named(given)["base"] == "bundled:minilm"
-    with pytest.raises(ServingError, match="two models are called 'arc': give names, such as first="):
+    with says(ServingError):
         _named([tmp_path / "a" / "arc", tmp_path / "b" / "arc"])
-    with pytest.raises(ServingError, match="no model was given"):
+    with says(ServingError):
         _named([])

@@ -257,13 +257,13 @@ def checked_parts(parts: object, others: Sequence[type[Part]] = ()) -> tuple[typ
     if not isinstance(parts, Sequence) or isinstance(parts, str):
         kind = parts if isinstance(parts, type) else type(parts)
         name = kind.__name__ if issubclass(kind, Part) else "Part"
-        raise SearchError(f"parts is {parts!r}: give a list of classes, such as [{name}]")
+        shown = f"the class {kind.__name__}" if parts is kind else f"an object of the class {kind.__name__}"
+        raise SearchError(f"parts is {shown}: give a list of classes, such as [{name}]")
     checked = list(others)
     for part in parts:
         if isinstance(part, Part):
-            raise SearchError(
-                f"{part!r} is an object: give the class {type(part).__name__}, of which a search creates the object"
-            )
+            name = type(part).__name__
+            raise SearchError(f"an object of {name} is given as a part: give the class, [{name}]")
         if not (isinstance(part, type) and issubclass(part, Part)):
             raise SearchError(f"{part!r} is not a part of a search: give a subclass of likewise.searching.Part")
         if not (part.name and part.weight):
