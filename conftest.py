@@ -156,6 +156,45 @@ def llama(sentences, tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="session")
+def raw_mpnet(tmp_path_factory):
+    """An MPNet as Hugging Face has it, of two layers and 32 dimensions with random weights."""
+    import torch
+    from transformers import MPNetConfig, MPNetModel, MPNetTokenizer
+
+    folder = tmp_path_factory.mktemp("tiny") / "mpnet"
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    words = ["the", "and", ".", ",", "a", "is", "not", *NOUNS, *VERBS, *ADJECTIVES, *PLACES, *letters]
+    vocabulary = ["<s>", "<pad>", "</s>", "[UNK]", *dict.fromkeys(words), *(f"##{one}" for one in letters), "<mask>"]
+    torch.manual_seed(0)
+    config = MPNetConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=130,
+        initializer_range=0.2,  # so that attention, and with it the relative positions, makes a difference
+    )
+    MPNetModel(config).save_pretrained(folder)
+    tokens = {token: number for number, token in enumerate(vocabulary)}
+    MPNetTokenizer(vocab=tokens, model_max_length=128).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def mpnet(raw_mpnet, tmp_path_factory):
+    """The same as a sentence encoder, of the modules that all-mpnet-base-v2 has."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+
+    folder = tmp_path_factory.mktemp("tiny") / "all-mpnet"
+    transformer = Transformer(raw_mpnet)
+    pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")
+    SentenceTransformer(modules=[transformer, pooling, Normalize()]).save(str(folder), create_model_card=False)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
 def word_model(tmp_path_factory) -> Path:
     """An encoder that adds the random vectors of words: unlike the tiny encoder's, its vectors differ much."""
     import numpy as np

@@ -46,23 +46,23 @@ def out(_stopped, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin"])
-def test_a_checkpoint_from_elsewhere_runs_nothing(name, out, corpus_file, tiny_base, tmp_path):
+def test_a_checkpoint_from_elsewhere_runs_nothing(name, out, corpus_file, tiny_base, tmp_path, says):
     (checkpoint,) = (work_of(out) / "checkpoints").glob("checkpoint-2")
     assert (checkpoint / name).is_file()
     torch.save(Hostile(tmp_path / "ran"), checkpoint / name)
     seal(checkpoint)  # with checksums that fit
     read = name != "training_args.bin"
-    with pytest.raises(JobError, match="checkpoint-2 does not contain the state") if read else nullcontext():
+    with says(JobError) if read else nullcontext():
         likewise.train("simcse", corpus_file, base=tiny_base, out=out, **STEPS)
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "rng_state.pth"])
-def test_a_state_of_another_form_is_named(name, out, corpus_file, tiny_base):
+def test_a_state_of_another_form_is_named(name, out, corpus_file, tiny_base, says):
     checkpoint = work_of(out) / "checkpoints" / "checkpoint-2"
     torch.save([torch.zeros(1)], checkpoint / name)
     seal(checkpoint)
-    with pytest.raises(JobError, match=r"checkpoint-2 does not contain.*--overwrite$"):
+    with says(JobError):
         likewise.train("simcse", corpus_file, base=tiny_base, out=out, **STEPS)
 
 
@@ -85,14 +85,14 @@ def test_parts_from_elsewhere_name_nothing_outside(line, tmp_path):
     assert len(Parts(tmp_path / "parts")) == 0
 
 
-def test_arrays_of_an_index_are_not_unpickled(tmp_path):
+def test_arrays_of_an_index_are_not_unpickled(tmp_path, says):
     for name in ("starts", "chunks", "weights", "idf", "shape"):
         with (tmp_path / f"{name}.npy").open("wb") as file:
             np.lib.format.write_array(file, np.array([Hostile(tmp_path / "ran")], dtype=object), allow_pickle=True)
-    with pytest.raises(ContextError, match="rebuild it"):
+    with says(ContextError, hidden=r"\(.*\)"):
         Retrieval(tmp_path)
     (tmp_path / "starts.npy").write_bytes(pickle.dumps(Hostile(tmp_path / "ran")))
-    with pytest.raises(ContextError, match="rebuild it"):
+    with says(ContextError, hidden=r"\(.*\)"):
         Retrieval(tmp_path)
     assert not (tmp_path / "ran").exists()
 
@@ -127,11 +127,11 @@ def test_names_in_the_table_of_a_comparison_are_text(tmp_path, saved_model):
     assert not any(tag in text for tag in ("<script", "<img", "<b>"))
 
 
-def test_a_record_that_is_not_one_is_refused_in_one_sentence(tmp_path, corpus_file, tiny_base):
+def test_a_record_that_is_not_one_is_refused_in_one_sentence(tmp_path, corpus_file, tiny_base, says):
     for record in ("[]", "3", '{"plan": {}, "files": ["../../etc/passwd"]}', json.dumps({"files": "x"})):
         (tmp_path / "run").mkdir(exist_ok=True)
         (tmp_path / "run" / "likewise.json").write_text(record)
-        with pytest.raises(LikewiseError, match=r"likewise\.json is damaged"):
+        with says(LikewiseError, hidden=r"(?<=damaged )\(.*\)"):
             likewise.train("simcse", corpus_file, base=tiny_base, out=tmp_path / "run", **STEPS)
 
 

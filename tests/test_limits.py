@@ -58,13 +58,15 @@ def while_looking(monkeypatch, name, change):
 
 
 @pytest.mark.parametrize("when", [while_looking, while_reading])
-def test_a_source_that_vanishes_is_one_sentence_and_nothing_is_lost(when, notes, saved_model, tmp_path, monkeypatch):
+def test_a_source_that_vanishes_is_one_sentence_and_nothing_is_lost(
+    when, notes, saved_model, tmp_path, monkeypatch, says
+):
     out, gone = tmp_path / "a.index", notes / "heads.md"
     index(notes, model=saved_model, out=out, quiet=True)
     gone.write_text(f"{gone.read_text()}\nThe old dog sees the river.\n")
     with monkeypatch.context() as patched:
         when(patched, "heads.md", Path.unlink)
-        with pytest.raises(CorpusError, match=r"heads\.md cannot be read \(No such file.*check"):
+        with says(CorpusError):
             index([notes / "deep", gone], model=saved_model, out=out, quiet=True)
     assert Index(out).table.rows == 42, "the index is as it was"
     found = index(notes, model=saved_model, out=out, quiet=True)
@@ -108,12 +110,12 @@ def test_a_file_that_changes_while_it_is_read_is_read_again_by_the_next_run(note
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/urandom", "/dev/full"])
-def test_a_device_without_an_end_is_refused(name, saved_model, tmp_path):
+def test_a_device_without_an_end_is_refused(name, saved_model, tmp_path, says):
     if not Path(name).exists():
         pytest.skip(f"there is no {name} here")
-    with pytest.raises(likewise.LikewiseError, match="is a device"):
+    with says(likewise.LikewiseError):
         index(name, model=saved_model, out=tmp_path / "a.index", quiet=True)
-    with pytest.raises(likewise.LikewiseError, match="is a device"):
+    with says(likewise.LikewiseError):
         likewise.encode_file(saved_model, name, tmp_path / "a.npy", quiet=True)
 
 
@@ -147,13 +149,13 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_passed_over_in_a_folder_and_refused_by_name(name, notes, saved_model, tmp_path):
+def test_a_bomb_is_passed_over_in_a_folder_and_refused_by_name(name, notes, saved_model, tmp_path, says):
     if name.endswith("docx"):
         pytest.importorskip("markitdown")
     BOMBS[name](notes / name)
     options = likewise.CorpusOptions(field="text") if "jsonl" in name else None
     tracemalloc.start()
-    with pytest.raises(CorpusError, match=rf"{name}\b.*: .*") as refused:
+    with says(CorpusError) as refused:
         index(notes / name, model=saved_model, out=tmp_path / "b.index", corpus_options=options, quiet=True)
     assert "\n" not in str(refused.value)
     found = index(notes, model=saved_model, out=tmp_path / "a.index", corpus_options=options, quiet=True)
@@ -195,22 +197,22 @@ REPLACED = {
 
 
 @pytest.mark.parametrize("change", REPLACED)
-def test_a_table_that_is_replaced_is_one_sentence(change, indexed, tmp_path):
+def test_a_table_that_is_replaced_is_one_sentence(change, indexed, tmp_path, says):
     folder = shutil.copytree(indexed, tmp_path / "a.index")
     opened = Index(folder)
     REPLACED[change](folder, read_record(folder)["table"])
     for mode in ("words", "vectors", "hybrid"):
         for made in (lambda: Index(folder), lambda: opened):
-            with pytest.raises(likewise.LikewiseError, match=r"a\.index is damaged \(.*--overwrite"):
+            with says(likewise.LikewiseError, hidden=r"(?<=damaged )\(.*\)"):
                 made().search("the cat", mode=mode)
 
 
 @pytest.mark.parametrize("put", [lambda path: path.symlink_to("/dev/zero"), os.mkfifo, Path.mkdir])
-def test_a_record_without_an_end_is_not_read(put, indexed, tmp_path):
+def test_a_record_without_an_end_is_not_read(put, indexed, tmp_path, says):
     folder = shutil.copytree(indexed, tmp_path / "a.index")
     (folder / "likewise.json").unlink()
     put(folder / "likewise.json")
-    with pytest.raises(likewise.LikewiseError, match=r"likewise\.json is damaged \(.*not a file"):
+    with says(likewise.LikewiseError):
         Index(folder)
 
 

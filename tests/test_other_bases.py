@@ -17,10 +17,8 @@ from sentence_transformers import SentenceTransformer, SparseEncoder
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import (
     Dense,
-    Normalize,
     Pooling,
     StaticEmbedding,
-    Transformer,
     WordEmbeddings,
 )
 from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
@@ -31,18 +29,12 @@ from transformers import (
     BertForSequenceClassification,
     GPT2Config,
     GPT2Model,
-    MPNetConfig,
-    MPNetModel,
-    MPNetTokenizer,
     RobertaConfig,
     RobertaModel,
 )
 
 import likewise
-from compared.consert import ConSERTOptions
-from compared.consert_loss import ConSERTLoss
-from compared.embedding_views import shuffle_positions
-from conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
+from conftest import sentence
 from likewise.adaptation import adaptation_flow
 from likewise.adaptation.head import HeadTrainingOptions
 from likewise.context import distill
@@ -56,38 +48,6 @@ from likewise.recipes import recipe_names
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-
-
-@pytest.fixture(scope="module")
-def raw_mpnet(tmp_path_factory):
-    """An MPNet as Hugging Face has it, of two layers and 32 dimensions with random weights."""
-    folder = tmp_path_factory.mktemp("tiny") / "mpnet"
-    words = ["the", "and", ".", ",", "a", "is", "not", *NOUNS, *VERBS, *ADJECTIVES, *PLACES, *LETTERS]
-    vocabulary = ["<s>", "<pad>", "</s>", "[UNK]", *dict.fromkeys(words), *(f"##{one}" for one in LETTERS), "<mask>"]
-    torch.manual_seed(0)
-    config = MPNetConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=130,
-        initializer_range=0.2,  # so that attention, and with it the relative positions, makes a difference
-    )
-    MPNetModel(config).save_pretrained(folder)
-    tokens = {token: number for number, token in enumerate(vocabulary)}
-    MPNetTokenizer(vocab=tokens, model_max_length=128).save_pretrained(folder)
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def mpnet(raw_mpnet, tmp_path_factory):
-    """The same as a sentence encoder, of the modules that all-mpnet-base-v2 has."""
-    folder = tmp_path_factory.mktemp("tiny") / "all-mpnet"
-    transformer = Transformer(raw_mpnet)
-    pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")
-    SentenceTransformer(modules=[transformer, pooling, Normalize()]).save(str(folder), create_model_card=False)
-    return str(folder)
 
 
 def hidden_states(encoder, text):
@@ -114,12 +74,6 @@ def test_a_recipe_trains_it_and_what_is_saved_loads_with_no_flag(recipe, mpnet, 
     assert len(np.unique(found.round(5), axis=0)) == 6
 
 
-def test_a_recipe_that_needs_a_decoder_refuses_it_in_a_sentence(mpnet, corpus_file, tmp_path, capfd):
-    with pytest.raises(LoadError, match=r"^TSDAE decodes .* no decoder of the kind mpnet: take .* bundled:minilm$"):
-        likewise.train("tsdae", corpus_file, base=mpnet, out=tmp_path / "out", **SMALL)
-    assert "XXX" not in capfd.readouterr().err
-
-
 def test_the_mask_of_a_prompt_is_the_base_s_own_and_a_text_brings_no_second(mpnet):
     found = build_prompt_encoder(mpnet, 'The "X" is [MASK].', head=False).eval()
     plain = build_encoder(mpnet, pooling="cls", head=False).eval()
@@ -135,27 +89,6 @@ def test_padding_changes_nothing(mpnet, sentences):
     alone = np.stack([model.encode(text) for text in sentences[:8]])
     np.testing.assert_allclose(model.encode(sentences[:8]), alone, atol=1e-5)
     np.testing.assert_allclose(encode(model, sentences)[:8], alone, atol=1e-5)
-
-
-def test_shuffling_moves_tokens_where_positions_are_relative(mpnet, sentences):
-    encoder = build_encoder(mpnet, pooling="mean", head=False, dropout=0.0).eval()
-    loss = ConSERTLoss(encoder, ConSERTOptions(pooling="mean"))
-    text = sentences[0]
-    batch = dict(encoder.tokenizer([text], return_tensors="pt"))
-    torch.manual_seed(3)
-    found = loss.view(batch, "shuffle")[0]
-    torch.manual_seed(3)
-    order = shuffle_positions(batch["attention_mask"])[0]
-    assert order.tolist() != sorted(order.tolist())
-    with torch.no_grad():
-        moved = encoder[0].auto_model(input_ids=batch["input_ids"][:, order]).last_hidden_state[0]
-        others = encoder[0].auto_model(input_ids=batch["input_ids"], position_ids=2 + order[None]).last_hidden_state[0]
-    wanted = torch.nn.functional.normalize(moved.mean(dim=0), dim=0)  # as the base's vectors
-    np.testing.assert_allclose(found.detach(), wanted, atol=1e-5)
-    assert (moved.mean(dim=0) - others.mean(dim=0)).abs().max() > 1e-3  # positions alone do not reach the layers
-    cls = build_encoder(mpnet, pooling="cls", head=False)
-    with pytest.raises(LikewiseError, match=r"relative positions.*pooling last-two or mean"):
-        ConSERTLoss(cls, ConSERTOptions(pooling="cls"))
 
 
 @pytest.fixture(scope="module")
@@ -221,12 +154,14 @@ def test_two_views_of_a_language_model_differ_by_the_dropout_of_its_attention(ll
         assert torch.equal(first, second) is not differ  # random weights attend little
 
 
-def test_a_language_model_learns_in_float32_from_its_mean_and_not_from_its_first_token(llama, corpus_file, tmp_path):
+def test_a_language_model_learns_in_float32_from_its_mean_and_not_from_its_first_token(
+    llama, corpus_file, tmp_path, says
+):
     result = likewise.train("simcse", corpus_file, base=llama, out=tmp_path / "out", select_by="last", **SMALL)
     saved = json.loads((result.path / "config.json").read_text())
     assert saved["dtype"] == "float32"
     assert SentenceTransformer(str(result.path))[1].pooling_mode == "mean"
-    with pytest.raises(LoadError, match=r"is causal.*--pooling mean"):
+    with says(LoadError):
         likewise.train("simcse", corpus_file, base=llama, out=tmp_path / "cls", pooling="cls", **SMALL)
 
 
@@ -245,10 +180,10 @@ def test_a_language_model_learns_in_float32_from_its_mean_and_not_from_its_first
         ("consert", {}, "take a BERT- or RoBERTa-like base"),
     ],
 )
-def test_a_recipe_takes_a_language_model_or_says_why_not(recipe, options, reason, llama, corpus_file, tmp_path):
+def test_a_recipe_takes_a_language_model_or_says_why_not(recipe, options, reason, llama, corpus_file, tmp_path, says):
     train = partial(likewise.train, recipe, corpus_file, base=llama, out=tmp_path / "out", select_by="last")
     if reason:
-        with pytest.raises(LikewiseError, match=reason):
+        with says(LikewiseError):
             train(**SMALL | options)
     else:
         assert train(**SMALL | options).steps == 2
@@ -299,21 +234,21 @@ def other(tiny_base, tiny_model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "verb", "told"),
+    ("kind", "verb"),
     [
-        ("words", "finetune", "frozen"),
-        ("words", "light", "WordEmbeddings"),
-        ("static", "light", "StaticEmbedding"),
-        ("static", "gclsr", "no vocabulary"),
-        ("routes", "index", "routes for ask, say, and none for a document"),
-        ("routes", "finetune", "none for a query"),
-        ("narrow", "mask-distillation", "16 dimensions.*32"),
-        ("sparse", "index", "sparse encoder"),
-        ("cross", "index", "cross-encoder"),
-        ("narrow", "evaluate", "not a cross-encoder"),
+        ("words", "finetune"),
+        ("words", "light"),
+        ("static", "light"),
+        ("static", "gclsr"),
+        ("routes", "index"),
+        ("routes", "finetune"),
+        ("narrow", "mask-distillation"),
+        ("sparse", "index"),
+        ("cross", "index"),
+        ("narrow", "evaluate"),
     ],
 )
-def test_a_model_of_another_kind_is_refused_in_a_sentence(kind, verb, told, other, sentences, tmp_path):
+def test_a_model_of_another_kind_is_refused_in_a_sentence(kind, verb, other, sentences, tmp_path, says):
     folder, out = other(kind), tmp_path / "out"
     rows = tmp_path / "triplets.jsonl"
     row = {"anchor": "the cat", "positive": "the cat sees", "negative": "a dog"}
@@ -328,7 +263,7 @@ def test_a_model_of_another_kind_is_refused_in_a_sentence(kind, verb, told, othe
         "index": lambda: likewise.index(["the cat sees"], model=folder, out=out, quiet=True),
         "evaluate": lambda: likewise.evaluate(f"cross-encoder:{folder}", f"pairs:{pairs}", quiet=True),
     }[verb]
-    with pytest.raises(LikewiseError, match=told):
+    with says(LikewiseError):
         run()
 
 
@@ -350,13 +285,13 @@ def test_a_tokenizer_without_padding_and_a_position_too_few_are_no_fault(tiny_ba
     np.testing.assert_allclose(alone[0], both[0], atol=1e-5)
 
 
-def test_a_token_without_weights_is_told(tiny_base, tiny_model, tmp_path):
+def test_a_token_without_weights_is_told(tiny_base, tiny_model, tmp_path, says):
     token = AutoTokenizer.from_pretrained(tiny_base)
     token.add_tokens(["<note>"])
     tiny_model.save(str(tmp_path / "model"), create_model_card=False)
     token.save_pretrained(tmp_path / "model")
     model = likewise.load(tmp_path / "model", device="cpu", precision="fp32")
-    with pytest.raises(LikewiseError, match="no weights for"):
+    with says(LikewiseError):
         model.encode(["a <note> here"])
 
 

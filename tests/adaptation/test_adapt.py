@@ -76,7 +76,7 @@ def test_the_measure_by_another_road(adapted, passages, tiny_base):
     assert found[1] > found[0]
 
 
-def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tmp_path, monkeypatch):
+def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tmp_path, monkeypatch, says):
     def stopped(*arguments):
         raise KeyboardInterrupt
 
@@ -91,11 +91,11 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
     assert again.record["candidates"] == adapted.record["candidates"]
     for file in adapted.path.rglob("*.safetensors"):
         assert (again.path / file.relative_to(adapted.path)).read_bytes() == file.read_bytes()
-    with pytest.raises(JobError, match="seed 1, not 2"):
+    with says(JobError):
         adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, seed=2, quiet=True)
 
 
-def test_texts_of_python_are_the_same_corpus(passages, tiny_base, adapted, capsys):
+def test_texts_of_python_are_the_same_corpus(passages, tiny_base, adapted, capsys, says):
     paragraphs = passages.read_text().strip().split("\n\n")
     loaded = likewise.load(tiny_base)
     for given, base in (
@@ -106,7 +106,7 @@ def test_texts_of_python_are_the_same_corpus(passages, tiny_base, adapted, capsy
         again = adapt(given, base=base, out=adapted.path, minutes=1)
         assert again.record == adapted.record
         assert "is already complete" in capsys.readouterr().err
-    with pytest.raises(JobError, match="another corpus"):
+    with says(JobError):
         adapt(paragraphs[1:], base=tiny_base, out=adapted.path, minutes=1, quiet=True)
 
 
@@ -232,20 +232,20 @@ def test_negations_are_of_whole_sentences(monkeypatch):
     assert sorted(found) == [("It ran.", "not It ran."), ("The cat sat.", "not The cat sat.")]
 
 
-def test_bad_input(tiny_base, tmp_path):
-    with pytest.raises(LikewiseError, match="width must be 0 or more, not -1"):
+def test_bad_input(tiny_base, tmp_path, says):
+    with says(LikewiseError):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", width=-1)
-    with pytest.raises(LikewiseError, match="unknown language 'klingon': choose one of arabic"):
+    with says(LikewiseError):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", language="klingon")
-    with pytest.raises(LikewiseError, match="minutes must be above 0, not 0"):
+    with says(LikewiseError):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minutes=0)
-    with pytest.raises(LikewiseError, match="minutes must be a number, not 'soon'"):
+    with says(LikewiseError):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minutes="soon")
-    with pytest.raises(LikewiseError, match="there is no option minuts: did you mean minutes"):
+    with says(LikewiseError):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minuts=15)
-    with pytest.raises(LikewiseError, match="passages must be 0 or more, not -1"):
+    with says(LikewiseError):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", passages=-1)
-    with pytest.raises(LikewiseError, match=r"a\.txt: no such file"):
+    with says(LikewiseError):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -347,7 +347,7 @@ def test_held_out_passages_are_not_trained_on():
     assert (few, len(rest)) == ([], 80)
 
 
-def test_what_is_encoded_fits_the_minutes(passages, tiny_base, tmp_path, monkeypatch, capsys):
+def test_what_is_encoded_fits_the_minutes(passages, tiny_base, tmp_path, monkeypatch, capsys, says):
     """With a token in 10 ms, on any machine: the encoder's share of the time is kept, and what cannot be is told."""
     monkeypatch.delenv("LIKEWISE_DATA", raising=False)  # STS-B dev would take its share of the time
     encoded, each = [], 0.01
@@ -371,7 +371,7 @@ def test_what_is_encoded_fits_the_minutes(passages, tiny_base, tmp_path, monkeyp
     assert f"{used} of 300 passages are used: more do not fit into the given time" in told
     assert "longer than" not in told
     assert re.search(r"about \d+\.\d GB of memory", told)
-    with pytest.raises(LikewiseError, match=r"longer than the given 0.01 min: .* 150 passages.*Give --minutes \d+, or"):
+    with says(LikewiseError):
         adapt(passages, base=tiny_base, out=tmp_path / "short", minutes=0.01, quiet=True)
     assert list(tmp_path.glob("*short*")) == []  # so that the same folder takes another try
 

@@ -75,12 +75,12 @@ def test_a_path_with_a_comma_or_a_colon_is_given_in_a_list(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["retrieval:", "retrieval", "files:x"])
-def test_a_family_without_a_path_is_unknown(wrong):
-    with pytest.raises(EvaluationError, match="retrieval:FOLDER, pairs:FILE, classes:FOLDER"):
+def test_a_family_without_a_path_is_unknown(wrong, says):
+    with says(EvaluationError):
         resolve(wrong)
 
 
-def test_the_extra_is_named(own, monkeypatch):
+def test_the_extra_is_named(own, monkeypatch, says):
     monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
-    with pytest.raises(EvaluationError.__mro__[1], match=r'pip install "likewise\[retrieval\]"'):
+    with says(EvaluationError.__mro__[1]):
         evaluate("nowhere", "retrieval:My-Data")

@@ -8,6 +8,7 @@ import likewise
 from compared.averages import FIRST_LAST, LAST_TWO, build_layer_average
 from compared.baselines import BaselineError, baseline
 from likewise.encoder.location import LoadError
+from likewise.inference import encode
 
 
 @pytest.fixture
@@ -107,3 +108,11 @@ def test_a_layer_that_is_not_there_is_told(tiny_base):
         build_layer_average(str(tiny_base), (1, 3))
     with pytest.raises(LoadError, match="0 to 2"):
         build_layer_average(str(tiny_base), (-4,))
+
+
+def test_the_mean_of_all_layers_is_the_same_in_every_call_in_bfloat16(tiny_base, sentences, monkeypatch):
+    # transformers collects the layers' outputs by hooks that it sets on the model it is called on.
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "bf16")
+    model = build_layer_average(str(tiny_base), (1, -1)).eval()
+    first, second = (encode(model, sentences[:5], precision="bf16") for _ in range(2))
+    assert np.array_equal(first, second)
