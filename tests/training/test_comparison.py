@@ -135,9 +135,9 @@ def test_what_is_done_is_not_done_again_and_what_failed_is(shared, corpus_file, 
     assert again.differences() == table.differences() != {}
 
 
-def test_another_comparison_is_not_mixed_in(shared, corpus_file):
+def test_another_comparison_is_not_mixed_in(shared, corpus_file, says):
     _, out, _, methods, given = shared
-    with pytest.raises(JobError, match="max_steps"):
+    with says(JobError):
         compare(methods, str(corpus_file), out=out, quiet=True, **{**given, "steps": 5})
 
 
@@ -186,7 +186,9 @@ def test_a_finished_comparison_grows_and_a_damaged_result_is_made_again(
     assert read_record(tmp_path / "out")["plan"]["job"] == "compare"
 
 
-def test_a_signal_stops_after_the_run_and_the_same_call_goes_on(tiny_base, saved_model, data, tmp_path, monkeypatch):
+def test_a_signal_stops_after_the_run_and_the_same_call_goes_on(
+    tiny_base, saved_model, data, tmp_path, monkeypatch, says
+):
     given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1,), "quiet": True}
     evaluated, real = [], comparison.evaluate
 
@@ -197,29 +199,29 @@ def test_a_signal_stops_after_the_run_and_the_same_call_goes_on(tiny_base, saved
         return real(model, *args, **how)
 
     monkeypatch.setattr(comparison, "evaluate", evaluate)
-    with pytest.raises(Stopped, match="1 of 2"):
+    with says(Stopped):
         compare(["base", str(saved_model)], out=tmp_path / "out", **given)
     assert len(compare(["base", str(saved_model)], out=tmp_path / "out", **given).cells) == 2
     assert evaluated == [str(tiny_base), str(saved_model)]
 
 
 @pytest.mark.parametrize(
-    ("changes", "error", "message"),
+    ("changes", "error"),
     [
-        ({"steps": None}, ComparisonError, "give steps"),
-        ({"minutes": 1.0}, OptionError, "minutes"),
-        ({"seeds": (1, 1)}, ComparisonError, "1, 1"),
-        ({"preset": "huge"}, ComparisonError, "huge"),
-        ({"margin": 1.0}, OptionError, "margin"),
-        ({"data": "/nowhere"}, DataError, "/nowhere"),
-        ({"tasks": "sts12"}, ComparisonError, "STS12"),
-        ({"methods": []}, ComparisonError, "no method"),
-        ({"corpus": ()}, ComparisonError, "simcse needs text"),
+        ({"steps": None}, ComparisonError),
+        ({"minutes": 1.0}, OptionError),
+        ({"seeds": (1, 1)}, ComparisonError),
+        ({"preset": "huge"}, ComparisonError),
+        ({"margin": 1.0}, OptionError),
+        ({"data": "/nowhere"}, DataError),
+        ({"tasks": "sts12"}, ComparisonError),
+        ({"methods": []}, ComparisonError),
+        ({"corpus": ()}, ComparisonError),
     ],
 )
-def test_what_is_wrong_is_told_before_work_starts(changes, error, message, corpus_file, tiny_base, data, tmp_path):
+def test_what_is_wrong_is_told_before_work_starts(changes, error, corpus_file, tiny_base, data, tmp_path, says):
     given = {"methods": ["simcse"], "base": str(tiny_base), "data": data, "tasks": "sts-b-dev", **SMALL}
-    with pytest.raises(error, match=message):
+    with says(error):
         compare(**{"corpus": str(corpus_file), "out": tmp_path / "out", "quiet": True, **given, **changes})
     assert not (tmp_path / "out").exists()
 
@@ -255,9 +257,9 @@ def test_values_in_braces_are_a_method_each():
     assert len({one.key for one in table}) == 4
 
 
-def test_a_contradiction_is_judged_with_the_options_of_the_comparison():
+def test_a_contradiction_is_judged_with_the_options_of_the_comparison(says):
     for line in ("sncse alpha=0.2 beta=0.15", "sncse alpha={0.2,0.3} beta=0.15", "sncse alpha=0.35"):
-        with pytest.raises(ComparisonError, match="alpha"):
+        with says(ComparisonError):
             parse_methods([line])
     assert method("sncse alpha=0.35 beta=2").options == {"alpha": 0.35, "beta": 2.0}
 
@@ -281,25 +283,24 @@ def test_the_key_is_of_the_options_and_not_of_the_label():
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    "lines",
     [
-        (["arcsce"], "no recipe 'arcsce': did you mean arccse? Choose one of arccse,"),
-        (["arcsce"], ", base, or the path of a model."),
-        (["arccse margn=0"], "no option margn: did you mean margin? Choose one of accumulation"),
-        (["arccse margin=ten"], "margin must be a number, not 'ten'"),
-        (["arccse head=2"], "head must be true or false, not '2'"),
-        (["arccse margin"], "'margin' is not an option. Write NAME=VALUE"),
-        (["arccse margin=1 margin=2"], "margin is given twice"),
-        (["arccse preset=huge"], "no preset 'huge'; choose one of cpu"),
-        (["base preset=cpu"], "only recipes have options"),
-        (["a/b margin=1"], "only recipes have options"),
-        (["simcse label=a", "arccse label=a"], "Two methods are named 'a'"),
-        (["arccse label='a"], "cannot be read"),
-        ([""], "empty"),
+        ["arcsce"],
+        ["arccse margn=0"],
+        ["arccse margin=ten"],
+        ["arccse head=2"],
+        ["arccse margin"],
+        ["arccse margin=1 margin=2"],
+        ["arccse preset=huge"],
+        ["base preset=cpu"],
+        ["a/b margin=1"],
+        ["simcse label=a", "arccse label=a"],
+        ["arccse label='a"],
+        [""],
     ],
 )
-def test_what_is_wrong_in_a_line_is_told(lines, message):
-    with pytest.raises(ComparisonError, match=re.escape(message)):
+def test_what_is_wrong_in_a_line_is_told(lines, says):
+    with says(ComparisonError):
         parse_methods(lines)
 
 

@@ -97,14 +97,14 @@ def weights(folder):
     return load_file(folder / "model.safetensors")
 
 
-def test_resume_gives_the_weights_of_an_uninterrupted_run(bases, trains, tmp_path, stopping_after):
+def test_resume_gives_the_weights_of_an_uninterrupted_run(bases, trains, tmp_path, stopping_after, says):
     """With a softmax classifier, which is no part of what is saved in the end."""
     settings = {"accumulation": 2, "select_by": "last", "max_steps": 4, "eval_steps": 100}
     trains("nli", bases["scaled"], tmp_path / "whole", **settings)
     with stopping_after(2):
         trains("nli", bases["scaled"], tmp_path / "cut", **settings)
     torch.manual_seed(999)
-    with pytest.raises(JobError, match="learning_rate"):
+    with says(JobError):
         trains("nli", bases["scaled"], tmp_path / "cut", resume=True, **settings | {"learning_rate": 0.1})
     trains("nli", bases["scaled"], tmp_path / "cut", resume=True, **settings)
     whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
@@ -149,11 +149,11 @@ def test_what_is_saved_is_what_was_evaluated(bases, trains, tmp_path, triplet_fi
     assert scores["held_out_accuracy"] == pytest.approx(result.best["score"])
 
 
-def test_a_dev_file_picks_the_checkpoint_and_all_rows_are_trained_on(bases, trains, tmp_path, triplet_file):
+def test_a_dev_file_picks_the_checkpoint_and_all_rows_are_trained_on(bases, trains, tmp_path, triplet_file, says):
     result = trains("triplets", bases["arccse"], tmp_path / "run", dev=triplet_file, select_by="auto")
     assert "80 held-out triplets" in result.record["selection"]
     assert result.record["corpus"]["dev"]["sentences"] == 80
-    with pytest.raises(OptionError, match="contradict"):
+    with says(OptionError):
         trains("triplets", bases["arccse"], tmp_path / "other", dev=triplet_file, select_by="last")
 
 
@@ -163,21 +163,21 @@ def test_selects_by_sts_b_dev_where_it_is_found(bases, trains, tmp_path, data_di
     assert result.before.keys() >= {"sts_dev_spearman"}
 
 
-def test_input_that_is_wrong_is_told_before_anything_is_done(bases, trains, tmp_path):
+def test_input_that_is_wrong_is_told_before_anything_is_done(bases, trains, tmp_path, says):
     out = tmp_path / "run"
-    with pytest.raises(OptionError, match="learning_rat"):
+    with says(OptionError):
         trains("nli", bases["arccse"], out, learning_rat=1)
-    with pytest.raises(OptionError, match="nli, sts, triplets"):
+    with says(OptionError):
         finetune("paraphrase", "rows.tsv", base=bases["arccse"], out=out)
-    with pytest.raises(LabelledDataError, match="no such file"):
+    with says(LabelledDataError):
         trains("nli", bases["arccse"], out, rows=tmp_path / "missing.tsv")
-    with pytest.raises(LabelledDataError, match="--train"):
+    with says(LabelledDataError):
         trains("nli", bases["arccse"], out, rows=None)
-    with pytest.raises(LoadError, match="nowhere"):
+    with says(LoadError):
         trains("nli", str(tmp_path / "nowhere"), out)
-    with pytest.raises(OptionError, match="fewer than one update"):
+    with says(OptionError):
         trains("nli", bases["arccse"], out, batch_size=1000)
-    with pytest.raises(JobError, match="choose another --out"):  # it is no folder of a job
+    with says(JobError):  # it is no folder of a job
         trains("nli", bases["arccse"], bases["arccse"], overwrite=True)
     assert (bases["arccse"] / "modules.json").exists()
     assert not out.exists() or not any(out.iterdir())

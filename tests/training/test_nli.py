@@ -58,22 +58,22 @@ def test_the_hash_is_of_the_rows(tmp_path):
     assert read_nli([side_by_side(third, ["neutral", "neutral"])]).sha256 != same[0]
 
 
-def test_broken_files(tmp_path):
+def test_broken_files(tmp_path, says):
     path = side_by_side(tmp_path, ["neutral", "maybe"])
-    with pytest.raises(LabelledDataError, match=r"labels\.train:2: 'maybe' is not a label"):
+    with says(LabelledDataError):
         read_nli([path])
     side_by_side(tmp_path, ["neutral", "neutral"], second=["b"])
-    with pytest.raises(LabelledDataError, match=r"s2\.train:2: the file ends before the others"):
+    with says(LabelledDataError):
         read_nli([path])
     (tmp_path / "s2.train").unlink()
-    with pytest.raises(LabelledDataError, match=r"s2\.train: there is no such file"):
+    with says(LabelledDataError):
         read_nli([path])
-    with pytest.raises(LabelledDataError, match=r"no labels\.train is in it, but .*labels\.dev"):
+    with says(LabelledDataError):
         empty = tmp_path / "dev"
         empty.mkdir()
         side_by_side(empty, ["neutral"], part="dev")
         read_nli([empty])
-    with pytest.raises(LabelledDataError, match="contains no labelled pairs"):
+    with says(LabelledDataError):
         read_nli([side_by_side(tmp_path, ["-"])])
 
 

@@ -276,9 +276,9 @@ def written_on_the_page(name, rows):
     assert text in PAGE.read_text(encoding="utf-8")
 
 
-def test_adapt_refuses_what_it_cannot_obey_before_the_corpus_is_read(forms, tmp_path):
-    for form, named in (("routes", "routes"), ("all", "truncate_dim")):
-        with pytest.raises(LoadError, match=named):
+def test_adapt_refuses_what_it_cannot_obey_before_the_corpus_is_read(forms, tmp_path, says):
+    for form in ("routes", "all"):
+        with says(LoadError):
             likewise.adapt(tmp_path / "no such corpus", base=forms[form], out=tmp_path / "out")
 
 
@@ -320,7 +320,7 @@ def test_an_adapter_learns_and_is_saved_as_one(outcomes, forms):
     assert all("lora_" in name for name in moved)
 
 
-def test_lora_trains_an_adapter_of_any_base_and_keeps_its_best_checkpoint(tiny_base, corpus_file, rows, tmp_path):
+def test_lora_trains_an_adapter_of_any_base_and_keeps_its_best_checkpoint(tiny_base, corpus_file, rows, tmp_path, says):
     pytest.importorskip("peft", reason="the extra 'lora' is not installed")
     options = LITTLE | {"select_by": "held-out", "held_out": 20, "max_steps": 6, "eval_steps": 2, "lora": 4}
     run = likewise.train("simcse", corpus_file, base=tiny_base, out=tmp_path / "out", learning_rate=1e-2, **options)
@@ -332,11 +332,11 @@ def test_lora_trains_an_adapter_of_any_base_and_keeps_its_best_checkpoint(tiny_b
     assert all(torch.equal(now[name], value) for name, value in frozen.items())
     likewise.finetune("triplets", rows / "triplets.jsonl", base=run.path, out=tmp_path / "on", **LITTLE)
     assert adapters_of(plain(tmp_path / "on")) == ("default",)
-    with pytest.raises(OptionError, match="already has an adapter"):
+    with says(OptionError):
         likewise.finetune("sts", rows / "sts.jsonl", base=run.path, out=tmp_path / "two", lora=2, **LITTLE)
 
 
-def test_lora_without_peft_names_the_extra(tiny_base, rows, tmp_path, monkeypatch):
+def test_lora_without_peft_names_the_extra(tiny_base, rows, tmp_path, monkeypatch, says):
     monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"likewise\[lora\]"):
+    with says(MissingExtraError):
         likewise.finetune("sts", rows / "sts.jsonl", base=tiny_base, out=tmp_path / "out", lora=2, **LITTLE)

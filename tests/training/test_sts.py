@@ -24,18 +24,18 @@ def test_ratings_that_use_a_fifth_of_the_scale_are_told(tmp_path):
     assert "--highest" not in str(read_sts([path], None, STS.options(highest=1)))
 
 
-def test_ratings_off_the_scale(tmp_path):
+def test_ratings_off_the_scale(tmp_path, says):
     path = tmp_path / "a.tsv"
     for rating in ("6", "-1", "high", "nan"):
         path.write_text(f"score\tsentence1\tsentence2\n1\ta\tb\n{rating}\tc\td\n")
-        with pytest.raises(LabelledDataError, match=rf"a\.tsv:3: the rating '{rating}' .*0 to 5"):
+        with says(LabelledDataError):
             read_sts([path], None, STS.options())
-    with pytest.raises(OptionError, match="must be below"):
+    with says(OptionError):
         STS.options(lowest=5)
 
 
-def test_no_data_anywhere(tmp_path):
-    with pytest.raises(DataError, match="No evaluation data"):
+def test_no_data_anywhere(tmp_path, says):
+    with says(DataError):
         read_sts([], tmp_path, STS.options())
 
 

@@ -159,8 +159,13 @@ def test_ctrl_c_saves_first(corpus_file, tiny_base, tmp_path):
     assert (checkpoint / "optimizer.pt").stat().st_size > 0
 
 
-def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path, data_dir):
-    result = train(corpus_file, tiny_base, tmp_path / "run", select_by="auto", data=data_dir, max_steps=2, eval_steps=1)
+def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path, sentences):
+    dev = tmp_path / "data" / "STS" / "STSBenchmark" / "sts-dev.csv"
+    dev.parent.mkdir(parents=True)
+    rows = (f"news\tX\t2015\t{i}\t{i % 6}\t{sentences[i % 20]}\t{sentences[i % 23]}\n" for i in range(1500))
+    dev.write_text("".join(rows), encoding="utf-8")
+    data = tmp_path / "data"
+    result = train(corpus_file, tiny_base, tmp_path / "run", select_by="auto", data=data, max_steps=2, eval_steps=1)
     assert result.best["metric"] == "sts_dev_spearman"
     entries = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     scores = {e["step"]: e["eval_sts_dev_spearman"] for e in entries if "eval_sts_dev_spearman" in e}
@@ -170,7 +175,7 @@ def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path
     assert "STS-B dev" in result.record["selection"]
 
 
-def test_input_that_is_wrong_is_told_before_a_model_is_loaded(corpus_file, tiny_base, tmp_path, monkeypatch):
+def test_input_that_is_wrong_is_told_before_a_model_is_loaded(corpus_file, tiny_base, tmp_path, monkeypatch, says):
     import likewise.encoder.build
 
     def loaded(*_):
@@ -178,50 +183,50 @@ def test_input_that_is_wrong_is_told_before_a_model_is_loaded(corpus_file, tiny_
 
     for opens in ("open_base", "open_model"):
         monkeypatch.setattr(likewise.encoder.build, opens, loaded)
-    with pytest.raises(OptionError, match="learning_rat"):
+    with says(OptionError):
         train(corpus_file, tiny_base, tmp_path / "a", learning_rat=1)
-    with pytest.raises(CorpusError, match=r"missing\.txt"):
+    with says(CorpusError):
         train(tmp_path / "missing.txt", tiny_base, tmp_path / "b")
-    with pytest.raises(CorpusError, match="400"):
+    with says(CorpusError):
         train(corpus_file, tiny_base, tmp_path / "c", batch_size=401)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("years of work")
-    with pytest.raises(JobError, match="other files"):
+    with says(JobError):
         train(corpus_file, tiny_base, tmp_path / "full", overwrite=True)
     assert (tmp_path / "full" / "thesis.txt").exists()
 
 
-def test_resume_of_another_run_is_refused(corpus_file, tiny_base, tmp_path, stopping_after):
+def test_resume_of_another_run_is_refused(corpus_file, tiny_base, tmp_path, stopping_after, says):
     out = tmp_path / "run"
     with stopping_after(1):
         train(corpus_file, tiny_base, out, select_by="last")
-    for changes, message in (
-        ({"seed": 2}, "seed 1, not 2"),
-        ({"learning_rate": 1.0}, "learning_rate"),
-        ({"recipe": "simcse"}, "'train arccse', not 'train simcse'"),
-        ({"select_by": "held-out"}, "select_by"),
+    for changes in (
+        {"seed": 2},
+        {"learning_rate": 1.0},
+        {"recipe": "simcse"},
+        {"select_by": "held-out"},
     ):
-        with pytest.raises(JobError, match=f"stopped work that was started with .*{message}"):
+        with says(JobError):
             train(corpus_file, tiny_base, out, **({"select_by": "last"} | changes))
-    with pytest.raises(JobError, match="nothing to resume"):
+    with says(JobError):
         train(corpus_file, tiny_base, tmp_path / "none", resume=True)
 
 
 def test_data_found_or_gone_between_start_and_resume_is_refused(
-    corpus_file, tiny_base, tmp_path, stopping_after, data_dir, monkeypatch
+    corpus_file, tiny_base, tmp_path, stopping_after, data_dir, monkeypatch, says
 ):
     """The data selects the checkpoint and decides which sentences are trained on."""
     monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path / "nothing"))
     out, settings = tmp_path / "run", {"select_by": "auto", "max_steps": 2, "eval_steps": 1}
     with stopping_after(1):
         train(corpus_file, tiny_base, out, **settings)
-    with pytest.raises(JobError, match=r"selection 'best separation of .*', not 'best Spearman"):
+    with says(JobError):
         train(corpus_file, tiny_base, out, data=data_dir, **settings)
     assert "separation" in train(corpus_file, tiny_base, out, **settings).record["selection"]
 
 
 def test_the_same_again_is_not_trained_again_and_overwriting_replaces_only_at_the_end(
-    finished, corpus_file, tiny_base, tmp_path, stopping_after
+    finished, corpus_file, tiny_base, tmp_path, stopping_after, says
 ):
     again = train(corpus_file, tiny_base, finished.path, sam_rho=0.05, accumulation=2, triplet_weight=0.1)
     assert again.record == finished.record
@@ -229,11 +234,11 @@ def test_the_same_again_is_not_trained_again_and_overwriting_replaces_only_at_th
     train(corpus_file, tiny_base, out, **settings)
     (out / "thesis.txt").write_text("years of work")
     old = weights(out)
-    with pytest.raises(JobError, match="was built with seed 1, not 2"):
+    with says(JobError):
         train(corpus_file, tiny_base, out, seed=2, **settings)
     with pytest.raises(CorpusError):
         train(tmp_path / "missing.txt", tiny_base, out, overwrite=True, **settings)
-    with pytest.raises(ValueError, match="nowhere"):
+    with says(ValueError):
         train(corpus_file, tmp_path / "nowhere", out, overwrite=True, **settings)
     with stopping_after(1):
         train(corpus_file, tiny_base, out, seed=2, overwrite=True, **settings)
@@ -339,16 +344,16 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     assert [entry["step"] for entry in entries] == sorted(entry["step"] for entry in entries)
 
 
-def test_a_training_that_diverges_says_so_and_leaves_nothing(corpus_file, tiny_base, tmp_path):
-    with pytest.raises(TrainingError, match=r"diverged.* step \d.*learning_rate"):
+def test_a_training_that_diverges_says_so_and_leaves_nothing(corpus_file, tiny_base, tmp_path, says):
+    with says(TrainingError):
         train(corpus_file, tiny_base, tmp_path / "run", recipe="simcse", learning_rate=1e30, eval_steps=100)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_base_with_vectors_that_are_not_finite_is_refused(corpus_file, tiny_model, tmp_path):
+def test_a_base_with_vectors_that_are_not_finite_is_refused(corpus_file, tiny_model, tmp_path, says):
     tiny_model[0].auto_model.embeddings.word_embeddings.weight.data[:] = float("nan")
     tiny_model.save_pretrained(str(tmp_path / "base"))
-    with pytest.raises(TrainingError, match=r"the base .* not finite"):
+    with says(TrainingError):
         train(corpus_file, tmp_path / "base", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -360,13 +365,13 @@ def test_a_recipe_may_be_an_object(corpus_file, tiny_base, tmp_path):
 
 
 @pytest.mark.parametrize("base", ["", "runs/nowhere/at/all"])
-def test_a_base_that_is_not_there_is_told_before_the_corpus_is_read(base, tmp_path):
+def test_a_base_that_is_not_there_is_told_before_the_corpus_is_read(base, tmp_path, says):
     for run in (
         lambda: train(tmp_path / "no-corpus.txt", base, tmp_path / "run"),
         lambda: likewise.finetune("sts", tmp_path / "no-rows.tsv", base=base, out=tmp_path / "run", quiet=True),
         lambda: distill(tmp_path / "no-harvest", base=base, out=tmp_path / "run", quiet=True),
     ):
-        with pytest.raises(LoadError, match=f"There is no folder '{base}'"):
+        with says(LoadError):
             run()
 
 
@@ -392,9 +397,9 @@ def test_a_killed_installation_in_place_of_the_base_is_completed(corpus_file, ti
     assert not work_of(out).exists()
 
 
-def test_a_base_that_is_no_model_is_told_before_the_corpus_is_read(corpus_file, tmp_path):
-    for base, match in ((corpus_file, "is a file"), ("", "no folder ''"), ("nobody/mistyped", "is not a folder here")):
-        with pytest.raises(LoadError, match=match):
+def test_a_base_that_is_no_model_is_told_before_the_corpus_is_read(corpus_file, tmp_path, says):
+    for base in (corpus_file, "", "nobody/mistyped"):
+        with says(LoadError):
             likewise.train("simcse", tmp_path / "missing.txt", base=base, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
