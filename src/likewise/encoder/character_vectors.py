@@ -160,7 +160,7 @@ class CharacterVectors(InputModule):
         """Load the module from a folder or the hub."""
         hub = hub_arguments(subfolder, kwargs)
         config = cls.load_config(model_name_or_path, **hub)
-        folder = Path(cls.load_dir_path(model_name_or_path, **hub))
+        folder = Path(str(cls.load_dir_path(model_name_or_path, **hub)))
         parts = json.loads((folder / _NAMES).read_text(encoding="utf-8"))
         return cls.load_torch_weights(model_name_or_path, model=cls(parts, **config), **hub)
 
