@@ -18,7 +18,7 @@ from likewise.runs.progress import StopRequest
 from likewise.runs.whole_files import Parts
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """Texts that are encoded and saved as one file.
 
     Attributes:
@@ -49,7 +49,7 @@ def opened_encoder(opens: Callable[..., TextEncoder], parts: Parts) -> TextEncod
     return encoder
 
 
-def encode_blocks(blocks: Iterable[Block], parts: Parts, engine: str, stop: StopRequest, ahead: int = 0) -> None:
+def encode_blocks(blocks: Iterable[TextBlock], parts: Parts, engine: str, stop: StopRequest, ahead: int = 0) -> None:
     """Encode the blocks that are not saved with the same texts, and drop saved blocks that are no longer there.
 
     Args:
@@ -63,7 +63,7 @@ def encode_blocks(blocks: Iterable[Block], parts: Parts, engine: str, stop: Stop
     done = 0
     with stop.progress.bar("encoding") as bar:
 
-        def begun() -> Iterator[Callable[[], tuple[Block, Path, int]]]:
+        def begun() -> Iterator[Callable[[], tuple[TextBlock, Path, int]]]:
             nonlocal done
             for block in blocks:
                 names.add(block.name)
@@ -82,5 +82,5 @@ def encode_blocks(blocks: Iterable[Block], parts: Parts, engine: str, stop: Stop
     parts.drop(*(parts.facts.keys() - names))
 
 
-def _finished(block: Block, finish: Callable[[], tuple[Path, int]]) -> tuple[Block, Path, int]:
+def _finished(block: TextBlock, finish: Callable[[], tuple[Path, int]]) -> tuple[TextBlock, Path, int]:
     return block, *finish()

@@ -22,7 +22,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.corpus import CorpusOptions
 from likewise.encoder.modules import undisturbed
 from likewise.errors import LikewiseError, counted, require_extra
-from likewise.inference.encoded_blocks import Block, encode_blocks, opened_encoder
+from likewise.inference.encoded_blocks import TextBlock, encode_blocks, opened_encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.handle import ModelHandle
@@ -179,7 +179,7 @@ def _to_parts(
         return partial(_received, written.incoming / piece.name, work)
 
     every = chain([(first, total)] if first else [], pieces)
-    blocks = (Block(piece.name, partial(begin, piece), total, piece.digest) for piece, total in every)
+    blocks = (TextBlock(piece.name, partial(begin, piece), total, piece.digest) for piece, total in every)
     encode_blocks(blocks, written.parts, encoder.engine, stop, 2 * workers)
     return written.finish(encoder.engine)
 

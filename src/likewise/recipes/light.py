@@ -194,7 +194,7 @@ def _write_vectors(run: Run, model: SentenceTransformer, folder: Path) -> None:
     import numpy as np
 
     from likewise.encoder.modules import undisturbed
-    from likewise.inference.encoded_blocks import Block, encode_blocks, opened_encoder
+    from likewise.inference.encoded_blocks import TextBlock, encode_blocks, opened_encoder
     from likewise.inference.load_model import default_prompt
     from likewise.inference.policy import settled, text_encoder
     from likewise.inference.tokens import TextSide
@@ -210,7 +210,7 @@ def _write_vectors(run: Run, model: SentenceTransformer, folder: Path) -> None:
     with undisturbed(model), orderly_stop(run.progress) as stop:
         opens = partial(text_encoder, model, settled(model), first, total, side=side, normalize=False)
         encoder = opened_encoder(partial(opens, progress=run.progress), parts)
-        blocks = [Block(f"{start:09d}.npy", partial(write, start), total) for start in range(0, total, _BLOCK)]
+        blocks = [TextBlock(f"{start:09d}.npy", partial(write, start), total) for start in range(0, total, _BLOCK)]
         encode_blocks(blocks, parts, encoder.engine, stop)
     arrays = [np.load(parts.path(block.name), mmap_mode="r") for block in blocks]
     table = np.lib.format.open_memmap(folder / _VECTORS, "w+", np.float32, (total, arrays[0].shape[1]))

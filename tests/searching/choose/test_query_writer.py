@@ -16,7 +16,7 @@ QUIET = Progress(quiet=True)
 class Counting:
     """A writer that asks for the first word of a passage, and counts what it is given."""
 
-    told, identity, batch = "counting writes", "counting 1", 2
+    notice, identity, batch = "counting writes", "counting 1", 2
 
     def __init__(self, stops_after=None):
         self.given, self.stops_after = [], stops_after
