@@ -1,4 +1,6 @@
-"""Search through an index on sets that people judged, beside the free hybrid; search_scale.py has its speed by size.
+"""Search through an index on sets that people judged, compared with the free hybrid.
+
+search_rules.py has what each rule of the search gives, and search_scale.py its speed by size.
 
     python benchmarks/searching.py --sets aviation exclusion regulation security
 
@@ -41,12 +43,11 @@ from likewise.evaluation.registry import resolve
 from likewise.runs.cache import data_folder
 from likewise.runs.whole_files import write_text
 from likewise.searching.choose.choice_result import gain_interval
-from likewise.searching.parts.pipeline import WITHOUT_TOKENS, Pipeline
+from likewise.searching.parts.pipeline import Pipeline
 from likewise.searching.retrieval_task import measures_of_each, ranked_by
 from rows import ResultFile
 
 JUDGED = ("aviation", "exclusion", "regulation", "library", "computing", "security", "articles", "sections")
-QUOTES = re.compile('["“”„«»]')
 ARTICLES, WORDS, LEAST, SENTENCE = 400, range(700, 3001), 60, range(8, 31)
 
 
@@ -174,24 +175,23 @@ def by_txtai(judged: Judged, encoded: Encoded) -> Found:
     return {query: dict(peer.search(text, 100)) for query, text in judged.queries.items()}
 
 
-def opened(name: str, judged: Judged, model: str, work: Path, precision: str = "fp32") -> likewise.Index:
-    """Index the documents, or open the index of an earlier run."""
+def opened(
+    name: str, judged: Judged, model: str, work: Path, precision: str = "fp32", suffix: str = ""
+) -> likewise.Index:
+    """Index the documents, or open the index of an earlier run; one with a suffix has the vectors of the other."""
     work.mkdir(parents=True, exist_ok=True)
-    docs, out = work / f"{name}.jsonl", work / f"{name}-{model.replace(':', '-').replace('/', '-')}.index"
+    usual = work / f"{name}-{model.replace(':', '-').replace('/', '-')}.index"
+    docs, out = work / f"{name}.jsonl", usual.with_suffix(f".{suffix}.index") if suffix else usual
     rows = [json.dumps({"_id": one, "text": text}) for one, text in judged.documents.items()]
     write_text(docs, "\n".join(rows) + "\n")
     options = likewise.CorpusOptions(field="text")
     settings: dict[str, Any] = {"corpus_options": options, "metadata": ["_id"]}
+    settings |= {"vectors_from": usual} if suffix else {}
     # The pipeline is given, since an index of an earlier run keeps its weights.
     if precision != "fp32":
         settings |= {"engine": "torch", "precision": precision}
     likewise.index(docs, model=model, out=out, pipeline=Pipeline(), **settings)
     return likewise.Index(out)
-
-
-def without_quotes(judged: Judged) -> Judged:
-    queries = {one: " ".join(QUOTES.sub(" ", text).split()) for one, text in judged.queries.items()}
-    return judged._replace(queries=queries)
 
 
 def first_ten(found: Found) -> dict[str, list[str]]:
@@ -224,12 +224,6 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         **({"txtai, hybrid": lambda: by_txtai(judged, encoded)} if find_spec("txtai") else {}),
         "likewise, words": lambda: by_index(judged, reader(), mode="words"),
         "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
-        "likewise, without tokens": lambda: by_index(judged, reader(), pipeline=WITHOUT_TOKENS),
-        "likewise, without neighbours": lambda: by_index(judged, reader(), pipeline={"neighbours": 0}),
-        "likewise, without documents": lambda: by_index(judged, reader(), pipeline={"documents": 0}),
-        "likewise, without exclusion": lambda: by_index(judged, reader(), pipeline={"excluded": 0}),
-        "likewise, without phrases": lambda: by_index(judged, reader(), pipeline={"phrases": 0}),
-        "likewise, without quotes": lambda: by_index(without_quotes(judged), reader()),
         OURS: lambda: by_index(judged, reader()),
     }
 
@@ -282,24 +276,6 @@ def table(done: dict[tuple[str, ...], dict[str, Any]]) -> str:
     return "\n\n".join(texts)
 
 
-def rules(done: dict[tuple[str, ...], dict[str, Any]]) -> str:
-    """Markdown: what the search gains by each of its rules, with the interval, and how many queries it changes."""
-    lines = []
-    for (arm, name, part, model), row in done.items():
-        whole = done.get((OURS, name, part, model))
-        if not arm.startswith("likewise, without") or "first" not in row or whole is None or "first" not in whole:
-            continue
-        gains = np.array(whole["each"]["ndcg_cut_10"]) - np.array(row["each"]["ndcg_cut_10"])
-        gain, low, high = gains.mean(), *gain_interval(gains)
-        changed = sum(one != other for one, other in zip(whole["first"], row["first"], strict=True))
-        rule = arm.removeprefix("likewise, without ")
-        shown = (model, name, part, rule, f"{gain:+.2f} ({low:+.1f} to {high:+.1f})", f"{changed} of {len(gains)}")
-        lines.append(f"| {' | '.join(shown)} |")
-    return "\n".join(
-        ["| model | set | part | rule | gain | queries changed |", "| --- | --- | --- | --- | --- | --- |", *lines]
-    )
-
-
 def memory() -> int:
     """Return the megabytes that this process held at most."""
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) // 1024
@@ -326,7 +302,7 @@ def main() -> None:
         for name in options.sets:
             judge(name, options)
         done = cells(ResultFile(options.table))
-        print(f"\n{table(done)}\n\n{rules(done)}")
+        print(f"\n{table(done)}")
 
 
 if __name__ == "__main__":

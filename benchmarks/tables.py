@@ -27,7 +27,7 @@ from rows import Difference, ResultFile, difference
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", HERE / "notebook/search.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _SHOWN: list[Difference] = []
 """The intervals of a rendering."""
 PROCESSORS = ("avx2", "bf16-vnni")
@@ -84,6 +84,16 @@ def gain(arm: str, set: str, model: str) -> str:
     """Return the 95% interval of a search's gain over the free hybrid."""
     (low, high), *_ = values("searching", arm, field="ndcg_cut_10_gain", set=set, model=model, part="test")  # type: ignore[misc]
     return f"({low:+.1f} to {high:+.1f})"
+
+
+def of_rule(arm: str, set: str, part: str) -> str:
+    """Return the gain of a rule of the search, its 95% interval, and how many of the queries it changes."""
+    where = {"arm": arm, "set": set, "part": part, "model": "bundled:minilm"}
+    row = next((row for row in rows_of("search-rules") if where.items() <= row.items()), None)
+    if row is None:
+        return "not measured"
+    (low, high), changed = row["interval"], f"{row['changed']} of {row['queries']}"
+    return f"{row['gain']:+.1f} ({low:+.1f} to {high:+.1f}), {changed}" if row["changed"] else changed
 
 
 def best_search(arms: list[str], set: str, model: str) -> str:
@@ -185,7 +195,7 @@ def rendered(template: str | None = None) -> dict[str, str]:
         "taught": TAUGHT,
         "others": OTHERS,
     }
-    known += (survivors, stage, values, rows_of, compared, best_search)
+    known += (survivors, stage, values, rows_of, compared, best_search, of_rule)
     environment.globals |= {function.__name__: function for function in known}
     text = environment.from_string(template or (HERE / "tables.md.j2").read_text(encoding="utf-8")).render()
     return dict(BLOCK.findall(text))

@@ -1,13 +1,17 @@
 """Scripts of benchmarks/ on made data: what they measure arrives in their result files."""
 
 import json
+import math
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+
+from likewise.searching.parts.pipeline import Pipeline
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -118,3 +122,21 @@ def test_the_authors_input_reads_a_sentence_with_its_padding(script, tmp_path):
             best = [torch.nn.functional.pad(padded, (r - 1, r - 1)) for r in (1, 2)]
             best = [bank(values).amax(dim=2).relu() for bank, values in zip(cnn.banks, best, strict=True)]
             assert found[row].tolist() == pytest.approx(torch.cat(best, dim=1)[0].tolist(), abs=1e-5)
+
+
+def test_what_switches_off_a_rule_of_the_search_is_there(script):
+    rules = script(BENCHMARKS / "search_rules.py")
+    names = [name for replaced in rules.REPLACED.values() for name in replaced]
+    assert all(resolve_name(f"likewise.searching.{name}") is not None for name in names)
+    assert all(Pipeline(**options) != Pipeline() for options in rules.OPTIONS.values())
+
+
+def test_the_gain_of_a_rule_is_what_is_lost_without_it(script):
+    rules = script(BENCHMARKS / "search_rules.py")
+    judged = rules.Judged({"a": "one", "b": "two"}, {"q": "one", "r": "two"}, {"q": {"a": 1}, "r": {"b": 1}})
+    whole = {"q": {"a": 1.0, "b": 0.5}, "r": {"b": 1.0}}
+    row = rules.measured(judged, whole, whole | {"q": {"b": 1.0, "a": 0.5}})
+    second = 100 / math.log2(3)  # nDCG of the only relevant document in the second place
+    assert row["changed"] == 1
+    assert row["score"] == pytest.approx((second + 100) / 2, abs=0.01)
+    assert row["gain"] == pytest.approx((100 - second) / 2, abs=0.01)
