@@ -64,11 +64,7 @@ def add_angle(cosine: Tensor, margin_degrees: float) -> Tensor:
 
 
 def arccon(
-    anchors: Tensor,
-    positives: Tensor,
-    margin_degrees: float = 10.0,
-    temperature: float = 0.05,
-    offset: int = 0,
+    anchors: Tensor, positives: Tensor, margin_degrees: float = 10.0, temperature: float = 0.05, offset: int = 0
 ) -> Tensor:
     """Return the additive angular margin contrastive loss (ArcCSE, equation 3), the mean over the anchors.
 
@@ -181,12 +177,7 @@ def agreeing_opposites(
 
 
 def nt_xent_with_hard_negative(
-    anchors: Tensor,
-    positives: Tensor,
-    hard_negatives: Tensor,
-    rows: Tensor,
-    temperature: float = 0.05,
-    offset: int = 0,
+    anchors: Tensor, positives: Tensor, hard_negatives: Tensor, rows: Tensor, temperature: float = 0.05, offset: int = 0
 ) -> Tensor:
     """Return NT-Xent with a hard negative for some of the anchors (SNCSE, equation 9), the mean over the anchors.
 

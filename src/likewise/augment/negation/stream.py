@@ -86,11 +86,7 @@ def cached_negations(
     def make(folder: Path) -> None:
         texts: list[str | None] = []
         batches = negated_batches(check_english(sentences()), processes=processes)
-        with (
-            orderly_stop(progress) as stop,
-            progress.bar("negating the sentences") as bar,
-            closing(batches),
-        ):
+        with orderly_stop(progress) as stop, progress.bar("negating the sentences") as bar, closing(batches):
             for done, _ in batches:
                 texts += [negation.negation for negation in done]
                 bar.advance(len(done))

@@ -76,8 +76,7 @@ class StsTask(Task):
         clean = RatedPairs.of({name: rows for name, rows in by_subset.items() if rows})
         left_out = len(pairs.gold) - len(clean.gold)
         return prepare_pairs(
-            clean,
-            lambda scores: replace(score_pairs(self, scores, clean.gold, clean.subsets), left_out=left_out),
+            clean, lambda scores: replace(score_pairs(self, scores, clean.gold, clean.subsets), left_out=left_out)
         )
 
 
