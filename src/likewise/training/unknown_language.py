@@ -58,8 +58,7 @@ def advice(encoder: Any, base: str, texts: Iterable[str]) -> str:
     name = language_of(sample)
     return (
         f"{base} hardly knows the language of this text{f', {name}' if name else ''}: its tokens have {letters:.1f} "
-        f"letters on average, compared with {least} or more in a known language. Use a base of the language, if one "
-        "exists; otherwise `likewise train characters` makes an encoder of the text alone, in seconds. Compare the "
-        "result with a bag of characters, which is free: likewise choose includes it, and likewise evaluate takes "
-        "characters:FILE (docs/guides/another-language.md)"
+        f"letters on average, compared with {least} or more in a known language. Use a base of the language, or make "
+        "an encoder of the text alone by `likewise train characters`; likewise evaluate compares either with a bag of "
+        "characters, characters:FILE (docs/guides/another-language.md)"
     )
