@@ -126,7 +126,7 @@ def outcome(read, path: str) -> str:
         return f"{type(error).__name__}: {error}"
     shown = "; ".join(ascii(text[:60]) for text in texts[:2])
     more = f", and {len(texts) - 2} more" if len(texts) > 2 else ""
-    return "\n".join([f"reads {shown or 'nothing'}{more}", *report.told])
+    return "\n".join([f"reads {shown or 'nothing'}{more}", *report.messages])
 
 
 def outcomes(path: Path) -> list[str]:
