@@ -25,7 +25,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -147,10 +147,6 @@ def exhaustive(judged: Judged, scores: Any) -> Found:
     return found
 
 
-def by_index(judged: Judged, reader: likewise.Index, **settings: Any) -> Found:
-    return ranked_by(partial(reader.documents, **settings), judged.queries, judged.grades)
-
-
 def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
     """LanceDB's own hybrid search of the same table: reciprocal ranks."""
     table, found = lancedb.connect(reader.table.folder).open_table(reader.table.name), {}
@@ -222,9 +218,7 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         "BM25": lambda: exhaustive(judged, exact()[0]),
         "LanceDB, hybrid": lambda: by_lancedb(judged, reader()),
         **({"txtai, hybrid": lambda: by_txtai(judged, encoded)} if find_spec("txtai") else {}),
-        "likewise, words": lambda: by_index(judged, reader(), mode="words"),
-        "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
-        OURS: lambda: by_index(judged, reader()),
+        OURS: lambda: ranked_by(reader().documents, judged.queries, judged.grades),
     }
 
 
