@@ -193,7 +193,7 @@ def rendered(template: str | None = None) -> dict[str, str]:
         "minutes_of_the_demo": MINUTES,
         "nearest_of_all": NEAREST,
         "taught": TAUGHT,
-        "others": OTHERS,
+        "not_taught": OTHERS,
     }
     known += (survivors, stage, values, rows_of, compared, best_search, of_rule)
     environment.globals |= {function.__name__: function for function in known}
