@@ -169,13 +169,17 @@ def score_of(arm: str, language: str, part: str, seed: int, folder: str) -> floa
     return float(correlations(scores, np.asarray(pairs.gold))[0])
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--parts", nargs="+", choices=("dev", "test"), default=["dev"])
+    found.add_argument("--arms", default=ARMS, help="arms with commas between them")
+    found.add_argument("--languages", default=",".join(LANGUAGES), help="languages with commas between them")
+    found.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the arms that have chance in them")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", choices=("dev", "test"), default=["dev"])
-    parser.add_argument("--arms", default=ARMS, help="arms with commas between them")
-    parser.add_argument("--languages", default=",".join(LANGUAGES), help="languages with commas between them")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the arms that have chance in them")
-    asked = parser.parse_args()
+    asked = parser().parse_args()
     results = ResultFile("languages")
     cases = [
         (arm, language, seed, part)
