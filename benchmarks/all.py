@@ -49,6 +49,7 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
         ("encode.py", [*encode, *int8, "--latency", "24" if quick else "120"]),
         ("gclsr/speed.py", ["--corpus", str(corpus), "--sentences", "256" if quick else "2048"]),
         *(("step_time.py", ["--corpus", str(corpus), *few, "--lengths", length]) for length in lengths),
+        ("memory.py", ["--corpus", str(corpus), "--passages", "1000" if quick else "20000"]),
     ]
 
 
@@ -69,6 +70,8 @@ def table(claims: Sequence[Claim]) -> str:
 
 def _figure(value: float, unit: str) -> str:
     digits = 0 if value >= 100 else 1 if value >= 10 else 2
+    if unit == "MB":
+        return f"{value:,.0f} MB"
     return f"{value:,.{digits}f}/s" if unit == "/s" else f"{value:.2f} s" if value >= 1 else f"{1e3 * value:.1f} ms"
 
 

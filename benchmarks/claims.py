@@ -19,21 +19,21 @@ class Claim:
 
     Attributes:
         name: the task, and the peer.
-        unit: of the two figures: '/s', where more is better, or 's', where less is.
+        unit: of the two figures: '/s', where more is better, or 's' or 'MB', where less is.
         peer: the peer's figure.
         ours: ours, of the same run.
         kind: a speed is told as a ratio above 1 where ours is faster; growth as ours over the peer's.
     """
 
     name: str
-    unit: Literal["/s", "s"]
+    unit: Literal["/s", "s", "MB"]
     peer: float
     ours: float
     kind: Literal["speed", "growth"] = "speed"
 
     @property
     def ratio(self) -> float:
-        """How many times faster ours is; for growth, how many times more."""
+        """How many times faster or smaller ours is; for growth, how many times more."""
         if self.kind == "growth" or self.unit == "/s":
             return self.ours / self.peer
         return self.peer / self.ours
