@@ -170,7 +170,7 @@ def looks() -> dict[str, object]:
     from likewise.documents.other_markup import adoc_lines, org_lines, rst_lines
     from likewise.errors import printable
     from likewise.evaluation.bm25 import analyzer, folded
-    from likewise.searching.choose.query_prompts import answered, shown
+    from likewise.searching.choose.query_prompts import answered, quoted
     from likewise.searching.duplicates.word_differences import difference, shared, wording
     from likewise.searching.duplicates.word_differences import sentences_of as compared_sentences
     from likewise.searching.index.fields import is_date
@@ -205,7 +205,7 @@ def looks() -> dict[str, object]:
         "prose": lambda text: (is_prose(text.split("\n")), is_wrapped(text.split("\n"))),
         "wiki": lambda text: (clean_markup(text), heading_in(text), is_sentence_like(text)),
         "a terminal": printable,
-        "written queries": lambda text: (answered(text), shown(text)),
+        "written queries": lambda text: (answered(text), quoted(text)),
         "words of a search": lambda text: (folded(text), analyzer("english")(text)),
         "exclusion": divided,
         "a query": lambda text: (searched_words(text, "English"), typed(text)),

@@ -202,7 +202,7 @@ def test_a_language_model_writes_queries(text, word_model, monkeypatch, capsys):
     from likewise.searching.choose import choice_flow
 
     class Writer:
-        name, told, identity, batch = "tiny", "tiny writes", "tiny 1", 50
+        name, notice, identity, batch = "tiny", "tiny writes", "tiny 1", 50
 
         def write(self, texts):
             found = []
