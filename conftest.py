@@ -21,6 +21,8 @@ NOUNS = "cat dog river bridge teacher letter garden train window song market doc
 VERBS = "sees paints follows remembers crosses builds visits likes carries watches".split()
 ADJECTIVES = "old small green quiet bright heavy famous narrow".split()
 PLACES = "near in behind above beside".split()
+TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+"""The sizes of a tiny transformer, by the names of their configurations."""
 
 IS_MISSING = ("installed", "could not import", "extra '", "there is no chromium")
 NOT_OURS = ("langchain", "llama-index", "haystack", "cohere", "bundled:mpnet")
@@ -112,10 +114,7 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
+        **TINY,
         max_position_embeddings=128,
     )
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
@@ -142,11 +141,8 @@ def llama(sentences, tmp_path_factory) -> str:
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
+        **TINY,
         num_key_value_heads=1,
-        intermediate_size=64,
         max_position_embeddings=128,
         pad_token_id=2,
     )
@@ -168,10 +164,7 @@ def raw_mpnet(tmp_path_factory):
     torch.manual_seed(0)
     config = MPNetConfig(
         vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
+        **TINY,
         max_position_embeddings=130,
         initializer_range=0.2,  # so that attention, and with it the relative positions, makes a difference
     )
