@@ -1,12 +1,12 @@
-"""Vectors of texts by their characters: text to count in is enough, without a base, a tokenizer or a language.
+"""Sentence vectors from characters, fitted on text alone: they need no base, no tokenizer and no known language.
 
 A text is a bag of parts. Of a word, they are its first four characters, and its n-grams of three and four characters;
 of a script without blanks, its characters and words; of any text, its numbers and its marks of punctuation. A part is
-weighted by its kind and its inverse document frequency (IDF). The bag x has a number for each part there is. To make it
+weighted by its kind and its inverse document frequency (IDF). The bag x has one number per part. To make it
 dense, its coordinates p = A x on the principal axes A of a corpus are weighted by whitening, and the rest, x - A'p,
 is a count sketch (Charikar, Chen and Farach-Colton 2002): each part is added to some numbers, chosen by its hash, with
-signs that are chosen by it too. A product of two sketches is, on average, the product of the bags. A part that the
-corpus does not hold has its place in the sketch as well.
+signs that the hash chooses as well. A product of two sketches is, on average, the product of the bags. Parts
+that do not occur in the corpus are sketched as well.
 
 Letters of the shapes: B texts, N parts of the texts of a batch, V listed parts, A axes, D numbers of the sketch.
 """
@@ -43,11 +43,11 @@ WEIGHTS = {
 }
 """Weight of a part by its kind; chosen on STS-B dev in German, Spanish, Polish, Chinese and English."""
 BEGINNING = 4
-"""Characters of a word that stand for its stem."""
+"""Number of characters at the beginning of a word that approximate its stem."""
 LISTED = 50_000
 """Maximum number of parts that have a frequency and axes of their own; the others count as parts of a single text."""
 VARIANCE = 0.01
-"""What whitening adds to the variance of each axis, which is a mean over the texts of the corpus."""
+"""Constant that whitening adds to the variance of each axis, a mean over the texts of the corpus."""
 _CODES = {kind: chr(ord("a") + i) for i, kind in enumerate(WEIGHTS)}  # the first character of a part
 _WEIGHT = {_CODES[kind]: weight for kind, weight in WEIGHTS.items()}
 _HASHES = 4  # numbers of the sketch to which a part is added
