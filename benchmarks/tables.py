@@ -51,7 +51,7 @@ def values(table: str, arm: str | None = None, *, field: str = "score", **where:
         if row.get(field) is not None and all(row.get(name) == value for name, value in wanted.items())
     ]
     if not found:
-        raise LookupError(f"benchmarks/results/{table}.jsonl: no row of today's mathematics with {wanted} and {field}")
+        raise LookupError(f"benchmarks/results/{table}.jsonl: no current row has {wanted} and {field}")
     return found
 
 

@@ -27,7 +27,7 @@ ARTICLE = '{"id": "1", "title": "T", "sections": [{"head": "", "paragraphs": ["O
 FILES: dict[str, tuple[str, str | bytes]] = {
     "no byte": ("a.txt", ""),
     "blanks": ("a.txt", " \n\t\n\u3000\n"),
-    "a zero byte": ("a.txt", LINE * 3 + "\0"),
+    "a null byte": ("a.txt", LINE * 3 + "\0"),
     "no text": ("a.txt", bytes(range(128, 256)) + bytes(range(1, 32)) * 4),
     "a zip archive": ("a.zip", b"PK\x03\x04rest"),
     "Latin-1": ("a.txt", LATIN * 3),

@@ -139,7 +139,7 @@ def _emptied(folder):
 BROKEN = {
     "not a number": (_with_weights(_not_a_number), "not finite"),
     "other shape": (_with_weights(_other_shape), "do not have the shapes"),
-    "cut": (_cut, "cut short or damaged"),
+    "cut": (_cut, "truncated or damaged"),
     "empty folder": (_emptied, "contains no model"),
     "pickled": (_pickled, "could run code"),
     "no tokenizer": (_without_tokenizer, "no tokenizer files"),
@@ -241,7 +241,7 @@ def test_messages_count_one_as_one(tiny_base, tmp_path):
     assert "1 sentence of 1 file can be used," in train(tmp_path / "one.txt", tiny_base, tmp_path / "run").output
 
 
-@pytest.mark.parametrize(("row", "said"), [(3, "a number"), (["a"], "a list"), (None, "null"), (True, "true or false")])
+@pytest.mark.parametrize(("row", "said"), [(3, "a number"), (["a"], "a list"), (None, "null"), (True, "a Boolean")])
 def test_messages_name_types_of_json_in_words(row, said, tiny_base, tmp_path):
     good = json.dumps({"text": "The old cat sees the dog near the river."})
     for bad in (row, {"text": row}) if row is not None else (row,):  # a field may be null

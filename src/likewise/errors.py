@@ -74,7 +74,7 @@ def limit_of(error: BaseException | None) -> str | None:
 
     Libraries raise errors of their own there, with the system's words in them, or behind them.
 
-    >>> limit_of(OSError(24, "Too many open files"))[:23], limit_of(ValueError("the header is cut short"))
+    >>> limit_of(OSError(24, "Too many open files"))[:23], limit_of(ValueError("the header is truncated"))
     ('too many files are open', None)
     """
     while error is not None:
@@ -88,8 +88,8 @@ def limit_of(error: BaseException | None) -> str | None:
 def unread(place: object, error: BaseException, cure: str) -> str:
     """Return the sentence on a file that cannot be read: with the system's limit or right, or else with `cure`.
 
-    >>> unread("a.npy", ValueError("the header is cut short"), "make it again")
-    'a.npy cannot be read (the header is cut short): make it again'
+    >>> unread("a.npy", ValueError("the header is truncated"), "make it again")
+    'a.npy cannot be read (the header is truncated): make it again'
     >>> unread("a.npy", PermissionError(13, "Permission denied"), "make it again")[:40]
     'a.npy cannot be read: this user may not '
     """

@@ -75,7 +75,7 @@ def test_the_help_is_that_of_the_docstring_without_what_is_for_python_alone(pain
     assert "What is painted. " in text
     assert "Python" not in text
     assert "<red|blue> How it looks, on two lines. [default: red]" in text
-    assert "Whether to fail if there is no stopped work" in text, "an option that all commands share"
+    assert "Whether to fail if there is no interrupted job" in text, "an option that all commands share"
 
 
 def test_a_command_may_change_names_types_defaults_and_texts(painted):

@@ -20,14 +20,12 @@ def run(error):
     return CliRunner().invoke(app, [])
 
 
-@pytest.mark.parametrize(
-    "error", [DataError("[bold]file, line 3[/]: bad"), FileNotFoundError("[bold]file, line 3[/]: bad")]
-)
+@pytest.mark.parametrize("error", [DataError("[bold]file:3[/]: bad"), FileNotFoundError("[bold]file:3[/]: bad")])
 def test_known_errors_are_one_message(error):
     result = run(error)
     assert result.exit_code == 2
     # Nothing of the message is read as markup.
-    assert result.stderr == "Error: [bold]file, line 3[/]: bad\n"
+    assert result.stderr == "Error: [bold]file:3[/]: bad\n"
 
 
 @pytest.mark.parametrize("error", [ValueError("a library's"), KeyError("x"), RuntimeError("bug")])

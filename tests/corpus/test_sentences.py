@@ -146,7 +146,7 @@ def test_jsonl_is_prose(write):
     ("second", "words"),
     [
         ('{"txt": "x", "id": 2}', r"a\.jsonl:2: no field 'text' in this row; it has: txt, id.*--field"),
-        ('{"text": 5}', r"a\.jsonl:2: field 'text' is a number, not a text"),
+        ('{"text": 5}', r"a\.jsonl:2: field 'text' is a number, not a string"),
         ('{"text": "x"', r"a\.jsonl:2: not a JSON object \(Expecting"),
         ("[1]", r"a\.jsonl:2: not a JSON object \(it is a list\)"),
     ],

@@ -171,7 +171,7 @@ def test_rows_of_a_file_have_ids_and_fields_and_come_back_with_the_file(rows, sa
         "text,year,code,open\n" + "".join(f"{row['text']},{row['year']},0{i},true\n" for i, row in enumerate(rows))
     )
     table = likewise.index(csv, model=saved_model, out=tmp_path / "c.index", corpus_options=options, quiet=True)
-    assert table.fields == {"year": "whole numbers", "code": "texts", "open": "true or false"}
+    assert table.fields == {"year": "integers", "code": "strings", "open": "Booleans"}
     assert {hit.metadata["code"] for hit in table.search("the", where="year = 2003 AND open = true")} == {"03"}
 
 

@@ -45,7 +45,7 @@ def _read(path: Path) -> list[tuple[str, str, float]]:
     rows = []
     reader = csv.reader(_text(path.read_bytes()).splitlines(keepends=True))
     for i, cells in enumerate(reader):
-        where = f"{path}, line {reader.line_num}"
+        where = f"{path}:{reader.line_num}"
         if not cells:
             continue
         if len(cells) <= _SECOND:

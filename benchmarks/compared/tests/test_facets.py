@@ -103,9 +103,9 @@ def test_quotes_that_went_through_two_encodings(tmp_path, few):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1,2,3", r"ArgPairs_GM\.csv, line 52: 3 columns"),
-        ("high,,,,,,,,,a,b", r"ArgPairs_GM\.csv, line 52: 'high' is not a rating"),
-        ("7,,,,,,,,,a,b", r"ArgPairs_GM\.csv, line 52: the rating 7 is outside 0 to 5"),
+        ("1,2,3", r"ArgPairs_GM\.csv:52: 3 columns"),
+        ("high,,,,,,,,,a,b", r"ArgPairs_GM\.csv:52: 'high' is not a rating"),
+        ("7,,,,,,,,,a,b", r"ArgPairs_GM\.csv:52: the rating 7 is outside 0 to 5"),
     ],
 )
 def test_malformed_rows_are_named(line, message, data):

@@ -115,7 +115,7 @@ def add_word_noise(
     """
     if vectors.ndim != 3 or vectors.shape[:2] != mask.shape:
         raise LikewiseError(
-            f"vectors (B, T, D) and a mask (B, T) expected, not {tuple(vectors.shape)}, {tuple(mask.shape)}"
+            f"vectors must be (B, T, D) and the mask (B, T), not {tuple(vectors.shape)} and {tuple(mask.shape)}"
         )
     disturbed, drawn = draw_kinds(mask, share, kinds, generator)
     out = vectors.clone()

@@ -42,7 +42,7 @@ SHARED: Mapping[str, object] = {
         bool,
         Option(
             "--overwrite",
-            help="Whether to discard stopped work, and to replace a finished result once the new one is complete.",
+            help="Whether to discard an interrupted job and replace a finished result once the new one is complete.",
             rich_help_panel=JOBS,
         ),
     ],
@@ -56,8 +56,7 @@ SHARED: Mapping[str, object] = {
         bool,
         Option(
             "--resume",
-            help="Whether to fail if there is no stopped work to resume; without this option, stopped work is resumed "
-            "if there is any.",
+            help="Whether to fail if there is no interrupted job; by default, an interrupted job is resumed if there is one.",
             callback=lambda insists: insists or "auto",
             rich_help_panel=JOBS,
         ),

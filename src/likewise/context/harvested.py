@@ -181,6 +181,6 @@ def _shard(file: Path) -> pa.Table:
             good = pc.and_(good, pc.is_in(column, pa.array(SPLITS)))
         if not pc.all(good).as_py():
             row = pc.index(good, False).as_py()
-            raise ContextError(f"{file}, row {row + 1}: {name} is {column[row].as_py()!r}; {again}")
+            raise ContextError(f"{file}:{row + 1}: {name} is {column[row].as_py()!r}; {again}")
         columns.append(column)
     return pa.table(columns, names=list(kinds))

@@ -49,7 +49,7 @@ class Weights(Options):
         try:
             return cls(**read_json(path))
         except (ValueError, TypeError, OptionError) as error:
-            raise ContextError(f"'{path}' contains no weights ({error}): choose them again") from None
+            raise ContextError(f"'{path}' contains no weights ({error}): repeat their selection") from None
 
 
 def match_words(first: SentenceReading, second: SentenceReading, idf: np.ndarray) -> float:

@@ -90,7 +90,7 @@ class Workspace:
                 changed = bool(place) and Path(place).expanduser().exists() and model_fingerprint(place) != fingerprint
             if changed:
                 raise ContextError(
-                    f"{folder} is stale: it was built from another {name} than {place} is now: rebuild it with "
+                    f"{folder} is stale, because {place} (the {name}) has changed since: rebuild it with "
                     f"'{command} --overwrite', or use another --work"
                 )
         return Stage(stage, folder, record)

@@ -99,8 +99,8 @@ def check_expansion(path: Path, size: int, options: CorpusOptions) -> None:
     times = options.max_expansion
     if size > max(FREE_EXPANSION, times * path.stat().st_size):
         raise CorpusError(
-            f"{path}: it expands to more than {times} times its size, so that it may be damaged or malicious. If it "
-            f"is correct, raise the option max_expansion"
+            f"{path}: it expands to more than {times} times its size, so it is possibly damaged or malicious. If it is "
+            f"correct, raise the option max_expansion"
         )
 
 
@@ -118,7 +118,7 @@ def check_ends(path: Path) -> None:
     if path.is_char_device() or path.is_block_device():
         raise CorpusError(f"{path}: this is a device, not a file: give a file or a pipe")
     if path.stat().st_dev in kernel_devices():
-        raise CorpusError(f"{path}: this is a kernel file, whose reading may never end: copy it first")
+        raise CorpusError(f"{path}: this is a kernel file, and reading it may never end: copy it first")
 
 
 @cache
@@ -292,5 +292,5 @@ def _faults(path: Path, line: Callable[[], int]) -> Iterator[None]:
         if limit := limit_of(error):
             raise CorpusError(f"{path}:{line()}: the file cannot be read: {limit}") from None
         raise CorpusError(
-            f"{path}:{line()}: the file is damaged or cut short ({error}): copy or download it again"
+            f"{path}:{line()}: the file is damaged or truncated ({error}): copy or download it again"
         ) from None

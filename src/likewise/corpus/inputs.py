@@ -144,7 +144,7 @@ def _items(texts: object) -> Iterator[Any]:
         return iter(frame.to_pylist())
     if isinstance(texts, Mapping | bytes) or not isinstance(texts, Iterable):
         raise CorpusError(
-            f"{_kind(texts)} is not text: give files, folders or patterns, a list of texts, or rows such as "
+            f"the corpus must not be {_kind(texts)}: give files, folders or patterns, a list of texts, or rows such as "
             '[{"text": "..."}]'
         )
     if hasattr(frame, "iter_rows"):  # polars
@@ -218,7 +218,7 @@ def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Ite
         if not isinstance(text, str):
             missing = text is None or text != text
             cure = "drop it, in pandas by .dropna()" if missing else "give strings"
-            raise CorpusError(f"{name} is {_kind(text)}, not a text: {cure}")
+            raise CorpusError(f"{name} is {_kind(text)}, not a string: {cure}")
         own = next((row[key] for key in (ID, "id") if row.get(key) is not None), None)
         if own is not None and (isinstance(own, bool) or not isinstance(own, int | str)):
             raise CorpusError(f"{name} has the id {own!r}: give a string or an integer")

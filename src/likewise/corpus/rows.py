@@ -14,8 +14,8 @@ _BAD_ROWS = 1000
 _JSON_TYPES = {
     dict: "an object",
     list: "a list",
-    str: "a text",
-    bool: "true or false",
+    str: "a string",
+    bool: "a Boolean",
     int: "a number",
     float: "a number",
     type(None): "null",
@@ -89,7 +89,7 @@ def _no_text(row: Record, field: str) -> str:
     if field not in row:
         return f"no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; give --field NAME"
     if not isinstance(row[field], str | None):
-        return f"field {field!r} is {json_type(row[field])}, not a text; give --field NAME"
+        return f"field {field!r} is {json_type(row[field])}, not a string; give --field NAME"
     return ""
 
 

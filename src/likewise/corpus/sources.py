@@ -152,7 +152,7 @@ def refuse_packed(path: Path, head: bytes) -> None:
     """Raise a CorpusError for a file whose first bytes are an archive's or a document's; the message names its kind."""
     for magic, what in _BINARY.items():
         if head.startswith(magic):
-            raise CorpusError(f"{path}:1: unreadable encoding: this is {what}: give {readable()}")
+            raise CorpusError(f"{path}:1: this is {what}: give {readable()}")
 
 
 def refuse_binary(path: Path, head: bytes) -> None:
@@ -165,8 +165,8 @@ def refuse_binary(path: Path, head: bytes) -> None:
     control = len(head) - len(head.translate(None, _CONTROL))
     if b"\0" in head or control > 0.1 * len(head):
         line = head[: max(0, head.find(0))].count(b"\n") + 1
-        what = "a zero byte" if b"\0" in head else "control characters"
-        raise CorpusError(f"{path}:{line}: unreadable encoding: {what}, so this is binary: give {readable()}")
+        what = "a null byte" if b"\0" in head else "control characters"
+        raise CorpusError(f"{path}:{line}: this is a binary file, which contains {what}: give {readable()}")
 
 
 def _expand(entry: str, exclude: Sequence[str], listings: list[Listing]) -> list[Path]:
@@ -239,7 +239,7 @@ def _of_rows(source: Source) -> Source:
         reason = f"the field with the text is ambiguous: give --field NAME, one of {_listed(names)}"
     else:
         fields = _listed(f"{name} ({json_type(value)})" for name, value in row.items()) or "none"
-        reason = f"no field of this row is a text (its fields: {fields}): give a file with one text per row"
+        reason = f"no field of this row is a string (its fields: {fields}): give a file with one text per row"
     raise CorpusError(f"{source.path}:{number}: {reason}")
 
 

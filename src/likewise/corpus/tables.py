@@ -73,7 +73,7 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
 def _text(value: object, where: str, name: str) -> str:
     """Return a cell as text; one that is missing is empty."""
     if isinstance(value, list | dict):
-        expected = "and a text or a number is expected: write a row for each"
+        expected = "but a string or a number is expected: write a row for each"
         raise LabelledDataError(f"{where}: {name} is {json_type(value)}, {expected}")
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""

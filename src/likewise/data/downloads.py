@@ -138,7 +138,7 @@ def _from_parquet(path: Path, targets: list[Path]) -> None:
     names = [*(feature.get("names") or ("entailment", "neutral", "contradiction")), "-"]  # -1: no label
     for row, label in enumerate(labels):
         if label is None or not -1 <= label < len(names) - 1:
-            raise DownloadError(f"{path}: row {row}: {label!r} is not a label; there are 0 to {len(names) - 2}")
+            raise DownloadError(f"{path}:{row + 1}: {label!r} is not a label; labels are 0 to {len(names) - 2}")
     for target, column in zip(targets, (first, second, [names[label] for label in labels]), strict=True):
         # One line a sentence: white space of any kind is one blank.
         target.write_text("".join(" ".join(str(cell).split()) + "\n" for cell in column), encoding="utf-8")
@@ -180,7 +180,9 @@ def get_data(
     copies = files or {}
     known = {file.name for file in DATASETS[name]}
     if unknown := sorted(set(copies) - known):
-        raise DownloadError(f"{name} consists of {', '.join(sorted(known))}, and not of {', '.join(unknown)}")
+        raise DownloadError(
+            f"the data set {name} has no file {', '.join(unknown)}; its files are {', '.join(sorted(known))}"
+        )
     states = {}
     for file in DATASETS[name]:
         if all((folder / path).exists() for path in file.made) and not overwrite:

@@ -25,7 +25,7 @@ def split_template(template: str) -> tuple[str, str]:
     parts = _PLACE.split(template)
     if len(parts) != 2 or template.count(MASK) > 1:
         raise LikewiseError(
-            f"a template contains one X, for the sentence, and at most one {MASK}: {template!r} contains "
+            f"a template must contain exactly one X (the sentence) and at most one {MASK}, but {template!r} has "
             f"{len(parts) - 1} and {template.count(MASK)}"
         )
     return parts[0], parts[1]

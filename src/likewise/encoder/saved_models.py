@@ -191,7 +191,7 @@ def _readable_errors(name: str) -> Iterator[None]:
         if limit := limit_of(error):
             raise LoadError(f"The model '{name}' cannot be loaded: {limit}") from error
         if kind == "SafetensorError":
-            reason = f"its weights are cut short or damaged ({reason})"
+            reason = f"its weights are truncated or damaged ({reason})"
         elif isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
             reason = "its weights are a pickle with more than tensors, which could run code"
             cure = "It is not loaded: get the model with safetensors weights."

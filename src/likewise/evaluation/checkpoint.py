@@ -169,7 +169,7 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
     usable = measurable_sentences(sentences)
     if len(usable) < 2:
         raise EvaluationError(
-            "Selection on held-out sentences needs two different sentences of two words or more, and there are "
+            "Selection on held-out sentences needs at least two different sentences of two words or more, but got "
             f"{len(usable)}. Hold out more."
         )
     chance = random.Random(seed)
@@ -272,8 +272,8 @@ def triplets_evaluator(
     """
     if not len(anchors) == len(positives) == len(negatives) or not len(anchors):
         raise EvaluationError(
-            f"There are {len(anchors)} anchors, {len(positives)} positives and {len(negatives)} negatives: give as "
-            "many of each."
+            f"The numbers of anchors, positives and negatives must be equal, but are {len(anchors)}, {len(positives)} and "
+            f"{len(negatives)}."
         )
     sentences = [*anchors, *positives, *negatives]
     cache = TokenCache(sentences, [side for side in sides for _ in anchors])
@@ -290,11 +290,11 @@ def _check_pairs(
 ) -> None:
     if not len(first) == len(second) == len(values) or not len(values):
         raise EvaluationError(
-            f"There are {len(first)} first sentences, {len(second)} second ones and {len(values)} {what}: give as "
-            "many of each."
+            f"The numbers of first sentences, second sentences and {what} must be equal, but are {len(first)}, "
+            f"{len(second)} and {len(values)}."
         )
     if least and len(values) < 2:
-        raise EvaluationError(f"A correlation needs {least} or more, but only one was given: give more.")
+        raise EvaluationError(f"A correlation needs at least {least}, but got one.")
 
 
 def _correlations(predicted: np.ndarray, gold: np.ndarray) -> Metrics:

@@ -111,7 +111,7 @@ class OwnTask(Task):
 
 
 def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[str]]]:
-    """Yield the place ("file, line 3") and the stripped cells of each line that is not blank.
+    """Yield the place ("file:3") and the stripped cells of each line that is not blank.
 
     With a comma as the separator they may be quoted; between tabs a quote is an ordinary character.
     """
@@ -123,13 +123,13 @@ def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[st
     rows: Iterator[tuple[int, list[str]]] = enumerate((line.split("\t") for line in lines), start=1)
     for number, cells in rows if separator == "\t" else _separated(path, lines, separator):
         if any(cell.strip() for cell in cells):
-            yield f"{path}, line {number}", [cell.strip() for cell in cells]
+            yield f"{path}:{number}", [cell.strip() for cell in cells]
 
 
 def json_rows(path: Path) -> Iterator[tuple[str, Record]]:
-    """Yield the place ("file, line 3") and the object of each line that is not blank."""
+    """Yield the place ("file:3") and the object of each line that is not blank."""
     for number, row in read_rows(Source(path, format=JsonLines(), strict=True)):
-        yield f"{path}, line {number}", row
+        yield f"{path}:{number}", row
 
 
 def is_number(text: str) -> bool:
@@ -154,4 +154,4 @@ def _separated(path: Path, lines: list[str], separator: str) -> Iterator[tuple[i
             yield number, cells
             number = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{path}, line {number}: this row is not valid CSV ({error}). Correct its quotes.") from None
+        raise DataError(f"{path}:{number}: this row is not valid CSV ({error}). Correct its quotes.") from None

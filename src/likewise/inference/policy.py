@@ -253,7 +253,7 @@ class Policy:
         """Return torch in float32, with the reasons for which no other engine was taken."""
         auto = choice.engine == "auto"
         if auto and choice.precision in LOWER:
-            raise QuantisationRefused(f"No engine here supports {choice.precision}. {' '.join([*reasons, *notes])}")
+            raise QuantisationRefused(f"no engine here supports {choice.precision}: {'; '.join([*reasons, *notes])}")
         why = "; ".join(dict.fromkeys(reasons)) or ("no engine here is faster" if auto else "")
         return Chosen(TorchEngine(model), why, notes=tuple(notes))
 

@@ -261,7 +261,7 @@ def _texts_of_group(path: str, group: int, column: str, start: int) -> Iterator[
     rows = _parquet(path).read_row_group(group, columns=[column]).column(0).to_pylist()
     for row, text in enumerate(rows, start=start + 1):
         if text is not None and not isinstance(text, str):
-            raise LikewiseError(f"{path}:{row}: {column} is not a text: name the column with --field")
+            raise LikewiseError(f"{path}:{row}: {column} is not a string: name the column with --field")
         yield text or ""
 
 

@@ -143,7 +143,7 @@ def _texts(texts: Any) -> list[str]:
     if hasattr(texts, "columns") or hasattr(texts, "column_names") or not all(isinstance(text, str) for text in listed):
         wrong = next((text for text in listed if not isinstance(text, str)), "a table")
         raise LikewiseError(
-            f"similarity compares texts, but {wrong!r} is not a text: give texts, or lists or columns of them"
+            f"similarity compares strings, but {wrong!r} is not a string: give strings, or lists or columns of them"
         )
     return listed
 

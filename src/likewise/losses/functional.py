@@ -77,7 +77,7 @@ def arccon(
     """
     if anchors.ndim != 2 or positives.ndim != 2 or anchors.shape[1] != positives.shape[1]:
         raise LikewiseError(
-            f"anchors (B, D) and positives (N, D) expected, not {tuple(anchors.shape)} and {tuple(positives.shape)}"
+            f"anchors must be (B, D) and positives (N, D), not {tuple(anchors.shape)} and {tuple(positives.shape)}"
         )
     if offset + len(anchors) > len(positives):
         raise LikewiseError(f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}")
@@ -237,7 +237,7 @@ def _negation_difference(anchors: Tensor, positives: Tensor, soft_negatives: Ten
 def _check_shapes(*matrices: Tensor) -> None:
     shapes = [tuple(matrix.shape) for matrix in matrices]
     if len(set(shapes)) > 1 or len(shapes[0]) != 2:
-        raise LikewiseError(f"matrices (B, D) of one shape expected, not {', '.join(map(str, shapes))}")
+        raise LikewiseError(f"all matrices must have the same shape (B, D), but have {', '.join(map(str, shapes))}")
 
 
 def _check_temperature(temperature: float) -> None:

@@ -244,8 +244,8 @@ class GroupedCosine:
             values = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in spreads.items())
             raise CollapseError(
                 f"training collapsed: in {_PATIENCE} consecutive batches nearly all sentences had the same vector "
-                f"({values}; 1 is even, below {least} is collapsed, nan is a rate too high). Lower learning_rate or "
-                "predictor_rate, raise warmup_epochs, or use larger batches; collapse_below=0 disables this check."
+                f"({values}; vectors spread evenly have 1, and less than {least} is a collapse; nan means that the learning rate is too "
+                "high). Lower learning_rate or predictor_rate, raise warmup_epochs, or use larger batches; collapse_below=0 disables this check."
             )
 
 
@@ -290,7 +290,7 @@ def _with_paraphrases(dataset: Dataset, path: str) -> Dataset:
         # As the corpus is cleaned: white space is one blank.
         columns = [" ".join(column.split()) for column in line.split("\t")]
         if len(columns) != 2 or not all(columns):
-            raise OptionError(f"{path}:{number}: two columns, separated by a tab, are expected, not {len(columns)}")
+            raise OptionError(f"{path}:{number}: two tab-separated columns are expected, not {len(columns)}")
         paraphrase_of[columns[0]] = columns[1]
     keys = [" ".join(sentence.split()) for sentence in dataset["sentence"]]
     rows = [row for row, key in enumerate(keys) if key in paraphrase_of]

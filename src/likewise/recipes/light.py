@@ -61,7 +61,7 @@ class LightOptions(AdamWOptions):
 
     def inputs(self) -> Record:
         """Return the word vectors to start from."""
-        return {"word vectors": self.vectors} if self.vectors else {}
+        return {"vectors file": self.vectors} if self.vectors else {}
 
 
 def with_teacher(run: Run) -> Run:

@@ -88,7 +88,7 @@ def cached(kind: str, key: object, make: Callable[[Path], object], *, resumes: b
     """Return the folder that the cache has for a key, which `make` fills unless an earlier call has done so.
 
     One process makes it at a time, and others wait for it. It appears when it is whole, and one whose files have
-    changed or are cut short is rebuilt. There is no second way to store what can be rebuilt.
+    changed or are truncated is rebuilt. There is no second way to store what can be rebuilt.
 
     Args:
         kind: Name in `KINDS`.

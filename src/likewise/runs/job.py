@@ -72,7 +72,7 @@ class Plan:
 
         Args:
             earlier: Output of `to_dict` at that time.
-            unfinished: Whether to compare the versions of packages, too: stopped work only resumes to the same result
+            unfinished: Whether to compare the versions of packages, too: an interrupted job only resumes to the same result
                 with the same versions.
 
         >>> Plan("train", {"seed": 2}).difference(Plan("train", {"seed": 1}).to_dict())
@@ -82,7 +82,7 @@ class Plan:
         if earlier.get("job") != now["job"]:
             return f"{earlier.get('job')!r}, not {now['job']!r}"
         if earlier.get("format") != now["format"]:
-            return f"format {earlier.get('format')} of its files, not {now['format']}"
+            return f"format {earlier.get('format')}, not {now['format']}"
         added = {name: value for name, value in self.defaults.items() if name in now["options"]}
         before = {**json.loads(json.dumps(added)), **(earlier.get("options") or {})}
         for name, old, new in _changed(before, now["options"]):
@@ -121,7 +121,7 @@ class Job:
 
     Attributes:
         resumed: Whether a stopped run of the same plan is resumed.
-        thrown_away: Sentence on stopped work that is discarded; "" for none.
+        thrown_away: Sentence on an interrupted job that is discarded; "" for none.
         finished: Record of a finished job of the same plan; otherwise None.
     """
 
@@ -205,13 +205,15 @@ class Job:
             return
         if overwrite and not self._is_unfinished_overwriting():
             if (spent := self._noted("seconds")) is not None:
-                self.thrown_away = f"{self.target} holds stopped work of {spent:.0f} s, which is discarded"
+                self.thrown_away = (
+                    f"{self.target} contains {spent:.0f} s of work of an interrupted job, which is discarded"
+                )
             _clear(self.work)
         stopped = self._stopped_plan()
         if stopped:
             if change := self.plan.difference(stopped, unfinished=True):
                 raise JobError(
-                    f"{self.target} contains stopped work that was started with {change}: repeat these settings to "
+                    f"{self.target} contains an interrupted job with {change}: repeat these settings to "
                     f"resume it, choose another --out, or discard it with --overwrite"
                 )
             self.resumed = True
@@ -233,7 +235,7 @@ class Job:
             self._take_up(record)
 
     def _is_unfinished_overwriting(self) -> bool:
-        """Return whether there is stopped work of this plan that overwrites, so that the same command resumes it."""
+        """Return whether there is an interrupted job of this plan that overwrites, so that the same command resumes it."""
         try:
             stopped = self._stopped_plan()
         except JobError:
@@ -249,7 +251,7 @@ class Job:
             return None
 
     def _stopped_plan(self) -> Record:
-        """Return the plan of stopped work, {} for none; if its file is damaged, from the copy."""
+        """Return the plan of an interrupted job, {} for none; if its file is damaged, from the copy."""
         plan, copy = (self.work / name for name in _PLANS)
         try:
             return read_working_file(plan) or read_working_file(copy)
@@ -289,9 +291,9 @@ def open_job(
     command resumes from them; a job that made none leaves nothing behind.
 
     Args:
-        resume: "auto" resumes stopped work of the same plan, or starts if there is none; True requires
-            stopped work.
-        overwrite: Whether to replace finished work, and to discard stopped work of other commands.
+        resume: "auto" resumes an interrupted job of the same plan, or starts if there is none; True requires
+            an interrupted job.
+        overwrite: Whether to replace finished work, and to discard an interrupted job of another command.
         grows: Whether to reopen a finished folder of the same plan and add to it: `result` starts as a copy of it.
     """
     job = Job(Path(target), plan, kind, grows, overwrite)

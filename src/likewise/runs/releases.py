@@ -14,7 +14,7 @@ from likewise import processor
 from likewise.runs.whole_files import Record
 
 DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "tokenizers")
-"""Packages whose release decides whether stopped work can be resumed to the same result."""
+"""Packages whose release decides whether an interrupted job can be resumed to the same result."""
 PACKAGES = (*DECIDING, "numpy", "pytorch-optimizer")
 
 

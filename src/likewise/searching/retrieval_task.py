@@ -208,10 +208,14 @@ def read_texts(path: Path, kind: str) -> dict[str, str]:
     for where, row in json_rows(path):
         name, text, title = row.get("_id"), row.get("text"), row.get("title") or ""
         if not isinstance(name, str | int) or not isinstance(text, str) or not isinstance(title, str):
-            expected = {"_id": (name, "a text or a whole number"), "text": (text, "a text"), "title": (title, "a text")}
+            expected = {
+                "_id": (name, "a string or an integer"),
+                "text": (text, "a string"),
+                "title": (title, "a string"),
+            }
             wrong = next(
                 (
-                    f"{field} is {json_type(value)}, and {form} is expected"
+                    f"{field} is {json_type(value)}, but {form} is expected"
                     for field, (value, form) in expected.items()
                     if field in row and not isinstance(value, str) and (field != "_id" or not isinstance(value, int))
                 ),

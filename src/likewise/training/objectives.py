@@ -389,8 +389,9 @@ def _labels_of(folder: Path) -> Path:
     for ending in ("", *COMPRESSED):
         if (labels := folder / f"labels.train{ending}").is_file():
             return labels
-    there = ", ".join(str(path) for path in sorted(folder.glob("labels.*"))) or "no labels file at all"
-    raise LabelledDataError(f"{folder}: no labels.train is in it, but {there}. Give the path of a file.")
+    others = ", ".join(str(path) for path in sorted(folder.glob("labels.*")))
+    only = f", only {others}" if others else ""
+    raise LabelledDataError(f"{folder}: the folder contains no labels.train{only}. Give the path of a file.")
 
 
 def _side_by_side(labels: Path) -> Iterator[TableRow]:
@@ -402,7 +403,7 @@ def _side_by_side(labels: Path) -> Iterator[TableRow]:
     for number, texts in enumerate(zip_longest(*(strict_lines(path, AUTO) for path in parts)), 1):
         if None in texts:
             raise LabelledDataError(
-                f"{parts[texts.index(None)]}:{number}: the file ends before the others, so that the three do not "
+                f"{parts[texts.index(None)]}:{number}: the file is shorter than the others, so the three do not "
                 f"match. Copy them from one release."
             )
         yield f"{labels}:{number}", [text.strip() for text in texts]

@@ -134,7 +134,7 @@ def test_conditions_know_numbers_dates_with_a_zone_lists_and_what_is_missing(sho
 
 def test_the_kinds_of_fields_are_told_and_a_list_is_one_again(shop):
     assert shop.fields["price"] == "numbers"
-    assert (shop.fields["Created At"], shop.fields["tags"]) == ("dates", "lists of texts")
+    assert (shop.fields["Created At"], shop.fields["tags"]) == ("dates", "lists of strings")
     (hit,) = shop.search("the cat", where="id = 'r0'")
     assert hit.metadata["tags"] == ["Pump", "oil"]
     assert hit.metadata["Created At"] == "2024-05-01T01:00:00+02:00"

@@ -75,8 +75,8 @@ class ClassesTask(OwnTask):
         if not known & {label for label, _ in part}:
             other, one = part[0][0], training[0][0]
             raise DataError(
-                f"{self.path}: no label of the part {self.part}, such as {other!r}, is one of the training texts, such "
-                f"as {one!r}. Write the labels alike in both files."
+                f"{self.path}: no label of the part {self.part}, such as {other!r}, occurs in the part train, which has labels "
+                f"such as {one!r}. Use the same labels in both files."
             )
         return training, part
 
@@ -141,7 +141,7 @@ def _labelled(path: Path) -> list[tuple[str, str]]:
             order = (kinds.index("label"), kinds.index("text"))
             continue
         if len(cells) != 2 or not all(cells):
-            raise DataError(f"{where}: not a label, a tab and a text. Write both, without another tab.")
+            raise DataError(f"{where}: a line must consist of a label, a tab and a text. Correct the line.")
         label, text = (normalize("NFC", cells[place]) for place in order)
         rows.append((label, text))
     if not rows:

@@ -114,14 +114,14 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
     for i, row in enumerate(rows):
         if ratings is not None and not ratings[i].strip():
             continue  # not rated
-        where = f"{path}, line {i + 1 + int(file.header)}"
+        where = f"{path}:{i + 1 + int(file.header)}"
         cells = row.split("\t")
         if len(cells) < needed:
             raise DataError(
                 f"{where}: {len(cells)} tab-separated columns, but {needed} are needed. If the file was saved with "
                 f"spaces instead of tabs, copy it again."
             )
-        rating, where = (cells[file.gold_column], where) if ratings is None else (ratings[i], f"{gold}, line {i + 1}")
+        rating, where = (cells[file.gold_column], where) if ratings is None else (ratings[i], f"{gold}:{i + 1}")
         first, second = (cells[column].strip() for column in file.columns)
         pairs.append((first, second, read_rating(rating, scale, where)))
     return pairs

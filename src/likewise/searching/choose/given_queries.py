@@ -39,17 +39,17 @@ class Judged:
     grades: dict[str, dict[str, int]]
 
     def check(self, opened: Index, progress: Progress) -> None:
-        """Say which judged documents are in no index.
+        """Report which judged documents are in no index.
 
         Raises:
-            ChoiceError: If none is.
+            ChoiceError: If none is in an index.
         """
         there = {str(id) for id in opened}
         for file, *_ in opened.table.sources().values():
             there |= {file, Path(file).name, Path(file).stem}
         judged = {name for by_document in self.grades.values() for name in by_document}
-        wrong, cure = "are not in the text", "identify a document by the _id of its row, or by its file"
-        _tell_lacking(sorted(judged - there), len(judged), "judged document", wrong, cure, progress)
+        cure = "identify a document by the _id of its row, or by its file"
+        _report_missing(sorted(judged - there), len(judged), "judged document", cure, progress)
 
     def scores(self, opened: Index, mode: Mode, pipeline: Pipeline) -> list[float]:
         """Return nDCG@10 times 100 of each query; a document counts by its best passage."""
@@ -67,7 +67,7 @@ def read_judged(
         ChoiceError: If one of the files is missing, or no document is relevant.
     """
     if bool(judgements) != bool(queries_file):
-        raise ChoiceError("judgements and their queries belong together: give both --judgements and --queries-file")
+        raise ChoiceError("--judgements requires --queries-file, and the reverse: give both")
     if not judgements or not queries_file:
         return None
     require_extra("retrieval", "Judgements", "pytrec_eval")
@@ -143,16 +143,15 @@ def of_passages(
             ends["/".join(parts[count:])].append(id)
     named = [(text, name if name in ids or len(ends[name]) != 1 else ends[name][0]) for text, name in written]
     unknown = [name for _, name in named if name not in ids]
-    wrong = "name a passage that is not searched"
     cure = "give the _id of a row, or file and line, as a hit shows"
-    _tell_lacking(unknown, len(written), "query", wrong, cure, progress)
+    _report_missing(unknown, len(written), "query passage", cure, progress)
     return named
 
 
-def _tell_lacking(lacking: Sequence[str], total: int, noun: str, wrong: str, cure: str, progress: Progress) -> None:
-    """Say how many of what was given lead to nothing; raise a ChoiceError if all do."""
-    if lacking:
-        said = f"{len(lacking)} of {counted(total, noun)} {wrong}, such as {lacking[0]!r}: {cure}"
-        if len(lacking) == total:
+def _report_missing(missing: Sequence[str], total: int, noun: str, cure: str, progress: Progress) -> None:
+    """Report names that do not occur in the text; raise a ChoiceError if none of them does."""
+    if missing:
+        said = f"the text does not contain {len(missing)} of {counted(total, noun)}, such as {missing[0]!r}: {cure}"
+        if len(missing) == total:
             raise ChoiceError(said)
         progress.tell(said)

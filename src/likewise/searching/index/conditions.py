@@ -88,7 +88,7 @@ class _Parser:
             match = _TOKEN.match(self.given, at)
             if match is None:
                 rest = self.given[at:].lstrip()
-                self.fail("a text has no end" if rest[0] in "'\"`" else f"{rest[:20]!r} is not understood")
+                self.fail("a quotation mark is missing" if rest[0] in "'\"`" else f"{rest[:20]!r} is not understood")
             kind = str(match.lastgroup)
             tokens.append((kind, match[kind]))
             at = match.end()
@@ -97,7 +97,7 @@ class _Parser:
     def fail(self, reason: str) -> NoReturn:
         excerpt = self.given if len(self.given) <= _LONGEST_EXCERPT else f"{self.given[:_LONGEST_EXCERPT]}..."
         raise SearchError(
-            f"the filter {excerpt!r} is not valid ({reason}): write it as in SQL, for example \"file LIKE '%.md'\", "
+            f"the filter {excerpt!r} is not valid ({reason}): write it as in SQL, for example, \"file LIKE '%.md'\", "
             f"with {_GRAMMAR} and brackets; the fields are {', '.join(self.fields)}"
         )
 
@@ -117,7 +117,7 @@ class _Parser:
 
     def _want(self, word: str) -> None:
         if not self._took(word):
-            self.fail(f"{self._here} stands instead of {word}")
+            self.fail(f"{word} is expected, not {self._here}")
 
     @property
     def _here(self) -> str:
@@ -126,7 +126,7 @@ class _Parser:
     def parsed(self) -> str:
         condition = self._any()
         if self.at < len(self.tokens):
-            self.fail(f"{self._here} stands instead of AND, OR or the end")
+            self.fail(f"AND, OR or the end is expected, not {self._here}")
         return condition
 
     def _any(self) -> str:
@@ -171,9 +171,9 @@ class _Parser:
                 return self._of(left, sign, str(right))
             if isinstance(right, FieldColumn):
                 return self._of(right, _SIGNS[sign], left)
-            self.fail("two values are compared, without a field")
+            self.fail("a comparison has no field")
         if not isinstance(left, FieldColumn):
-            self.fail(f"{self._here} stands instead of a comparison")
+            self.fail(f"a comparison is expected, not {self._here}")
         if self._took("IS"):
             negated = "NOT " if self._took("NOT") else ""
             self._want("NULL")
@@ -193,7 +193,7 @@ class _Parser:
                 values.append(self._of(left, "=", self._literal()))
             self._want(")")
             return f"{negated}({' OR '.join(values)})"
-        self.fail(f"{self._here} stands instead of a comparison")
+        self.fail(f"a comparison is expected, not {self._here}")
 
     def _value(self) -> FieldColumn | str:
         """Return the column of a field, or a literal."""
@@ -203,7 +203,7 @@ class _Parser:
             return self._literal()
         self.at += 1
         if self._next == ("sign", "("):
-            self.fail(f"{name!r} is a function, and functions are not evaluated")
+            self.fail(f"{name!r} is a function, and functions are not supported")
         if name in self.fields:
             return self.fields[name]
         alike = [field for field in self.fields if field.strip().casefold() == name.strip().casefold()]
@@ -217,7 +217,7 @@ class _Parser:
             return word
         kind, text = self._next
         if kind not in (kinds or ("text", "number")):
-            self.fail(f"{self._here} stands instead of a {'text' if kinds else 'field, text or number'}")
+            self.fail(f"a {'string' if kinds else 'field, string or number'} is expected, not {self._here}")
         self.at += 1
         return text
 
@@ -236,28 +236,28 @@ class _Parser:
             return self._number(field, sign, literal)
         if field.kind == "bool":
             if text.upper() not in ("TRUE", "FALSE"):
-                self.fail(f"{field.label} contains {CALLED['bool']}, and {literal} has another type")
+                self.fail(f"{field.label} contains {CALLED['bool']}, but {literal} is not one")
             return f"`{field.name}` {sign} {text.upper()}"
         if field.kind == "date" and (period := _period(text)):
             return _in_period(f"TRY_CAST(`{field.name}` AS TIMESTAMP)", sign, *period)
         if field.kind == "date":
-            self.fail(f"{field.label} contains {CALLED['date']}, and {literal} is not a date: write it as '2024-05-01'")
+            self.fail(f"{field.label} contains {CALLED['date']}, but {literal} is not a date: write it as '2024-05-01'")
         if sign in _ORDER and is_number and field.whole:
             return f"TRY_CAST(`{field.name}` AS DOUBLE) {sign} {literal}"
         if sign in _ORDER and is_number:
             self.fail(
-                f"{field.label} contains {CALLED[field.kind]}, and {literal} is a number: {field.label} has a value "
-                f"that is not a number; write '{text}' to compare texts character by character"
+                f"{field.label} contains {CALLED[field.kind]}, but {literal} is a number: {field.label} has a value "
+                f"that is not a number; write '{text}' to compare strings character by character"
             )
         if sign in _ORDER and field.kind == "text" and "-" in text and _period(text):
             self.fail(
-                f"{field.label} contains texts, because a value of it is not a date such as 2024-05-01, and {literal} "
+                f"{field.label} contains strings, because one of its values is not a date such as 2024-05-01, but {literal} "
                 f"is a date: write all its dates in that form, or compare with LIKE '{text[:7]}%'"
             )
         if field.kind == "list":
             if sign in _ORDER:
                 self.fail(
-                    f"{field.label} contains {CALLED['list']}, and {sign} compares single values: write =, IN or LIKE"
+                    f"{field.label} contains {CALLED['list']}, but {sign} compares single values: write =, IN or LIKE"
                 )
             member = quoted(f"{BETWEEN}{text.lower()}{BETWEEN}")
             # A list without members, or none at all, has no such member.
@@ -271,9 +271,9 @@ class _Parser:
         """Return the comparison of a field of numbers with a number, or with a text that shows one."""
         text = _plain(literal)
         if literal in ("TRUE", "FALSE") or not re.fullmatch(_NUMBER, text):
-            self.fail(f"{field.label} contains {CALLED[field.kind]}, and {literal} has another type")
+            self.fail(f"{field.label} contains {CALLED[field.kind]}, but {literal} is not one")
         if not math.isfinite(value := float(text)):
-            self.fail(f"{literal} is too large a number")
+            self.fail(f"{literal} is too large")
         if field.kind == "float":
             return f"`{field.name}` {sign} {value!r}"
         if re.fullmatch(r"[+-]?\d{1,19}", text) and abs(int(text)) < 2**63:
@@ -290,7 +290,7 @@ class _Parser:
             # In a group: without one, it would be turned into a pattern of LIKE, with another meaning of backslashes.
             return f"coalesce(regexp_like(lower(`{field.name}`), {quoted(f'{BETWEEN}({member}){BETWEEN}')}), FALSE)"
         if field.kind not in ("text", "date"):
-            self.fail(f"{field.label} contains {CALLED[field.kind]}, and LIKE compares texts")
+            self.fail(f"{field.label} contains {CALLED[field.kind]}, but LIKE compares strings")
         pattern = _BACKSLASH.sub(r"\\\\", pattern)
         if field.kind == "date":  # as it is written
             return f"`{field.name}` LIKE {quoted(pattern)}"

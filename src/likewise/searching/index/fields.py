@@ -25,12 +25,12 @@ from likewise.runs.whole_files import Values
 Kind = Literal["text", "int", "float", "bool", "date", "list"]
 """The kind of a field's values. Dates are kept as their ISO texts, and lists as texts between `BETWEEN`."""
 CALLED = {
-    "text": "texts",
-    "int": "whole numbers",
+    "text": "strings",
+    "int": "integers",
     "float": "numbers",
-    "bool": "true or false",
+    "bool": "Booleans",
     "date": "dates",
-    "list": "lists of texts",
+    "list": "lists of strings",
 }
 LONGEST = 200
 """Characters of a field's texts on average; a field of longer ones is skipped, as it is text to read, no property."""

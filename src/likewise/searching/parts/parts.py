@@ -257,24 +257,23 @@ def checked_parts(parts: object, others: Sequence[type[Part]] = ()) -> tuple[typ
     if not isinstance(parts, Sequence) or isinstance(parts, str):
         kind = parts if isinstance(parts, type) else type(parts)
         name = kind.__name__ if issubclass(kind, Part) else "Part"
-        shown = f"the class {kind.__name__}" if parts is kind else f"an object of the class {kind.__name__}"
-        raise SearchError(f"parts is {shown}: give a list of classes, such as [{name}]")
+        shown = f"the class {kind.__name__}" if parts is kind else f"an instance of {kind.__name__}"
+        raise SearchError(f"parts must be a list of classes, such as [{name}], not {shown}")
     checked = list(others)
     for part in parts:
         if isinstance(part, Part):
             name = type(part).__name__
-            raise SearchError(f"an object of {name} is given as a part: give the class, [{name}]")
+            raise SearchError(f"a part must be a class, not an instance of {name}: give [{name}]")
         if not (isinstance(part, type) and issubclass(part, Part)):
-            raise SearchError(f"{part!r} is not a part of a search: give a subclass of likewise.searching.Part")
+            raise SearchError(f"{part!r} is not a search part: give a subclass of likewise.searching.Part")
         if not (part.name and part.weight):
             raise SearchError(
-                f"{part.__name__} needs a name and a weight other than 0 to be a part of a search: give both, or omit "
-                f"it"
+                f"{part.__name__} needs a name and a weight other than 0 to be a search part: give both, or omit it"
             )
         checked.append(part)
     names = [*Pipeline.model_fields, *(part.name for part in checked)]
     if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise SearchError(f"a part of the search cannot be named {twice!r}, as another part or option")
+        raise SearchError(f"a search part cannot be named {twice!r}, which is the name of another part or option")
     return tuple(checked)
 
 
@@ -287,11 +286,11 @@ def _by_part(parts: Sequence[Part], positions: np.ndarray) -> dict[str, np.ndarr
         if scores.shape != positions.shape:
             made = "None" if given is None else counted(len(scores), "score") if scores.shape else "one number"
             raise SearchError(
-                f"the part {part.name!r} of the search returns {made} for {counted(len(positions), 'passage')}: "
+                f"the search part {part.name!r} returned {made} for {counted(len(positions), 'passage')}: "
                 "return one score for each candidate, in their order"
             )
         if not np.isfinite(scores).all():
-            raise SearchError(f"the part {part.name!r} of the search returns a score that is not a number (NaN or inf)")
+            raise SearchError(f"the search part {part.name!r} returned a score that is not finite (NaN or inf)")
         gained[part.name] = part.weight * scores
     return gained
 
