@@ -56,7 +56,8 @@ SHARED: Mapping[str, object] = {
         bool,
         Option(
             "--resume",
-            help="Whether to fail if there is no interrupted job; by default, an interrupted job is resumed if there is one.",
+            help="Whether to fail if there is no interrupted job; by default, an interrupted job is resumed if there "
+            "is one.",
             callback=lambda insists: insists or "auto",
             rich_help_panel=JOBS,
         ),

@@ -272,8 +272,8 @@ def triplets_evaluator(
     """
     if not len(anchors) == len(positives) == len(negatives) or not len(anchors):
         raise EvaluationError(
-            f"The numbers of anchors, positives and negatives must be equal, but are {len(anchors)}, {len(positives)} and "
-            f"{len(negatives)}."
+            f"The numbers of anchors, positives and negatives must be equal, but are {len(anchors)}, "
+            f"{len(positives)} and {len(negatives)}."
         )
     sentences = [*anchors, *positives, *negatives]
     cache = TokenCache(sentences, [side for side in sides for _ in anchors])

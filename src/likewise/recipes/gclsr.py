@@ -244,8 +244,9 @@ class GroupedCosine:
             values = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in spreads.items())
             raise CollapseError(
                 f"training collapsed: in {_PATIENCE} consecutive batches nearly all sentences had the same vector "
-                f"({values}; vectors spread evenly have 1, and less than {least} is a collapse; nan means that the learning rate is too "
-                "high). Lower learning_rate or predictor_rate, raise warmup_epochs, or use larger batches; collapse_below=0 disables this check."
+                f"({values}; evenly spread vectors have 1, less than {least} is a collapse, and nan means that the "
+                "learning rate is too high). Lower learning_rate or predictor_rate, raise warmup_epochs, or use larger "
+                "batches; collapse_below=0 disables this check."
             )
 
 

@@ -72,8 +72,8 @@ class Plan:
 
         Args:
             earlier: Output of `to_dict` at that time.
-            unfinished: Whether to compare the versions of packages, too: an interrupted job only resumes to the same result
-                with the same versions.
+            unfinished: Whether to compare the versions of packages, too: an interrupted job only resumes to the same
+                result with the same versions.
 
         >>> Plan("train", {"seed": 2}).difference(Plan("train", {"seed": 1}).to_dict())
         'seed 1, not 2'
@@ -235,7 +235,7 @@ class Job:
             self._take_up(record)
 
     def _is_unfinished_overwriting(self) -> bool:
-        """Return whether there is an interrupted job of this plan that overwrites, so that the same command resumes it."""
+        """Return whether there is an interrupted job of this plan that overwrites: the same command resumes it."""
         try:
             stopped = self._stopped_plan()
         except JobError:

@@ -75,8 +75,8 @@ class ClassesTask(OwnTask):
         if not known & {label for label, _ in part}:
             other, one = part[0][0], training[0][0]
             raise DataError(
-                f"{self.path}: no label of the part {self.part}, such as {other!r}, occurs in the part train, which has labels "
-                f"such as {one!r}. Use the same labels in both files."
+                f"{self.path}: no label of the part {self.part}, such as {other!r}, occurs in the part train, which "
+                f"has labels such as {one!r}. Use the same labels in both files."
             )
         return training, part
 

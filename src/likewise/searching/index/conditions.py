@@ -251,8 +251,8 @@ class _Parser:
             )
         if sign in _ORDER and field.kind == "text" and "-" in text and _period(text):
             self.fail(
-                f"{field.label} contains strings, because one of its values is not a date such as 2024-05-01, but {literal} "
-                f"is a date: write all its dates in that form, or compare with LIKE '{text[:7]}%'"
+                f"{field.label} contains strings, because one of its values is not a date such as 2024-05-01, but "
+                f"{literal} is a date: write all its dates in that form, or compare with LIKE '{text[:7]}%'"
             )
         if field.kind == "list":
             if sign in _ORDER:
