@@ -168,8 +168,8 @@ def score_shards(
                     scores = np.asarray(score(list(zip(*texts, strict=True))), dtype=np.float64)
                     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
                         raise ContextError(
-                            f"{shard_name(k)}: the scores have shape {scores.shape} or are not finite, but one finite score "
-                            "per pair is needed"
+                            f"{shard_name(k)}: the scores have shape {scores.shape} or are not finite, but one "
+                            "finite score per pair is needed"
                         )
                     with shards.new(shard_name(k)) as path:
                         pq.write_table(pairs.add_column(2, "score", pa.array(scores)), path)
