@@ -1,4 +1,4 @@
-"""The finished encoders that everything is compared with, as they are shipped, on the tasks of the tables.
+"""The fine-tuned encoders that everything is compared with, as they are shipped, on the tasks of the tables.
 
     python benchmarks/bases.py
     python benchmarks/bases.py --models bundled:minilm --tasks sts,semantoneg,negation-gap

@@ -52,7 +52,7 @@ class Arm:
     Args:
         start: 'base' for --base, 'mask' for its distilled mask, 'raw' for the start of raw_start.py, 'nli' for that
             start after a training on SNLI's dev part, as SBERT is one of BERT, 'left out' for GloVe without the words
-            that word2vec lacks, 'speaking' for the raw start whose mask names words.
+            that word2vec lacks, 'speaking' for the MLM checkpoint whose mask names words.
         tasks: what its model is scored on, behind STS-B dev; nothing for a point of a figure.
         neighbours: a batch is sentences that follow each other in an article, so that InfoNCE is not solved early.
     """
@@ -167,7 +167,7 @@ def _gclsr(recipe: str | Recipe, views: Iterable[str]) -> dict[str, Arm]:
 
 
 def _figure(recipe: str, name: str, values: Iterable[Any], shared: dict[str, Any]) -> dict[str, Arm]:
-    """A curve of a figure: the raw start trained with each value of an option, by two seeds, scored on STS-B dev."""
+    """A curve of a figure: the MLM checkpoint trained with each value of an option, by two seeds, scored on STS-B dev."""
     return {f"{name} {value}": Arm(recipe, shared | {name: value}, "raw", (1, 2), "") for value in values}
 
 
@@ -224,7 +224,7 @@ TABLES: dict[str, dict[str, Arm]] = {
         for name, arm in _sncse("mask", max_steps=120, eval_steps=30).items()
     },
     "sncse-margin-raw": _sncse("raw", learning_rate=1e-4, head=True),
-    # A raw start whose mask names words of the sentence: raw_start.py --speaks 55.
+    # An MLM checkpoint whose mask names words of the sentence: raw_start.py --speaks 55.
     "sncse-speaking": {
         "SimCSE": Arm("simcse", ARCCSE | {"learning_rate": 1e-4, "pooling": "cls", "head": True}, "speaking"),
         **{
@@ -462,7 +462,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--corpus", default=data / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--sentences", type=int, default=0, help="in place of --corpus, so many of all articles")
     parser.add_argument("--data", default=data / "senteval")
-    parser.add_argument("--raw", type=Path, default=Path("runs/raw-start/start"), help="the raw start of raw_start.py")
+    parser.add_argument(
+        "--raw", type=Path, default=Path("runs/raw-start/start"), help="the MLM checkpoint of raw_start.py"
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/papers"), help="the folder of the models")
     parser.add_argument("--updates", type=int, default=0, help="for every arm, over its own number")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")

@@ -1,13 +1,13 @@
-"""Search through an index on sets that people judged, compared with the free hybrid.
+"""Search through an index on sets that people judged, compared with the hybrid baseline.
 
 search_rules.py has what each rule of the search gives, and search_scale.py its speed by size.
 
     python benchmarks/searching.py --sets aviation exclusion regulation security
 
-The base, BM25 and their sum after each is standardised (the free hybrid) rank whole documents exhaustively, as in
+The base, BM25 and their sum after each is standardised (the hybrid baseline) rank whole documents exhaustively, as in
 domains.py. The others search an index of passages as a user does, by default options, and a document counts by its
 best passage; the sets library and computing, which have no dev part, are halved by the hashes of their queries. The
-interval of a gain over the free hybrid is of 10,000 samples of the queries with replacement (a paired bootstrap,
+interval of a gain over the hybrid baseline is of 10,000 samples of the queries with replacement (a paired bootstrap,
 95 %). `security` is the CWE list as in security.py; half of its reports, by their hashes, are its dev part. `articles`
 are 400 articles of Wikipedia of 700 to 3,000 words, without their titles and headings: a query is a sentence that was
 taken out, or a heading that no other of them has, and finds its article; a quarter of them have queries of the dev
@@ -162,7 +162,7 @@ def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
 def by_txtai(judged: Judged, encoded: Encoded) -> Found:
     """txtai's hybrid search, vectors and BM25, with its defaults: each document is a row, and is not divided.
 
-    It is given the vectors of the free hybrid.
+    It is given the vectors of the hybrid baseline.
     """
     from txtai import Embeddings
 
@@ -253,7 +253,7 @@ def cells(results: ResultFile) -> dict[tuple[str, ...], dict[str, Any]]:
 
 
 def table(done: dict[tuple[str, ...], dict[str, Any]]) -> str:
-    """Markdown: nDCG@10, with the interval of the gain over the free hybrid, and recall@100."""
+    """Markdown: nDCG@10, with the interval of the gain over the hybrid baseline, and recall@100."""
     texts = []
     for part, model in dict.fromkeys((part, model) for _, _, part, model in done):
         sets = list(dict.fromkeys(name for _, name, *rest in done if rest == [part, model]))

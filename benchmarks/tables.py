@@ -81,7 +81,7 @@ def percent(table: str, field: str, **where: Any) -> str:
 
 
 def gain(arm: str, set: str, model: str) -> str:
-    """Return the 95% interval of a search's gain over the free hybrid."""
+    """Return the 95% interval of a search's gain over the hybrid baseline."""
     (low, high), *_ = values("searching", arm, field="ndcg_cut_10_gain", set=set, model=model, part="test")  # type: ignore[misc]
     return f"({low:+.1f} to {high:+.1f})"
 

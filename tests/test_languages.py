@@ -130,7 +130,7 @@ def sentences_in(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def letters(tmp_path_factory):
-    """A finished encoder of one layer with random weights, of which each character of all languages is a token."""
+    """A fine-tuned encoder of one layer with random weights, of which each character of all languages is a token."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from transformers import BertConfig, BertModel, BertTokenizerFast

@@ -1,4 +1,4 @@
-"""The raw language model that the papers' methods start from."""
+"""The pretrained language model that the papers' methods start from."""
 
 import json
 import shutil

@@ -196,7 +196,7 @@ def arccse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow
         Figure(UNRELATED, apart(before), apart(after), "cosine"),
         Figure(NEAREST, nearest(before), nearest(after)),
     )
-    against = Figure("the finished encoder, by its own vector", None, nearest(base))
+    against = Figure("the fine-tuned encoder, by its own vector", None, nearest(base))
     row = DemoRow("arccse", "the untrained [CLS]", shows, against, float(trained.record["seconds"]))
     matrices = [name[:_MATRIX, :_MATRIX].tolist() for name in (before, after)]
     return row, {"matrices": matrices, "matrix_sentences": items.sentences[:_MATRIX]}

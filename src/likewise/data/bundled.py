@@ -34,7 +34,7 @@ class BundledModel:
         sha256: Checksum of the file, or of the weights in the folder, in hexadecimal.
         unpack: Function that writes the model from the file into a folder; None for a folder, which is used in place.
         needs: Modules that unpacking needs.
-        is_encoder: Whether it is a sentence encoder, and not a raw language model.
+        is_encoder: Whether it is a sentence encoder, and not a pretrained language model.
     """
 
     files: tuple[str, ...]

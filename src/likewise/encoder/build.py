@@ -177,7 +177,7 @@ def reads_a_mask(base: str) -> bool:
 
 
 def has_own_vector(base: str) -> bool:
-    """Return whether a base has a sentence vector that its mask can learn: a raw language model has none."""
+    """Return whether a base has a sentence vector that its mask can learn: a pretrained language model has none."""
     return is_sentence_encoder(base) and not reads_a_mask(base)
 
 

@@ -43,7 +43,7 @@ class ArcCSEOptions(HeadOptions):
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "Name of the contrastive part of the loss.")
     pooling: Literal["own", "cls", "mean", "max", "prompt"] = option(  # type: ignore[assignment]  # has one more
         "cls",
-        "Pooling of token vectors into the sentence vector. own: the base's own pooling; for a raw language model "
+        "Pooling of token vectors into the sentence vector. own: the base's own pooling; for a pretrained language model "
         "cls, or mean if it is causal. prompt: the mask of the template, or its last token.",
     )
     template: Template = TEMPLATE
@@ -141,7 +141,7 @@ def arccse_loss(
 
     ArcCon (equation 3) compares each sentence with itself; with a margin of 0 it is NT-Xent, the loss of SimCSE. The
     triplets (equation 4) keep a sentence closer to its less masked version than to its more masked version. Use it to
-    train a raw language model; on a finished encoder its gain is SimCSE's.
+    train a pretrained language model; on a fine-tuned encoder, its gain equals SimCSE's.
 
     Args:
         loss: The encoder and the options.
@@ -322,7 +322,7 @@ ARCCSE: Recipe = Recipe(
     source="Zhang et al. 2022, ArcCSE",
     presets={"cpu": CPU, "language-model": LANGUAGE_MODEL, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
     preset_notes={
-        "cpu": "Preset for two cores and a finished encoder: its own pooling, 120 updates of 64 sentences, no SAM; "
+        "cpu": "Preset for two cores and a fine-tuned encoder: its own pooling, 120 updates of 64 sentences, no SAM; "
         "about two minutes with bf16.",
         "language-model": "This library's preset for a causal language model: the last token of a prompt, without "
         "triplets, which need a mask token; 200 updates of 64 sentences at rate 1e-4.",

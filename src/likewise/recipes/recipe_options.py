@@ -193,7 +193,7 @@ class HeadOptions(ContrastiveOptions):
 
     pooling: OwnOrMode = option(
         "cls",
-        "Pooling of token vectors into the sentence vector; own is the base's own pooling, and for a raw language "
+        "Pooling of token vectors into the sentence vector; own is the base's own pooling, and for a pretrained language "
         "model cls, or mean if it is causal.",
     )
     head: bool = option(True, "Whether to train with an MLP head on top, which is not saved with the model.")

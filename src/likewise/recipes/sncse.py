@@ -194,7 +194,7 @@ def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> 
     A negation is a soft negative under the bidirectional margin loss (equation 7), a positive (equation 8), a hard
     negative (equation 9), or unused (InfoNCE alone). `functional.agreeing_opposites` and the distance of the two views
     of a sentence from its vector before training are not in the paper. Use it if 'not' matters, or for the highest
-    scores on a finished encoder.
+    scores on a fine-tuned encoder.
 
     Args:
         loss: The encoder and the options.
@@ -204,7 +204,7 @@ def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> 
         The weighted parts of the loss by name, scalars.
 
     See also:
-        `likewise.recipes.arccse.arccse_loss`: a margin on the angle, without negations; for a raw language model.
+        `likewise.recipes.arccse.arccse_loss`: a margin on the angle, without negations; for a pretrained language model.
         `likewise.losses.functional.bidirectional_margin`, `nt_xent`: the two equations.
 
     >>> import torch
@@ -378,7 +378,7 @@ def _collator(encoder: SentenceTransformer, options: SNCSEOptions, seed: int) ->
 
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
 PAPER_LARGE = PAPER_BASE.updated(batch_size=128, learning_rate=5e-6)
-# A base whose mask never learnt to speak has much to learn, through a head: a raw language model.
+# A base whose mask never learnt to speak has much to learn, through a head: a pretrained language model.
 LANGUAGE_MODEL = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=75, sam_rho=0.0)
 # A distilled mask speaks already: it is trained itself. STS-B dev chose the length (papers-sncse-length).
 CPU = LANGUAGE_MODEL.updated(distil_mask="auto", head=False, learning_rate=3e-5, max_steps=120, eval_steps=30)
@@ -409,11 +409,11 @@ SNCSE: Recipe = Recipe(
         "paper-roberta-large": PAPER_LARGE.updated(weight=5e-4),
     },
     preset_notes={
-        "cpu": "Preset for two cores and a finished encoder: its mask is distilled if needed, and then trained for "
+        "cpu": "Preset for two cores and a fine-tuned encoder: its mask is distilled if needed, and then trained for "
         "120 updates; about six minutes with bf16.",
         "negation": "This library's preset for 'not': cpu with pairs of antonyms, a larger weight of the margin loss "
         "and a tie to the base; 80 updates at rate 2e-4.",
-        "language-model": "This library's preset for a raw language model, at the mask of the prompt, or at its last "
+        "language-model": "This library's preset for a pretrained language model, at the mask of the prompt, or at its last "
         "token if the model is causal: the whole corpus at rate 1e-4, with a head.",
         "paper-base": "Section 3.2, BERT-base: 256 sentences, rate 1e-5, the whole corpus.",
         "paper-large": "Section 3.2, BERT-large: 128 sentences, rate 5e-6.",

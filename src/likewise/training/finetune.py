@@ -125,7 +125,7 @@ def finetune(
 
 
 def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[SentenceTransformer], SentenceTransformer]]:
-    """Return a finished encoder to train further, and a function from the trained one to the model to save.
+    """Return a fine-tuned encoder to train further, and a function from the trained one to the model to save.
 
     The encoder keeps its architecture. Its vectors are trained at their own length, without a last module that scales
     them to length 1, which the saved model has again: a classifier, or a margin of distances, says little to vectors

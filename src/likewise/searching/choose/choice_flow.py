@@ -88,7 +88,7 @@ def choose(
 
     Titles, questions and sentences are removed from passages and used as queries, each of which has to retrieve its own
     passage among all passages. Words that occur only in a query and its passage are removed from the query. The
-    following systems are compared: BM25; each base alone; each base with BM25 added (the free hybrid); and each base in
+    following systems are compared: BM25; each base alone; each base with BM25 added (the hybrid baseline); and each base in
     the pipeline of `likewise search`, optionally with a cross-encoder. The score is nDCG@10, with a confidence interval
     of the gain over the best free system. The pipeline of the first base is recommended, unless the gain of another
     system is statistically significant.

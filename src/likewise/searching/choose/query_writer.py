@@ -27,7 +27,7 @@ from likewise.runs.progress import Progress, orderly_stop
 from likewise.searching.choose.query_prompts import FORM, LONGEST, answered, messages
 
 FIRST = 10
-"""Places in the free hybrid within which a query has to find its passage."""
+"""Ranks in the hybrid baseline within which a query has to find its passage."""
 _COMMON = 0.1
 """Share of the passages from which on a word is not counted as one of the passage."""
 
@@ -187,7 +187,7 @@ def round_trip(
 ) -> list[Written]:
     """Return the queries that find their passage again, and do not copy it.
 
-    A query is kept if its passage is among the first 10 of all by the free hybrid, and is not a copy. It is a copy if
+    A query is kept if its passage is among the first 10 of all by the hybrid baseline, and is not a copy. It is a copy if
     BM25 alone finds its passage first, and the passage has all of its words except words that a tenth of the passages
     have. `vectors` gives the vectors of texts, of length 1.
     """

@@ -183,7 +183,7 @@ EXCLUSION: Recipe = Recipe(
     "vectors.",
     source="this library; docs/systems/others.md",
     presets={"cpu": CPU},
-    preset_notes={"cpu": "150 updates of 64 sentences at rate 2e-4, from a finished encoder."},
+    preset_notes={"cpu": "150 updates of 64 sentences at rate 2e-4, from a fine-tuned encoder."},
     loss=composed_loss,
     distils=True,
     build_encoder=_encoder,
