@@ -167,7 +167,7 @@ def _gclsr(recipe: str | Recipe, views: Iterable[str]) -> dict[str, Arm]:
 
 
 def _figure(recipe: str, name: str, values: Iterable[Any], shared: dict[str, Any]) -> dict[str, Arm]:
-    """A curve of a figure: the MLM checkpoint trained with each value of an option, by two seeds, scored on STS-B dev."""
+    """A curve of a figure: the MLM checkpoint trained with each value of an option, by two seeds, on STS-B dev."""
     return {f"{name} {value}": Arm(recipe, shared | {name: value}, "raw", (1, 2), "") for value in values}
 
 

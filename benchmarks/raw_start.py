@@ -5,10 +5,10 @@
     python benchmarks/raw_start.py --figures --seeds 1
     python benchmarks/raw_start.py --speaks 55 --start-steps 300
 
-All-MiniLM-L6-v2 is a fine-tuned sentence encoder, and no pretrained language model of its size comes with it. So it is taken
-back once: masked language modelling on the corpus, until the mean of its tokens scores on STS-B dev what BERT's does
-(`--target`). That start is kept in --out and every arm is trained from it; see arms.py for what they share. `--base`
-takes a pretrained language model of your own instead.
+All-MiniLM-L6-v2 is a fine-tuned sentence encoder, and no pretrained language model of its size is bundled. It is
+therefore trained by masked language modelling on the corpus until the mean of its tokens scores as high on STS-B dev as
+BERT's (`--target`). This MLM checkpoint is saved in --out, and every arm starts from it; arms.py describes what the
+arms share. `--base` selects your own pretrained language model instead.
 
 `--trained` scores what is trained on other tasks:
 
@@ -61,7 +61,7 @@ def at_the_mask(tokenizer: Any, texts: Sequence[str], shares: np.ndarray, draw: 
 
 
 def make_start(args: argparse.Namespace, speaks: bool = False) -> None:
-    """Train the fine-tuned encoder on masked words until it scores as a pretrained language model; leave it in a folder.
+    """Train the encoder on masked words until it scores as a pretrained language model, and save it.
 
     With `speaks`, that start learns to name a word of a sentence at the mask of SNCSE's prompt, until the mask scores
     what --speaks asks for.

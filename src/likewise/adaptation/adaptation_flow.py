@@ -81,18 +81,18 @@ def adapt(
     The text provides training pairs: a title and its text, a question and the following sentence, a sentence and the
     rest of its passage. Candidates add the words of the corpus to the vectors of the base, or train a map on the pairs
     with hard negatives. The candidate that retrieves the passages of held-out sentences best is saved; its score on
-    STS-B dev, if the data is available, may not fall by more than a point. If no candidate beats the base by more than
+    STS-B dev, if the data is available, must not fall by more than a point. If no candidate beats the base by more than
     the noise, or if the text consists of single sentences, on which no gain can be measured, the base is saved. The
     result also reports the gain when BM25 is added to the vectors, as in `likewise.search`.
 
     Args:
         corpus: Path to a file or folder, a glob pattern, `bundled:wiki-sample`, or a list of these; in Python also
-            texts: List, a column, any iterable. Rows are mappings or a DataFrame.
+            texts (a list, a column or any iterable) or rows (mappings or a DataFrame).
         base: Hugging Face name, path, `bundled:NAME`, or a loaded encoder.
         out: Path to save the model to.
         data: Path to the folder of SentEval's data, for STS-B dev.
         corpus_options: Options of reading the corpus.
-        resume, overwrite, quiet: as in `likewise.train`.
+        resume, overwrite, quiet: See `likewise.train`.
         options: Options of `likewise.adaptation.AdaptOptions`: minutes, passages, width, plain, language and seed.
 
     Returns:
@@ -103,7 +103,7 @@ def adapt(
         Stopped: If the adaptation is interrupted; the same call resumes it.
 
     Example:
-        On single sentences no gain can be measured, so that the base is saved:
+        No gain can be measured on single sentences, so the base is saved:
 
         >>> import likewise
         >>> texts = ["The valve is stuck.", "The pump is leaking.", "The gauge is broken."]

@@ -44,14 +44,14 @@ _FILES = "`report.html` shows changed neighbours; `likewise.json` contains optio
 
 @dataclass(frozen=True)
 class Candidate:
-    """One adapted encoder and its scores.
+    """An adapted encoder and its scores.
 
-    Ranks are of the passage that a held-out sentence was taken from, their mean reciprocal (MRR) times 100.
+    The mean reciprocal rank (MRR) of the passages from which held-out sentences were taken is multiplied by 100.
 
     Attributes:
         name: Short description of the candidate.
         mrr: Mean reciprocal rank by the vectors; None if nothing can be measured.
-        gain: Difference of `mrr` and the base's.
+        gain: Difference between `mrr` and the MRR of the base.
         noise: Two standard errors of `gain`.
         sts_dev: Spearman correlation on STS-B dev, times 100; None without its data.
         negation: 100 (1 - cosine) of held-out sentences and their negations; None without them.

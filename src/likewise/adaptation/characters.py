@@ -1,4 +1,4 @@
-"""`likewise train characters`: an encoder of a text's own characters, for a language that no base knows."""
+"""`likewise train characters`: an encoder of a text's own characters, for a language without a base."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def train_characters(
     quiet: bool = False,
     **options: Any,
 ) -> SavedModel:
-    """Make a sentence encoder of the characters of your own text, for a language that no base knows.
+    """Build a sentence encoder from the characters of your own text, for a language without a base.
 
-    It takes seconds: nothing is trained by gradients. The parts of words are counted (see
-    `likewise.encoder.character_vectors`), and a sentence's vector is the weighted sum of its parts.
+    Training takes seconds because it uses no gradients. The vector of a sentence is the weighted sum of the vectors of
+    its parts, such as beginnings and trigrams of words (see `likewise.encoder.character_vectors`).
 
     Args:
         corpus: Path to a file or a folder, a glob pattern, `bundled:wiki-sample`, or a list of these; in Python also
-            texts: List, a column, any iterable. Rows are mappings or a DataFrame.
+            texts (a list, a column or any iterable) or rows (mappings or a DataFrame).
         out: Path to save the model to.
         corpus_options: Options of reading the corpus.
-        resume, overwrite, quiet: as in `likewise.train`.
+        resume, overwrite, quiet: See `likewise.train`.
         options: Options of `likewise.adaptation.CharactersOptions`: axes, width and seed.
 
     Returns:
@@ -57,7 +57,7 @@ def train_characters(
         LikewiseError: If the input is invalid; the message names the cure.
 
     See also:
-        `likewise.train`: trains an encoder that starts from a base.
+        `likewise.train`: Train an encoder that starts from a base.
 
     Example:
         >>> import likewise

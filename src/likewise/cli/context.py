@@ -40,7 +40,9 @@ _LISTED = 3
 _SIDE = 160
 """Characters of either side of a gap that --explain prints."""
 _GIVEN = {"right": "with its own context", "shuffled": "with another context", "none": "without context"}
-ReplaceStage = Annotated[bool, typer.Option("--overwrite", help="Whether to replace a result that other options made.")]
+ReplaceStage = Annotated[
+    bool, typer.Option("--overwrite", help="Whether to replace a result that was built with other options.")
+]
 
 
 @group("Sentence similarity based on contexts: index, train, and what is built on them.")
@@ -125,7 +127,7 @@ def score(
     ] = False,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Whether to print the contexts that decided the similarity of two sentences."),
+        typer.Option("--explain", help="Whether to print the contexts that determine the similarity of two sentences."),
     ] = False,
     preset: KindOfModels = "frozen",
     assignments: Set = None,

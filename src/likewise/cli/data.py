@@ -36,7 +36,7 @@ _COLUMNS = ("Sentence1", "Sentence2", "Sentence3", "Article", "Section", "Other 
         "skipped.",
         "model": "Name of the spaCy model that parses.",
         "processes": "Number of processes that parse; 0 uses one per core if that is faster.",
-        "batch_size": "Number of sentences that a process parses, and that are written, at a time.",
+        "batch_size": "Number of sentences that are parsed and written at a time.",
     },
 )
 def negate(arguments: Record) -> None:

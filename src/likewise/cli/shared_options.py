@@ -64,7 +64,7 @@ SHARED: Mapping[str, object] = {
     ],
     "workers": Annotated[Optional[int], Option(help="Number of workers of the Ray cluster; by default one per core.")],
 }
-"""The options that mean the same in every command, by the names of parameters."""
+"""The options with the same meaning in every command, by the names of parameters."""
 PARTIAL = 3
 """The exit code of a command that is done, but could not read all that it should have read."""
 

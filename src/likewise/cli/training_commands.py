@@ -32,7 +32,7 @@ _OBJECTIVE_ROWS = {
     "Sentence3.",
 }
 
-_CHARACTERS = "An encoder of the characters of your own text, for a language that no base knows; takes seconds."
+_CHARACTERS = "An encoder of the characters of your own text, for a language without a base; it is built in seconds."
 _CURE = "Keep the base, or try another --max-steps, a lower --learning-rate or other data."
 
 
@@ -61,7 +61,7 @@ def adapt(arguments: Record) -> None:
     texts={"corpus": CORPUS},
 )
 def characters(arguments: Record) -> None:
-    """Make a sentence encoder of the characters of your own text, for a language that no base knows."""
+    """Build a sentence encoder from the characters of your own text, for a language without a base."""
     result = likewise.train_characters(**arguments)
     if not arguments["quiet"]:
         typer.echo(f"model: {result.path}  ({result.record['dimensions']:,} dimensions)")

@@ -36,10 +36,10 @@ ScoreFunction = Callable[[Sequence[SentencePair]], np.ndarray]
 
 @dataclass(frozen=True)
 class HarvestResult:
-    """A harvest in the folder `path`, with the record of this machine's job.
+    """The result of a harvest in the folder `path`, with the record of this machine's job.
 
-    `summary` counts the whole harvest: 'pairs', 'splits' and 'scores' by kind; None while other machines' parts are
-    missing.
+    `summary` has the counts of the whole harvest: 'pairs', 'splits' and 'scores' by kind. It is None as long as the
+    parts of other machines are missing.
     """
 
     path: Path
@@ -62,19 +62,19 @@ def harvest(
     """Score pairs of the sentences of a workspace's index.
 
     Args:
-        work: Path to the workspace with the stages that the score needs.
+        work: Path to the workspace with the stages that the score requires.
         options: Options of the pairs.
-        score, selection: as in `likewise.context.open_origin`.
+        score, selection: See `likewise.context.open_origin`.
         out: Path to the folder of the shards; by default `harvest` in the workspace.
         shard: Share of this machine, as "NUMBER/MACHINES".
-        resume, overwrite: as in `likewise.runs.job.open_job`.
+        resume, overwrite: See `likewise.runs.job.open_job`.
         quiet: Whether to print nothing.
 
     Returns:
         The path of the harvest, its record, and a summary of the pairs.
 
     Raises:
-        ContextError: If a stage is missing or stale, or there is no such share.
+        ContextError: If a stage is missing or stale, or the share is invalid.
         JobError: If the folder contains a harvest of other pairs or scores.
         Stopped: If the harvest is interrupted; the same call resumes it.
 

@@ -149,22 +149,23 @@ def distill(
     quiet: bool = False,
     **options: object,
 ) -> TrainingResult:
-    """Train a surrogate on a harvest, or on the contexts of a workspace.
+    """Train a surrogate encoder on a harvest, or on the contexts of a workspace.
 
     Args:
         harvest: Path to the folder of shards; see `likewise.context.harvested.read_harvest`.
-        work: Path to the workspace whose profiles are learnt instead of a harvest (`preset` "profiles").
-        base: Name or path of the base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling` "own", any
+        work: Path to the workspace whose profiles are the targets instead of a harvest (`preset="profiles"`).
+        base: Name or path of the base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling="own"`, any
             saved encoder.
         out: Path to save the model to: a SentenceTransformer of stock modules, or a CrossEncoder.
-        preset: Name of a set of options, by default the first one; or your own `SurrogateOptions`.
+        preset: Name of a preset, by default the first one, or your own `SurrogateOptions`.
         seed: Random seed of batches, dropout and the cross-encoder's first weights.
-        data: Path to a folder in SentEval's layout, whose STS-B dev may select the checkpoint.
-        resume, overwrite, quiet: as in `likewise.train`.
-        options: Options of `SurrogateOptions` that override the preset's.
+        data: Path to a folder in SentEval's layout; its STS-B dev set can select the checkpoint.
+        resume, overwrite, quiet: See `likewise.train`.
+        options: Options of `SurrogateOptions`, which override the preset.
 
     Returns:
-        The path of the model and its record, which has the mean squared error on the harvest's test pairs under 'test'.
+        The path of the model and its record, whose entry 'test' is the mean squared error on the test pairs of the
+        harvest.
 
     Raises:
         LikewiseError: If the input is invalid, or training diverges; the message names the cure.

@@ -35,7 +35,7 @@ COMMANDS: dict[str, str] = {
 
 
 class ContextError(LikewiseError):
-    """Raised if a stage of the pipeline cannot be done as asked; the message names the cure."""
+    """Raised if a stage of the pipeline cannot run with these options; the message names the cure."""
 
 
 @dataclass(frozen=True)

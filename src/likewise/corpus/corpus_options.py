@@ -23,7 +23,7 @@ class CorpusError(LikewiseError):
 class CorpusOptions(Options):
     """The rules by which files become sentences.
 
-    Words are counted by white space, and as two letters each in languages that are written without blanks.
+    Words are separated by white space; in languages written without spaces, two characters count as a word.
 
     >>> CorpusOptions(min_words=5).max_words
     100

@@ -23,18 +23,18 @@ Row = tuple[int, Record]
 
 
 class Page(NamedTuple):
-    """A part of a document that has a place of its own.
+    """A part of a document with a location, such as a page or a slide.
 
     Attributes:
         place: Number of the page, slide, cell or chapter, from 1; 0 for a document without such parts.
         text: Text of the page.
-        title: Heading above all of it.
+        title: Heading above the whole page.
         form: "markdown", with a backslash before each ordinary special character; "written", Markdown as
             its author wrote it; or "plain", paragraphs between blank lines.
-        fields: Values that the document gives about itself, such as the sender of a mail.
+        fields: Metadata of the document, such as the sender of a mail.
         cells: Cells of a row of a sheet.
-        left_out: Reason why something on it is not read, "" if all is.
-        goes_on: Whether the headings of the page before still hold, as in a PDF or a notebook.
+        left_out: Reason why a part of the page is not read; "" if the whole page is read.
+        goes_on: Whether the headings of the previous page still apply, as in a PDF or a notebook.
     """
 
     place: int
@@ -48,16 +48,18 @@ class Page(NamedTuple):
 
 
 class Format:
-    """A format of files. A new one is a subclass, registered by an entry point of the group `likewise.formats`.
+    """A file format. Subclasses are registered by an entry point of the group `likewise.formats`.
 
     Attributes:
         name: Name of the format in messages; by default, the name of the class.
-        suffixes: Endings of its files in lower case, each with its dot.
-        holds: What `read` yields: "text" and "markdown" are lines, "rows" and "articles" rows, "pages" pages.
-        unit: Word for a place in a file, such as "page"; "" if a place is a line.
-        in_folders: Whether its files are read when their folder is named.
-        is_text: Whether a file with zero bytes or control characters is refused.
-        has_rows: Whether pages with cells are read as rows if a field is named: the first of each title is the header.
+        suffixes: Suffixes of the files in lower case, with their dots.
+        holds: Kind of the items that `read` yields: lines ("text", "markdown"), rows ("rows", "articles") or pages
+            ("pages").
+        unit: Name of the unit that locates text in a file, such as "page"; "" for lines.
+        in_folders: Whether files of this format are read if only their folder is given.
+        is_text: Whether a file with null bytes or control characters is refused.
+        has_rows: Whether pages with cells are read as rows if a field is given; the first page of each title is the
+            header.
 
     >>> class Logs(Format):
     ...     suffixes = (".log",)
@@ -85,7 +87,7 @@ class Format:
         cls.name = cls.__dict__.get("name", cls.__name__)
 
     def accepts(self, source: "Source") -> bool:
-        """Return whether a file is in this format, by default from its suffix without the suffix of a compression."""
+        """Return whether a file is in this format, by default according to its suffix (before one such as .gz)."""
         return format_suffix(source.path) in self.suffixes
 
     def lacks(self) -> str:
@@ -93,7 +95,7 @@ class Format:
         return ""
 
     def prepare(self, source: "Source") -> None:
-        """Do what takes time before the first read, such as a conversion that is cached.
+        """Prepare the first read, for example by a cached conversion.
 
         Raises:
             CorpusError: The file cannot be read; the message names the cure.
@@ -108,14 +110,14 @@ class Format:
         raise NotImplementedError
 
     def blocks(self, source: "Source") -> Iterator[tuple[Block, Values]]:
-        """Yield the blocks of a marked text or a document, each with what its document says about itself.
+        """Yield the blocks of a marked text or a document, each with the fields of its document.
 
-        The formats of `likewise.documents` have them; text, rows and articles do without.
+        Only the formats of `likewise.documents` have blocks.
         """
         raise NotImplementedError
 
     def fields(self, source: "Source") -> Iterator[Values]:
-        """Yield what a file says about itself, such as the front matter of Markdown, or the sender of each mail."""
+        """Yield the fields of a file, such as the front matter of Markdown, or the sender of each mail."""
         return iter(())
 
 
@@ -127,10 +129,9 @@ class Source:
         path: Path to the file.
         options: Options of the corpus.
         format: Format of the file.
-        contents: What it holds, if that differs from what its format does: the rows of a sheet, or a JSONL file of
-            articles.
+        contents: Kind of the content if it differs from the format's: the rows of a sheet, or a JSONL file of articles.
         report: Report that counts and names what is skipped while the file is read.
-        tick: Function that is called with the number of bytes read so far.
+        tick: Function that receives the number of bytes read so far.
         strict: Whether a row that cannot be read is an error; otherwise the report names it.
     """
 
@@ -149,7 +150,7 @@ class Source:
 
     @property
     def kind(self) -> str:
-        """Word for the file in reports."""
+        """The kind of the file in reports."""
         if self.holds in ("pages", "markdown") or self.contents == "articles":
             return "document" if self.holds == "pages" else self.holds
         return self.format.name.lower()

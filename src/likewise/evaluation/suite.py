@@ -38,9 +38,9 @@ Scored: TypeAlias = "SentenceTransformer | PairScorer | DocumentSearch | str | o
 class PairScorer(Protocol):
     """A model that scores the similarity of two sentences directly, without sentence vectors.
 
-    Its name and its settings (`similarity`, `precision`) are shown in the report. One that can rank texts for a query,
-    for retrieval and nearest neighbours, also has `rows(ranked, queries, progress)`: it returns a function from a slice
-    of the `queries` to the scores (B, R) of all ranked texts.
+    The report contains its name and its settings (`similarity`, `precision`). A scorer that can also rank texts for a
+    query, for retrieval and nearest neighbours, has a method `rows(ranked, queries, progress)`, which returns a
+    function from a slice of the `queries` to the scores (B, R) of all ranked texts.
     """
 
     name: str
@@ -109,7 +109,7 @@ def evaluate(
         LoadError: If the model cannot be loaded.
 
     Example:
-        Rated pairs of your own are a file of scores and sentences:
+        Your own rated pairs are a file of scores and sentences:
 
         >>> import likewise
         >>> from pathlib import Path

@@ -27,7 +27,7 @@ Rows = Callable[[slice], np.ndarray]
 
 
 class EvaluationError(LikewiseError):
-    """Raised if an evaluation cannot be made as asked; the message names the cure."""
+    """Raised if the arguments of an evaluation are invalid; the message names the cure."""
 
 
 class DataError(EvaluationError):
@@ -146,7 +146,7 @@ class Task(ABC):
     Attributes:
         name: Name in lower case for `likewise.evaluate`; a path in it keeps its case.
         title: Name in tables.
-        needs_data: Whether it reads from the folder of SentEval's data.
+        needs_data: Whether the task reads from the folder of SentEval's data.
 
     >>> class Spread(Task):
     ...     def read(self, data):
@@ -166,18 +166,18 @@ class Task(ABC):
 
     @abstractmethod
     def read(self, data: Path) -> Prepared | tuple[list[str], Callable[[np.ndarray], TaskResult]]:
-        """Read the task from the data folder, which a task that needs none ignores.
+        """Read the task from the data folder, or ignore the folder if the task does not need it.
 
         Returns:
-            the sentences to encode, and what makes the result from their vectors; or all of `Prepared`.
+            The sentences to encode and a function from their vectors to the result, or a `Prepared`.
 
         Raises:
-            TaskMissing: If its data is not there.
+            TaskMissing: If its data is missing.
             DataError: If its data is malformed.
         """
 
     def check_count(self, path: Path, count: int, noun: str, size: int | None) -> None:
-        """Raise a DataError if another number of items was read than the task has; None allows any number."""
+        """Raise a DataError if the number of items is not the task's; None allows any number."""
         if size is not None and count != size:
             raise DataError(
                 f"{path}: {counted(count, noun)}, but {self.title} has {size:,}. Restore the original file."

@@ -21,7 +21,7 @@ def alignment(x: ArrayLike, y: ArrayLike) -> float:
             length 1 here; a row of zeros stays zero.
 
     Returns:
-        Between 0 (all positives coincide) and 4 (all are opposite).
+        The alignment, between 0 (all positives coincide) and 4 (all positives are opposite).
 
     Raises:
         EvaluationError: If the shapes differ, are not (N, D), or there is no row.
@@ -45,7 +45,7 @@ def uniformity(x: ArrayLike) -> float:
             by N x D only: N x N products are made in blocks.
 
     Returns:
-        Between -8 (two opposite points) and 0 (all rows coincide); -4 where all rows are orthogonal.
+        The uniformity, between -8 (two opposite points) and 0 (all rows coincide); it is -4 if all rows are orthogonal.
 
     Raises:
         EvaluationError: If the shape is not (N, D), or there are fewer than two rows.

@@ -74,9 +74,9 @@ def encode_file(
 ) -> EncodedFile:
     """Encode a text file with one sentence per line; row i of the output belongs to line i.
 
-    The file is read as a stream and written in parts, so that memory does not grow with its size. A stopped run resumes
-    if the model and the options are the same; blocks of 8,192 lines whose text has changed are encoded again. The
-    output appears under its name once it is complete, and replaces an older file.
+    The file is read as a stream and written in parts, so its size is not limited by the memory. An interrupted run is
+    resumed if the model and the options are the same; blocks of 8,192 lines whose text has changed are encoded again.
+    The output appears under its name once it is complete, and replaces an older file.
 
     Args:
         model: Encoder, or its path or name as in `load`.
@@ -86,23 +86,23 @@ def encode_file(
             folder X/ receives Parquet shards (file, row, sentence, embedding), and X.lance is a Lance table with the
             same columns; their source may also be a Parquet file, a folder, a pattern, or an object store's URL.
         normalize: Whether to scale each row to length 1.
-        engine, precision: as in `load`; None uses the settings of the loaded model, and float32 if it has none.
+        engine, precision: See `load`; None uses the settings of the loaded model, or float32 if it has none.
         field: Name of the JSONL field that contains the text, by default `text`, or of a Parquet file's column.
         encoding: Encoding of the file, by its Python name; "auto" is UTF-8, or detected for a file in another encoding.
         on: Address of a Ray cluster, such as ray://head:10001, or 'ray' for workers on the cores of this machine (or
             the cluster in $RAY_ADDRESS); `out` is then a folder.
         workers: Number of workers of the Ray cluster; by default one per core.
         quiet: Whether to print nothing to standard error.
-        resume: Whether to fail if there is no stopped run to resume.
-        overwrite: Whether to start again if a stopped run had other options or another model.
+        resume: Whether to fail if there is no interrupted run to resume.
+        overwrite: Whether to start again if an interrupted run had other options or another model.
 
     Returns:
         The number of rows and the dimension of the vectors.
 
     Raises:
         LikewiseError: If the input is missing, invalid or not in its encoding; if the output has another suffix, is
-            being written by another process, or belongs to a stopped run with other options; or if the engine is not
-            installed or does not preserve the vectors.
+            being written by another process, or belongs to an interrupted run with other options; or if the engine is
+            not installed or does not preserve the vectors.
 
     Example:
         >>> import likewise

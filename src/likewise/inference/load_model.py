@@ -148,7 +148,8 @@ def load(
             (see `likewise.inference.policy`), and "auto" is the fastest precision that does not. With every precision
             except "close", the model is exported once the number of texts justifies it.
 
-    The encoder's `engine` states which engine runs and why, as does the logger 'likewise' at INFO.
+    The attribute `engine` of the encoder states which engine runs and why. The logger 'likewise' reports the same at
+    level INFO.
 
     Modules of likewise load without `trust_remote_code`, because their code is installed and not read from the folder.
     A model with its own code is refused.

@@ -51,28 +51,28 @@ def export(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> list[Path]:
-    """Export a model: its graph with the pooling and its tokenizer, or its word vectors.
+    """Export a model as a graph with its pooling and its tokenizer, or as word vectors.
 
     Without `out`, the graph is stored in the cache, where `likewise.load` finds it: `export("bundled:minilm")` creates
-    the fastest graph for this processor, and compares its vectors with torch's. With `out`, a folder is written for
-    your own program.
+    the fastest graph for this processor and compares its vectors with torch's vectors. With `out`, the export is
+    written to a folder for use in other programs.
 
     The inputs of the graph are the ids and the mask, (B, T) int64 each, under their usual names. Its outputs are
     'sentence_embedding', (B, D) float32, and 'token_embeddings', (B, T, E), unless the model pools a single token.
-    `likewise_export.json` describes what a caller needs: the maximum number of tokens, the padding token and side, the
-    minimum length of a batch, the default and the named prompts, the dimensions to which a vector is truncated, and the
-    model's similarity. If the settings of the model have changed, `overwrite` is required to export it again.
+    `likewise_export.json` contains the maximum number of tokens, the padding token and side, the minimum length of a
+    batch, the default prompt and the named prompts, the number of dimensions to which a vector is truncated, and the
+    similarity of the model. If the settings of the model have changed, set `overwrite` to export it again.
 
     Args:
-        model: Encoder on the CPU and in float32, or its path or name as in `likewise.load`.
+        model: Encoder on the CPU in float32, or its path or name as in `likewise.load`.
         format: Name of the format: "onnx", "openvino", or "model2vec" for a model that averages word vectors. Without
             `out`, the default is the fastest format on this processor.
-        out: Path to the folder to write; None for the cache.
-        overwrite: Whether to replace another export there.
+        out: Path to the output folder; None exports to the cache.
+        overwrite: Whether to replace an existing export.
         quiet: Whether to print nothing to standard error.
 
     Returns:
-        The paths of the files.
+        The paths of the exported files.
 
     Raises:
         CannotExport: If the format does not support the model or one of its settings, which the message names, or if

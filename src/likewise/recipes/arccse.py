@@ -43,8 +43,8 @@ class ArcCSEOptions(HeadOptions):
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "Name of the contrastive part of the loss.")
     pooling: Literal["own", "cls", "mean", "max", "prompt"] = option(  # type: ignore[assignment]  # has one more
         "cls",
-        "Pooling of token vectors into the sentence vector. own: the base's own pooling; for a pretrained language model "
-        "cls, or mean if it is causal. prompt: the mask of the template, or its last token.",
+        "Pooling of token vectors into the sentence vector. own: the base's own pooling; for a pretrained language "
+        "model, cls, or mean if it is causal. prompt: the mask of the template, or its last token.",
     )
     template: Template = TEMPLATE
     sam_rho: float = option(
@@ -65,13 +65,13 @@ class ArcCSEOptions(HeadOptions):
     )
     triplet_limit: int = option(
         0,
-        "Maximum number of triplets per batch and process; 0 makes one from every sentence that is long enough.",
+        "Maximum number of triplets per batch and process; 0 builds a triplet from every sentence that is long enough.",
         ge=0,
     )
     triplet_every: int = option(
         1,
-        "Interval, in updates, of the search for triplets in the wrong order, the only ones with a gradient. At the "
-        "beginning, and for a while after such a triplet, every update searches; 1 always does.",
+        "Interval, in updates, of the search for triplets in the wrong order, which alone have a gradient. At the "
+        "beginning, and for a while after such a triplet, every update searches; 1 searches in every update.",
         ge=1,
     )
     masks: Literal["nested", "independent"] = option(

@@ -311,9 +311,10 @@ GCLSR: Recipe = Recipe(
     presets={"cpu": CPU, "narrow": NARROW, "paper": PAPER},
     preset_notes={
         "cpu": "The paper's system at a CPU's size: a projector of 1,024 and a predictor of 256 dimensions; the word "
-        "vectors less their mean, frequent words scaled down.",
-        "narrow": "cpu without the word attention, and with filters of one word alone: as good on real word vectors.",
-        "paper": "Section 4.1: a projector of 4,096 and a predictor of 1,024 dimensions, word vectors as they are.",
+        "vectors minus their mean, and frequent words scaled down.",
+        "narrow": "cpu without the word attention, and with filters of one word only; it is equally good on real "
+        "word vectors.",
+        "paper": "Section 4.1: a projector of 4,096 and a predictor of 1,024 dimensions, with unchanged word vectors.",
     },
     views=_views,
     loss=GroupedCosine,

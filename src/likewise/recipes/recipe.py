@@ -44,17 +44,17 @@ _MEASURED = 500
 
 @dataclass(frozen=True)
 class Run:
-    """A training that is being made ready. A stage of its recipe takes it and gives it back with something changed.
+    """A training in preparation. Each stage of its recipe receives it and returns it with some attributes changed.
 
     Attributes:
         recipe: Recipe that is trained.
         options: Options of the recipe.
-        base: Model that the encoder is built from: the base that was named, or the model of an earlier stage.
-        seed: Seed of all chance.
+        base: Model from which the encoder is built: the given base, or the model of an earlier stage.
+        seed: Random seed.
         corpus: All sentences.
         rows: Sentences to train on, with 'sentence', 'words', and the columns that stages add.
-        evaluator: Evaluator that selects the checkpoint; None if it is simply the last.
-        progress: What shows the course of the work.
+        evaluator: Evaluator that selects the checkpoint; None for the last checkpoint.
+        progress: Progress of the work.
         train: Function from the run of an earlier stage, and whether it is needed, to that run's model in the cache, or
             to None. The model must exist.
         encoder: Encoder to train; None until it is built.
@@ -103,12 +103,12 @@ class Run:
         return sample_rows(len(self.rows), size, self.seed, 2)
 
     def prepared(self, key: Sequence[object], make: Callable[[Path], object]) -> Path:
-        """Return the folder of the cache for what a stage makes of the sentences, see `likewise.runs.cache.cached`.
+        """Return the cache folder of a preparation of the sentences (see `likewise.runs.cache.cached`).
 
-        A stop keeps what `make` has done.
+        An interruption preserves the work that `make` has done.
 
         Args:
-            key: Everything that decides the content, besides the recipe and the sentences of the rows.
+            key: Everything that determines the content in addition to the recipe and the sentences of the rows.
             make: Function that writes the content into a folder.
         """
         from likewise.runs import processes
@@ -131,8 +131,8 @@ class Run:
 
         Args:
             recipe: Recipe to train first.
-            needed: Function that says whether it is needed; it is called if the cache does not have the model.
-            options: Options of that recipe, over its first preset.
+            needed: Function that returns whether it is needed; it is called if the model is not cached.
+            options: Options of that recipe, which override its first preset.
         """
         chosen = recipe.options(**options, select_by="last")
         first = self.but(recipe=recipe, options=chosen, rows=self.corpus.dataset, evaluator=None, seed=1)
@@ -161,9 +161,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Recipe(WithPresets):
-    """A method for plain text: how its encoder is built, how a batch is made of sentences, and its loss.
+    """A training method for plain text, which defines the encoder, the views of a sentence, and the loss.
 
-    Another package registers a recipe by an entry point of the group `likewise.recipes`.
+    Other packages register recipes by entry points of the group `likewise.recipes`.
 
     >>> from likewise.losses import functional
     >>> from likewise.recipes.recipe_options import AdamWOptions
@@ -178,28 +178,29 @@ class Recipe(WithPresets):
 
     Args:
         views: Function from corpus rows ({'sentence', 'words'}) to texts by column, as in `TextCollator`; it is called
-            with (rows), or with (rows, options, seed) if it takes them.
-        loss: Equation of an `EncoderLoss`: a function of that loss and the tokens of each column that returns a scalar,
-            or weighted parts by name. A class is rebuilt for each training, so that it can count.
-        distils: Whether the encoder learns, without dropout, from a `FrozenCopy` among its modules; without `loss`, it
-            learns the copy's vectors.
+            with (rows), or with (rows, options, seed) if it has these parameters.
+        loss: Loss of a batch: a function of an `EncoderLoss` and the tokens of each column, which returns a scalar, or
+            the weighted parts of the loss by name. A class is instantiated for each training, so it can have state.
+        distils: Whether the encoder is trained, without dropout, towards a `FrozenCopy` among its modules; without
+            `loss`, the vectors of the copy are the targets.
         build_encoder: Function from (base, options) to a SentenceTransformer; by default the base's own pooling, with
             the dropout of `ContrastiveOptions`, or the pooling and the head of `HeadOptions`.
-        build_collator: Function from (encoder, options, seed) to a function from rows to a batch, for what `views`
-            cannot say.
-        build_loss: Function from (encoder, options) to a loss of sentence-transformers, for what `loss` cannot say.
-        stages: Functions from a run to a run, which are called one after the other before it is trained: another base,
-            other rows, more columns. `Run.built` among them calls `build_encoder`, before a stage that takes long;
-            otherwise it comes last.
+        build_collator: Function from (encoder, options, seed) to a function from rows to a batch, for batches that
+            `views` cannot express.
+        build_loss: Function from (encoder, options) to a loss of sentence-transformers, for losses that `loss` cannot
+            express.
+        stages: Functions from a run to a run, which are called one after the other before the training and change its
+            base, rows or columns. `Run.built` among the stages calls `build_encoder` before a long stage; otherwise,
+            the encoder is built last.
         check_base: Function of (base, options) that is called before the corpus is read and raises a LikewiseError for
             a base that the recipe cannot use. By default, the base must be a model.
-        build_optimizer: Function from (encoder, options, number of updates) to an optimizer and its schedule;
-            (None, None) is AdamW.
-        default_base: Base that is taken if none is given.
-        modules: Classes of the package's own modules that a saved encoder has, for `likewise.load`; or their names,
-            with dots, so that they are imported only if they are needed.
-        mathematics: Version of the equations; it is raised when the same options and seed give another model, and no
-            published table reads measurements of an earlier one.
+        build_optimizer: Function from (encoder, options, number of updates) to an optimizer and its schedule; (None,
+            None) uses AdamW.
+        default_base: Default of the argument `base`.
+        modules: Classes of the package's own modules in a saved encoder, which `likewise.load` accepts, or their dotted
+            names, which are imported on demand.
+        mathematics: Version of the equations. Raise it if the same options and seed give another model; published
+            tables then ignore earlier measurements.
     """
 
     views: Callable[..., Values] | None = None

@@ -24,8 +24,8 @@ TRACKERS = ("tensorboard", "wandb", "mlflow")
 Template = Annotated[
     str,
     Field(
-        description="Prompt with one X, which stands for the sentence, and one [MASK], for whatever mask token the "
-        "base has. Without [MASK], a causal base is read at the last token; such a base has its own default."
+        description="Prompt with one X, which represents the sentence, and one [MASK], which represents the mask "
+        "token of the base. Without [MASK], the vector is the last token of a causal base, which has its own default."
     ),
 ]
 OtherTemplate = Annotated[
@@ -193,8 +193,8 @@ class HeadOptions(ContrastiveOptions):
 
     pooling: OwnOrMode = option(
         "cls",
-        "Pooling of token vectors into the sentence vector; own is the base's own pooling, and for a pretrained language "
-        "model cls, or mean if it is causal.",
+        "Pooling of token vectors into the sentence vector; own is the base's own pooling; for a pretrained language "
+        "model, it is cls, or mean if the model is causal.",
     )
     head: bool = option(True, "Whether to train with an MLP head on top, which is not saved with the model.")
 

@@ -204,7 +204,7 @@ def sncse_loss(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) -> 
         The weighted parts of the loss by name, scalars.
 
     See also:
-        `likewise.recipes.arccse.arccse_loss`: a margin on the angle, without negations; for a pretrained language model.
+        `likewise.recipes.arccse.arccse_loss`: A margin on the angle, for a pretrained language model.
         `likewise.losses.functional.bidirectional_margin`, `nt_xent`: the two equations.
 
     >>> import torch
@@ -413,8 +413,8 @@ SNCSE: Recipe = Recipe(
         "120 updates; about six minutes with bf16.",
         "negation": "This library's preset for 'not': cpu with pairs of antonyms, a larger weight of the margin loss "
         "and a tie to the base; 80 updates at rate 2e-4.",
-        "language-model": "This library's preset for a pretrained language model, at the mask of the prompt, or at its last "
-        "token if the model is causal: the whole corpus at rate 1e-4, with a head.",
+        "language-model": "This library's preset for a pretrained language model, at the mask of the prompt, or at its "
+        "last token if the model is causal: the whole corpus at rate 1e-4, with a head.",
         "paper-base": "Section 3.2, BERT-base: 256 sentences, rate 1e-5, the whole corpus.",
         "paper-large": "Section 3.2, BERT-large: 128 sentences, rate 5e-6.",
         "paper-roberta-base": "Section 3.2, RoBERTa-base: paper-base with weight 5e-4.",

@@ -54,8 +54,8 @@ _USUAL = 0.1
         "model": "Path or name of the model: a folder, a hub name, bundled:minilm or bundled:mpnet; by default the "
         "model of the index.",
         "metadata": "Names of the fields of rows to store with the passages for filters; by default every field whose "
-        "values are numbers, short texts, or true or false.",
-        "approximate": "Number of passages from which the vectors get an approximate index.",
+        "values are numbers, short texts or Booleans.",
+        "approximate": "Minimum number of passages for which an approximate index of the vectors is built.",
         "pipeline": "Options of a search's Pipeline, as JSON or as a path to a TOML file; by default the index's own, "
         "or the weights measured in docs/guides/search.md.",
         "precision": "Precision of the passages' vectors; by default the index's precision, or fp32 for a new index. "
@@ -91,13 +91,13 @@ def _show_indexed(indexed: "Indexed") -> None:
     texts={
         "index": "Path to the index.",
         "query": "Text of the query: a question, a sentence, or words. In a query of a few words, passages with a "
-        "quoted phrase come first, and a word behind a hyphen, as in 'pump -gas', must not occur in a passage.",
+        "quoted phrase come first, and a word preceded by a hyphen, as in 'pump -gas', excludes passages.",
         "by": "Unit of the results; 'document' lists each document (a row, an article or a file) once, with its best "
         "passage.",
         "where": 'Condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND '
-        "file LIKE '%.md'\". A date means the whole day: \"day <= '2024-05-01'\"; a list matches by a member: \"tags "
-        "= 'a'\".",
-        "model": "Path or name of a model to use instead of the index's own, for example if that has moved.",
+        "file LIKE '%.md'\". A date covers the whole day: \"day <= '2024-05-01'\"; a list matches if it contains the "
+        "value: \"tags = 'a'\".",
+        "model": "Path or name of a model to use instead of the index's own, for example if the model has been moved.",
         "pipeline": 'Options of a Pipeline, such as {"neighbours": 0}, or a path to a TOML file, which override '
         "the options of the index.",
     },
@@ -170,7 +170,7 @@ def show_choice(choice: "Choice") -> None:
     texts={"model": "Path or name of a model: a folder, a hub name, or bundled:minilm."},
 )
 def duplicates(arguments: Record) -> None:
-    """Find texts that say the same as an earlier text."""
+    """Find texts with the same meaning as an earlier text."""
     from likewise.searching.duplicates.duplicates import duplicates as find_duplicates
     from likewise.searching.duplicates.duplicates import left_out_path
 

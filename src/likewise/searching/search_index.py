@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """An open index, for searches and updates; an update by another process is visible from the next search.
+    """An open index for searches and updates; an update by another process is visible to the next search.
 
     `len(index)` is the number of its passages, and iteration yields the ids of its rows and texts.
 
@@ -46,8 +46,8 @@ class Index:
         model: Encoder of the queries, or its path or name as in `load`; by default the model of the index. It is loaded
             by the first search that needs it.
         vectors: Function that returns the vectors (S, D) of S queries, instead of a model.
-        tokens: Function that returns the output of `read_query`, instead of a model; if only `vectors` is
-            given, tokens are not compared.
+        tokens: Function that returns the output of `read_query`, instead of a model. If only `vectors` is given, tokens
+            are not compared.
         parts: Further parts of the hybrid search, subclasses of `likewise.searching.Part`, after the entry points of
             `likewise.search_parts`.
 
@@ -105,12 +105,12 @@ class Index:
 
     @property
     def files(self) -> int:
-        """The number of files that they are of."""
+        """The number of files."""
         return len(self.table.sources())
 
     @property
     def fields(self) -> dict[str, str]:
-        """The fields that a condition may name in addition to id, file, line, title and text, each with its type."""
+        """The fields that a filter can use in addition to id, file, line, title and text, each with its type."""
         return {name: CALLED[kind] for name, kind in self.table.metadata.items()}
 
     @checked
@@ -123,8 +123,8 @@ class Index:
     ) -> int:
         """Add texts, rows or files; an existing id or path is replaced.
 
-        Only new text is encoded. A new field of rows becomes a field of the index. Texts without ids get the next whole
-        numbers.
+        Only new text is encoded. A new field of rows becomes a field of the index. Texts without ids are numbered
+        consecutively.
 
         Args:
             texts: Texts, rows or paths, as in `likewise.index`.
@@ -135,7 +135,7 @@ class Index:
             The number of texts or files that were new or changed.
 
         Raises:
-            CorpusError: If a text is missing, a file cannot be read, or a field's value has another type than before.
+            CorpusError: If a text is missing, a file cannot be read, or the type of a field has changed.
             JobError: If another process is writing the index.
         """
         from likewise.searching.index.index_update import add  # which opens an index itself
@@ -146,7 +146,7 @@ class Index:
     def delete(self, ids: str | int | Iterable[str | int], *, quiet: bool = True) -> int:
         """Delete rows and texts by their ids, and return their number; unknown ids are ignored.
 
-        A row of a file returns when the file is indexed again, unless it is removed from the file, too.
+        A deleted row of a file reappears when the file is indexed again, unless it is also removed from the file.
         """
         from likewise.searching.index.index_update import delete
 
@@ -177,7 +177,7 @@ class Index:
 
     @property
     def table(self) -> Table:
-        """The table, as it was when the index was finished the last time."""
+        """The table of the last complete update."""
         return self._opened.stored.table
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -186,17 +186,17 @@ class Index:
 
     @property
     def made_with(self) -> str:
-        """The fingerprint of the model that made the index."""
+        """The fingerprint of the model that built the index."""
         return self._opened.record.made_with
 
     @property
     def model(self) -> str | None:
-        """The name of that model, if it has one."""
+        """The name of the model that built the index, if it has one."""
         return self._opened.record.model
 
     @property
     def pipeline(self) -> Pipeline:
-        """The parts of a hybrid search and their weights, unless a search is given others."""
+        """The default parts of a hybrid search and their weights."""
         return self._opened.pipeline
 
     @checked
@@ -212,12 +212,12 @@ class Index:
         mark: bool = True,
         pipeline: Given | None = None,
     ) -> Hits:
-        """Search, as `likewise.search`.
+        """Find the passages that best match a query; see `likewise.search`.
 
         Args:
-            query, k, offset, by, where, pipeline: as in `likewise.search`.
+            query, k, offset, by, where, pipeline: See `likewise.search`.
             mode: Mode of the search: hybrid, vectors or words.
-            mark: Whether to find the best sentence; otherwise it is the whole passage.
+            mark: Whether to find the best sentence; otherwise, `sentence` is the whole passage.
         """
         if k < 1:
             raise SearchError(f"k is {k}: give 1 or more")
@@ -242,13 +242,13 @@ class Index:
     def documents(
         self, query: str, limit: int = 100, *, mode: Mode = "hybrid", pipeline: Given | None = None
     ) -> list[tuple[Sequence[str], float]]:
-        """Find the documents that fit best: each by its names and the score of its best passage.
+        """Find the documents that best match a query, each with its names and the score of its best passage.
 
-        A row or text goes by its id, a file by its path, name and stem. `likewise.evaluate` scores an index by this: it
-        is the search that a user has.
+        The name of a row or text is its id; the names of a file are its path, name and stem. `likewise.evaluate` uses
+        this method to score an index.
 
         Args:
-            query, mode, pipeline: as in `search`.
+            query, mode, pipeline: See `search`.
             limit: Maximum number of passages.
         """
         best: dict[Sequence[str], float] = {}
@@ -258,12 +258,12 @@ class Index:
 
     @property
     def name(self) -> str:
-        """Its path, as a report shows it."""
+        """The path of the index in reports."""
         return str(self.path)
 
     @property
     def settings(self) -> dict[str, str]:
-        """The weights of its search, as a report shows them."""
+        """The weights of the search in reports."""
         parts = (*(part.name for part in PARTS), "excluded", *(part.name for part in self.parts))
         weights = self.pipeline.to_dict() | {part.name: part.weight for part in self.parts}
         return {
@@ -295,9 +295,9 @@ def search(
 ) -> Hits:
     """Find the passages of an index that best match a query.
 
-    In a query of a few words, passages with a quoted phrase come first, and other passages follow if these are fewer
-    than k; in prose, such a phrase ranks passages higher. Passages with a word behind a hyphen (`-word`) are excluded,
-    and passages that a query excludes in words, as in 'excluding', are ranked lower. Copies of a passage are listed
+    In a query of a few words, passages with a quoted phrase come first, followed by other passages if there are fewer
+    than k; in prose, a quoted phrase ranks passages higher. A word preceded by a hyphen (`-word`) excludes passages
+    that contain it, and words such as 'excluding' rank the excluded passages lower. Copies of a passage are listed
     once.
 
     Args:
@@ -310,15 +310,17 @@ def search(
         words_only: Whether to search by words alone (BM25), without loading the model.
         where: Condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND file LIKE
             '%.md'". Dates are compared in their ISO form: "day < '2024-05-01'".
-        model: Path or name of a model to use instead of the index's own, for example if that has moved.
-        pipeline: Options of a `Pipeline` that replace the index's, such as {"neighbours": 0}, or a path to a TOML file.
+        model: Path or name of a model to use instead of the index's own, for example if the model has been moved.
+        pipeline: Options of a `Pipeline` that override the options of the index, such as {"neighbours": 0}, or a path
+            to a TOML file.
         reranker: Path or hub name of a cross-encoder that reorders the first passages.
 
     Returns:
-        At most k hits, the best first, in a list that also states how the query was interpreted (`told`).
+        At most k hits in descending order of their scores, in a list that also describes the interpretation of the
+        query (`told`).
 
     Raises:
-        SearchError: If there is no such index, it is damaged, it was built with another model, or `where` is invalid.
+        SearchError: If the index does not exist, is damaged, or was built with another model, or if `where` is invalid.
         MissingExtraError: If LanceDB is not installed.
 
     Example:

@@ -10,7 +10,7 @@ VERBS = {
         "search": ("likewise.searching.commands:search", "Search an index by meaning and by words."),
         "duplicates": (
             "likewise.searching.commands:duplicates",
-            "Find texts that say the same, and keep one of each.",
+            "Find texts with the same meaning, and keep one of each group.",
         ),
         "serve": ("likewise.searching.commands:serve", "Serve models and indexes over HTTP, with OpenAI's API."),
     },

@@ -58,8 +58,8 @@ def compare(
 ) -> ScoreTable:
     """Train methods under one budget and evaluate them, with the unchanged base as the first row.
 
-    The same call resumes a comparison that was stopped and repeats runs that failed. A finished comparison grows by new
-    methods and seeds. Models are removed once they are evaluated.
+    The same call resumes an interrupted comparison and repeats failed runs. A later call with further methods or seeds
+    adds them to the comparison. Models are deleted after their evaluation.
 
     Args:
         methods: Methods, each a recipe and its options ("simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" for a
@@ -69,22 +69,24 @@ def compare(
             `bundled:NAME`.
         out: Path to the folder of the comparison.
         seeds: Random seeds; each method that depends on a seed runs with each of them.
-        steps: Number of updates of each training; not needed if each method has max_steps.
-        preset: Preset of every recipe that names none itself; the first of each by default.
+        steps: Number of updates of each training; optional if each method has max_steps.
+        preset: Preset of the recipes without their own preset; by default the first preset of each recipe.
         tasks: Names of the evaluation tasks, as in `likewise.evaluate`.
         data: Path to the folder of SentEval's data.
         precision: Precision of the evaluation, as in `likewise.evaluate`.
         corpus_options: Options of reading the corpus.
-        on_result: Function that is called with the result of each run, including runs of an earlier call.
+        on_result: Function that receives the result of each run, including runs of an earlier call.
         quiet: Whether to print nothing.
-        shared: Training options of every recipe, over the presets' (batch_size, max_length, eval_steps ...).
+        shared: Training options of all recipes, such as batch_size, max_length and eval_steps, which override the
+            presets.
 
     Returns:
         The table of the means over the seeds and of the differences from the first row, with 95% confidence intervals.
         It is saved to `out` as comparison.json, .md, .csv and .tex.
 
     Raises:
-        LikewiseError: If the input is invalid, before the first run. The error of a run is in the table instead.
+        LikewiseError: If the input is invalid; this is raised before the first run. The table reports the errors of
+            runs.
         Stopped: If the comparison is interrupted; the same call resumes it.
 
     Example:

@@ -57,11 +57,11 @@ def finetune(
         out: Path to save the model to: the base's modules with new weights, without the classifier.
         dev: Paths to rows that select the checkpoint, instead of STS-B dev or held-out rows.
         data: Path to SentEval's data.
-        preset: Name of a set of options, by default the first one; or your own options, such as
-            `likewise.training.STSOptions(epochs=2)`, whose names an editor completes.
+        preset: Name of a preset, by default the first one, or your own options, such as
+            `likewise.training.STSOptions(epochs=2)`.
         seed: Random seed of batches, dropout, the classifier's first weights, and the held-out rows.
-        resume, overwrite, quiet: as in `likewise.train`.
-        options: Options of the objective that override the preset's.
+        resume, overwrite, quiet: See `likewise.train`.
+        options: Options of the objective, which override the preset.
 
     Returns:
         The path of the model and its record.

@@ -29,17 +29,17 @@ class ComparisonError(LikewiseError):
 
 @dataclass(frozen=True)
 class Method:
-    """A method, one row of the table.
+    """A method of a comparison, which is a row of the table.
 
     Attributes:
         label: Name of the row.
-        recipe: Name of a recipe; "" for a model that is evaluated as it is.
-        options: Options of the recipe that override the preset's.
+        recipe: Name of a recipe; "" for a model that is evaluated without training.
+        options: Options of the recipe, which override the preset.
         preset: Preset of the recipe; the comparison's, or the recipe's first, by default.
         base: Base of the recipe, or the model that is evaluated; the comparison's base by default.
         make: Function from a folder and a seed to a model that `evaluate` takes, or to a mapping of facts for the
             record of the run whose 'model' is that model.
-        seeds: Whether a model that `make` makes depends on the seed.
+        seeds: Whether a model built by `make` depends on the seed.
     """
 
     label: str
@@ -52,17 +52,17 @@ class Method:
 
     @property
     def is_base(self) -> bool:
-        """Whether it is the comparison's base, unchanged."""
+        """Whether the method is the unchanged base of the comparison."""
         return not self.recipe and self.base is None and self.make is None
 
     @property
     def is_drawn(self) -> bool:
-        """Whether its model depends on the seed."""
+        """Whether the model of the method depends on the seed."""
         return self.seeds and bool(self.recipe or self.make)
 
     @property
     def key(self) -> str:
-        """Name of its files, unique for its options.
+        """Name of the method's files, unique for its options.
 
         >>> Method("ArcCSE!", "arccse", {"margin": 0.0}).key
         'arccse-325fb5'

@@ -234,7 +234,7 @@ class STSOptions(FinetuneOptions):
         0.0, "Minimum rating, of pairs with nothing in common, which are trained towards a cosine of 0."
     )
     highest: float = option(
-        5.0, "Maximum rating, of pairs that mean the same, which are trained towards a cosine of 1."
+        5.0, "Maximum rating, of pairs with the same meaning, which are trained towards a cosine of 1."
     )
 
     def _check(self) -> None:

@@ -49,28 +49,29 @@ def train(
     """Train a sentence encoder on plain text.
 
     torchrun and `accelerate launch` train one model in several processes: a batch then has `batch_size` sentences per
-    process, and all of them are negatives of each other.
+    process, and all these sentences are negatives of each other.
 
-    All input is checked before `out` is touched. The same call resumes a training that was stopped or killed, and
-    reaches the same weights as an uninterrupted training. The result of a finished training is returned.
+    All input is checked before `out` is touched. The same call resumes an interrupted training and reaches the same
+    weights as an uninterrupted training. If the training is already complete, its result is returned.
 
     Args:
         recipe: Name of a recipe of `likewise.RECIPES` or of an installed package, or a `Recipe`.
         corpus: Path to a file or a folder, a glob pattern, `bundled:wiki-sample`, or a list of these (see
-            `likewise.corpus.prepare`); in Python also texts: a list, a column, any iterable. Rows are mappings or a
-            DataFrame.
+            `likewise.corpus.prepare`); in Python also texts (a list, a column or any iterable) or rows (mappings or a
+            DataFrame).
         base: Hugging Face name, path, `bundled:NAME`, or a loaded encoder; by default the recipe's own base.
         out: Path to save the model to.
-        preset: Name of a set of the recipe's options, by default the first one; or your own options, such as
-            `likewise.recipes.ArcCSEOptions(margin=5)`, whose names an editor completes.
+        preset: Name of a preset of the recipe, by default the first one, or your own options, such as
+            `likewise.recipes.ArcCSEOptions(margin=5)`.
         seed: Random seed of batches, masks, dropout and the training head.
         data: Path to SentEval's data, whose STS-B dev selects the checkpoint.
         corpus_options: Options of reading the corpus.
-        resume: Whether a stopped training must exist (True), is resumed if it exists ("auto"), or is ignored.
-        overwrite: Whether to discard a stopped training, and to replace the model in `out` once the new one is
+        resume: Whether an interrupted training must exist (True), is resumed if it exists ("auto"), or is ignored
+            (False).
+        overwrite: Whether to discard an interrupted training, and to replace the model in `out` once the new model is
             complete.
         quiet: Whether to print nothing.
-        options: Options of the recipe that override the preset's; an unknown name is an error.
+        options: Options of the recipe, which override the preset; an unknown name is an error.
 
     Returns:
         The path of the best checkpoint's model, without training head, and its record.
@@ -80,9 +81,9 @@ def train(
         Stopped: If the training is interrupted; the same call resumes it.
 
     See also:
-        `likewise.adapt`: adapts an encoder to your own text with pairs from its passages.
-        `likewise.finetune`: trains an encoder on labelled rows.
-        `likewise.compare`: trains several methods under one budget.
+        `likewise.adapt`: Adapt an encoder to your own text with pairs from its passages.
+        `likewise.finetune`: Train an encoder on labelled rows.
+        `likewise.compare`: Train several methods under one budget.
 
     Example:
         >>> import likewise

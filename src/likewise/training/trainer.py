@@ -42,7 +42,7 @@ from likewise.training.selection import Selection
 
 
 class TrainingError(LikewiseError):
-    """Raised if a training cannot start or has diverged; the message names the step and the cure."""
+    """Raised if a training cannot start or diverges; the message names the step and the cure."""
 
     @classmethod
     def diverged(cls, what: str, value: float, step: int) -> Self:

@@ -80,9 +80,9 @@ def negate_corpus(
         model: Name or path of an installed spaCy model of English.
         processes: Number of processes that parse; 0 uses one per core from 2,048 sentences. With several processes, a
             script needs `if __name__ == "__main__":`.
-        batch_size: Number of sentences that a process parses, and that are written, at a time.
+        batch_size: Number of sentences that are parsed and written at a time.
         overwrite: Whether to discard the output of a stopped run.
-        cache: Whether to read known negations from the cache, and to add new ones to it.
+        cache: Whether to read known negations from the cache, and to add new negations to it.
         quiet: Whether to print nothing.
 
     Raises:

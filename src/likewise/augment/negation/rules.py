@@ -61,20 +61,21 @@ def negate(texts: str, *, model: str = ...) -> str | None: ...  # type: ignore[o
 @overload
 def negate(texts: Sequence[str], *, model: str = ...) -> list[str | None]: ...
 def negate(texts: str | Sequence[str], *, model: str = parser.DEFAULT_MODEL) -> str | list[str | None] | None:
-    """Return the negation of an English sentence, or of each of several.
+    """Return the negation of an English sentence, or of each sentence of a list.
 
-    A negated sentence becomes affirmative. Case, punctuation and spacing stay as they are.
+    A negated sentence becomes affirmative. Case, punctuation and spacing do not change.
 
     Args:
-        texts: One sentence or several.
+        texts: A sentence, or a list of sentences.
         model: Name or path of an installed spaCy model of English.
 
     Returns:
-        The negation, or a list of them in the order of the sentences; None where a sentence has no clear one.
+        The negation, or a list of negations in the order of the sentences; None for a sentence without a clear
+        negation.
 
     Raises:
         MissingExtraError: If spaCy, lemminflect or the model is not installed.
-        NotEnglishError: If the sentences are of another language. It is not known of fewer than 100 characters.
+        NotEnglishError: If the sentences are in another language, which can only be detected from 100 characters on.
 
     >>> negate("Tom and Jerry became good friends.")
     'Tom and Jerry did not become good friends.'

@@ -88,10 +88,10 @@ def choose(
 
     Titles, questions and sentences are removed from passages and used as queries, each of which has to retrieve its own
     passage among all passages. Words that occur only in a query and its passage are removed from the query. The
-    following systems are compared: BM25; each base alone; each base with BM25 added (the hybrid baseline); and each base in
-    the pipeline of `likewise search`, optionally with a cross-encoder. The score is nDCG@10, with a confidence interval
-    of the gain over the best free system. The pipeline of the first base is recommended, unless the gain of another
-    system is statistically significant.
+    following systems are compared: BM25; each base alone; each base with BM25 added (the hybrid baseline); and each
+    base in the pipeline of `likewise search`, optionally with a cross-encoder. The score is nDCG@10, with a confidence
+    interval of the gain over the best baseline. The pipeline of the first base is recommended, unless the gain of
+    another system is statistically significant.
 
     Args:
         texts: Paths to files, folders, or patterns, or in-memory texts or rows, as in `likewise.index`.
@@ -104,7 +104,7 @@ def choose(
             OpenAI-compatible API that writes the queries, such as http://localhost:11434/v1, to which the passages are
             then sent. A written query is used if one of the bases, with BM25 added, ranks its passage among the first
             10, and if it does not copy the passage. In Python also pairs of a query and an id; the id of a text in a
-            list is its place from 0.
+            list is its position from 0.
         queries_model: Name of the model on that server; optional if the server has only one.
         queries_for: Maximum number of passages for which queries are written.
         judgements: Path to your own judgements: one line each with the id of the query, the id of the document and a
@@ -116,7 +116,7 @@ def choose(
         passages: Maximum number of passages that are searched; passages of a longer text are sampled.
         minutes: Approximate maximum number of minutes of each adaptation.
         seed: Random seed of the sampled queries and passages.
-        resume, overwrite, quiet: as in `likewise.index`.
+        resume, overwrite, quiet: See `likewise.index`.
 
     Returns:
         All systems with their scores, the recommended system, and the reason.

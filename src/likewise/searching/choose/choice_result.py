@@ -32,24 +32,23 @@ _TALL = 300.0
 
 @dataclass(frozen=True)
 class System:
-    """A way to search by one base, and its scores.
+    """A base with a search pipeline, and its scores.
 
     Attributes:
         name: Short description of the system.
         model: Base of the system; "" for BM25, which needs none.
         mode, pipeline: Settings of the search.
-        free: Whether it is a baseline without further work: BM25, an unchanged base, or their sum.
-        learnt: Whether its base was adapted earlier, possibly to this text, so that it has seen the answers; it is not
-            chosen.
+        free: Whether the system is a baseline: BM25, an unchanged base, or their sum.
+        learnt: Whether its base was adapted earlier, possibly to this text; such a system is never recommended.
         score: NDCG@10, times 100, of retrieving the passages from which queries were removed.
-        low, high: 95 % confidence interval of the gain over the best free system; None for that system.
+        low, high: 95% confidence interval of the gain over the best baseline; None for that baseline.
         milliseconds: Median time of a query with its encoding on this machine.
         passages_a_second: Indexed passages per second, including the loading of the model; None for BM25.
         index_bytes, model_bytes: Sizes on disk; None if unknown.
         written: Same score on the written queries; None without them.
         judged: NDCG@10, times 100, by your judgements; None without them.
-        judged_low, judged_high: Confidence interval of this gain over the same free system.
-        only_measured: Whether it is only a row for comparison, which no search offers.
+        judged_low, judged_high: Confidence interval of its gain over the same baseline.
+        only_measured: Whether the system is only a row for comparison, which no search offers.
     """
 
     name: str
@@ -108,11 +107,11 @@ def _short(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Choice:
-    """The systems, the one to use, and why.
+    """The result of `choose`: the compared systems, the recommended system, and the reason.
 
     Attributes:
-        table: All systems, in the order in which they were measured.
-        chosen: System to use.
+        table: All systems in the order of measurement.
+        chosen: Recommended system.
         reason: Verdict in one sentence.
         judgement: Verdict by your judgements; "" without them.
         facts: Passages, queries by their kind, seconds, and the queries on which systems disagree most.
@@ -158,7 +157,7 @@ class Choice:
 
     @property
     def model(self) -> str:
-        """The base to use; of a search by words alone the first one, as every index has vectors."""
+        """The recommended base; for a search by words alone, the first base, because every index has vectors."""
         return self.chosen.model or next((system.model for system in self.table if system.model), "")
 
     def to_dict(self) -> Record:

@@ -187,9 +187,9 @@ def round_trip(
 ) -> list[Written]:
     """Return the queries that find their passage again, and do not copy it.
 
-    A query is kept if its passage is among the first 10 of all by the hybrid baseline, and is not a copy. It is a copy if
-    BM25 alone finds its passage first, and the passage has all of its words except words that a tenth of the passages
-    have. `vectors` gives the vectors of texts, of length 1.
+    A query is used if the hybrid baseline ranks its passage among the first 10, and if it is not a copy. It is a copy
+    if BM25 alone finds its passage first, and the passage has all of its words except words that a tenth of the
+    passages have. `vectors` gives the vectors of texts, of length 1.
     """
     if not written:
         return []

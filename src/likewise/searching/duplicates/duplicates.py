@@ -74,7 +74,7 @@ class Duplicates:
         above: Pairs just above the threshold, which are duplicates.
         below: Pairs just below the threshold, which are not.
         apart: Pairs above the threshold that differ in a word, by descending cosine.
-        reasons: Number of texts that are no duplicates because of a word, by reason.
+        reasons: Number of texts that are not duplicates because of a word, by reason.
         at_random: Cosine that one in a hundred random pairs of texts reaches; it depends on the encoder.
         skipped: Sentences on skipped input, and on input in another encoding.
         is_partial: Whether files or rows could not be read.
@@ -119,19 +119,20 @@ def duplicates(
 ) -> Duplicates:
     """Find texts that repeat the meaning of an earlier text.
 
-    A text is a line of a list, a row of JSONL, CSV or Parquet, or a paragraph of prose. It is a duplicate of an earlier
-    representative if the cosine of their vectors reaches the threshold and their words agree: they share some words in
-    the same order, and neither has a negation, a number, a name or an antonym that the other lacks. Texts of several
-    sentences are compared again without their common sentences, and long texts piece by piece, so that the part that
-    the model truncates is compared as well. The first text of each group is its representative. Empty texts are never
-    duplicates, and texts of symbols alone are duplicates only of the same symbols. Vectors are cached, so that another
-    threshold takes seconds.
+    A text is a line of a list, a row of JSONL, CSV or Parquet, or a paragraph of prose. A text is a duplicate of an
+    earlier representative if the cosine of their vectors reaches the threshold and their words agree: they share some
+    words in the same order, and neither has a negation, a number, a name or an antonym that the other lacks. Texts of
+    several sentences are compared again without their common sentences, and long texts piece by piece, so that the part
+    that the model truncates is compared as well. The first text of each group is its representative. Empty texts are
+    never duplicates, and texts of symbols alone are duplicates only of the same symbols. Vectors are cached, so that
+    another threshold takes seconds.
 
     Args:
-        texts: Paths to files, folders, or patterns, as in `index`; in Python also texts: a list, a column, any
-            iterable. Rows are mappings or a DataFrame.
+        texts: Paths to files, folders, or patterns, as in `index`; in Python also texts (a list, a column or any
+            iterable) or rows (mappings or a DataFrame).
         model: Encoder, or its path or name as in `load`.
-        out: Path to the JSONL file of groups, each with its representative and its duplicates with places and cosines.
+        out: Path to the JSONL file of groups, each with its representative and its duplicates with their locations and
+            cosines.
         keep_one: Path to the file of representatives: whole rows if it ends in .jsonl, .csv or .tsv, otherwise one text
             per line. The other texts are written to NAME.left-out.jsonl, each with its representative; both files
             together have as many rows as the input.
@@ -139,13 +140,13 @@ def duplicates(
         words: Minimum share of common words of duplicates; 0 compares vectors alone, so that negations, numbers, names,
             antonyms, and the truncated part of a text are ignored.
         corpus_options: Options of reading; `field` names the text of JSONL, CSV and Parquet rows.
-        engine, precision: as in `load`.
+        engine, precision: See `load`.
         seed: Random seed of the cells in which more than 100,000 texts are compared.
         overwrite: Whether to replace files at `out` and `keep_one` that likewise did not write.
         quiet: Whether to print nothing to standard error.
 
     Returns:
-        Counts, groups, and pairs near the threshold, by which to judge it.
+        The counts, the groups, and pairs near the threshold for inspection.
 
     >>> found = duplicates(["I lost my card.", "The door is open.", "i lost my card!"], quiet=True)
     >>> found.groups, found.kept

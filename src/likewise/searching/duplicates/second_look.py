@@ -1,4 +1,4 @@
-"""The second look at two texts with similar vectors: whether they say the same as a whole."""
+"""The second look at two texts with similar vectors: whether they have the same meaning as a whole."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?")
 
 
 class SearchError(LikewiseError):
-    """Raised if an index, a query or a condition is not valid; the message names the cure."""
+    """Raised if an index, a query or a filter is invalid; the message names the cure."""
 
 
 def condition_of(given: str, fields: Mapping[str, FieldColumn]) -> str:

@@ -133,7 +133,7 @@ def kinds_of(
 
     Args:
         fields: Names of the stored fields; None for every field whose values are numbers, dates, short texts, lists of
-            these, or true or false.
+            these, or Booleans.
         taken: Names that no field can have, if `fields` is None.
     """
     seen: dict[str, _Seen] = defaultdict(_Seen)

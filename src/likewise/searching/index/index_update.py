@@ -51,11 +51,12 @@ _TRIED = 100
 
 
 class Indexed(Index):
-    """An index as `index` leaves it: an `Index` to search in, and what was done.
+    """The result of `index`: an open `Index`, with counts of the changes.
 
     Attributes:
         encoded: Number of passages that this call encoded.
-        added, removed: Number of files, or texts, that were new or changed, and that changed or are gone.
+        added: Number of files, or texts, that were new or changed.
+        removed: Number of files, or texts, that changed or no longer exist.
         skipped: Sentences on skipped or converted input: counts of files in other formats and of excluded files; files
             in another encoding than UTF-8; files that changed while they were read; rows without text; and `unread`.
         unread: Sentences on folders, files and rows that could not be read. Existing passages of such a folder or file
@@ -106,9 +107,9 @@ def index(
 ) -> Indexed:
     """Index texts, or the passages of files, for search by meaning and by words.
 
-    Run it again after files have changed: only new passages are encoded, and passages of files that are gone or no
-    longer named are removed. A stopped run is resumed. Other processes can search the index meanwhile, and see its
-    former state until the update is complete.
+    After files have changed, run it again: only new passages are encoded, and passages of files that no longer exist or
+    are no longer listed are removed. An interrupted run is resumed. Other processes can search the index meanwhile, and
+    see its former state until the update is complete.
 
     Args:
         texts: Paths to files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki dumps, and
@@ -120,25 +121,25 @@ def index(
         corpus_options: Options of reading; `field` names the text of JSONL, CSV and Parquet rows.
         words: Maximum number of words in a passage; by default 180, or fewer if the model reads less.
         metadata: Names of the fields of rows to store with the passages for filters; by default every field whose
-            values are numbers, short texts, or true or false.
+            values are numbers, short texts or Booleans.
         language: Language of the text, for stemming.
-        keep: Whether to keep the passages of files and texts that are not named in this call.
-        approximate: Number of passages from which the vectors get an approximate index.
+        keep: Whether to keep the passages of files and texts that are not part of this call.
+        approximate: Minimum number of passages for which an approximate index of the vectors is built.
         pipeline: Options of the search: a `Pipeline`, a mapping, or a path to a TOML file; by default the index's own,
             or the weights measured in docs/guides/search.md.
         vectors_from: Path to another index of the same model, such as an index that `choose` has built, from which the
             vectors of the texts that both contain are copied.
-        engine, precision: as in `load`; by default the precision of the index, or float32 for a new index. "close" is
-            two to three times as fast if the processor supports bfloat16, and changes some hits. Queries are always
-            encoded in float32.
-        on: Address of a Ray cluster whose workers encode, or 'ray'; this process reads and writes.
+        engine, precision: See `load`; by default the precision of the index, or float32 for a new index. "close" is two
+            to three times as fast if the processor supports bfloat16, and changes some hits. Queries are always encoded
+            in float32.
+        on: Address of a Ray cluster whose workers encode, or 'ray'; the current process reads and writes.
         workers: Number of workers of the Ray cluster; by default one per core.
         quiet: Whether to print nothing to standard error.
-        resume: Whether to fail if there is no stopped run to resume.
+        resume: Whether to fail if there is no interrupted run to resume.
         overwrite: Whether to rebuild an index that was built with another model or other options.
 
     Returns:
-        The index, open for searches, with counts of what was added and removed.
+        The open index, with the counts of added and removed files or texts.
 
     Raises:
         CorpusError: If a file cannot be read, or no file contains text.

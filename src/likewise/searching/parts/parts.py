@@ -58,8 +58,8 @@ class Candidates(NamedTuple):
     """Passages that are scored.
 
     Attributes:
-        positions: (S,) their places in the geometry.
-        before: Function that returns the sum of the earlier parts, (S,), for any positions (S,).
+        positions: (S,) positions of the passages in the geometry.
+        before: Function from positions (S,) to the sum of the scores of the earlier parts, (S,).
     """
 
     positions: np.ndarray
@@ -90,19 +90,19 @@ class Part:
         self.weight = getattr(pipeline, self.name, self.weight)
 
     def passages(self, candidates: Candidates) -> list[Record]:
-        """Return the candidates: `id`, `file`, `line`, `title`, `text`, and in `metadata` the fields of their rows."""
+        """Return the candidates: `id`, `file`, `line`, `title`, `text`, and the fields of their rows (`metadata`)."""
         return self.lookup.table.passages(self.geometry.rows[candidates.positions])
 
     @property
     def is_used(self) -> bool:
-        """True if the part adds anything to the scores."""
+        """Whether the part contributes to the scores."""
         return bool(self.weight)
 
     def prepare(self, best_first: np.ndarray, before: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Look up what is needed for passages, given by their positions (S,), the best by the parts before first."""
+        """Prepare the scoring of passages, given by their positions (S,), sorted by the earlier parts."""
 
     def score(self, query: EncodedQuery, candidates: Candidates) -> ArrayLike:
-        """Return what the part adds to the scores (S,) of candidates, before it is multiplied by `weight`."""
+        """Return the scores (S,) of candidates by this part, before they are multiplied by `weight`."""
         raise NotImplementedError
 
 

@@ -12,19 +12,19 @@ from likewise.runs.whole_files import parse_json
 
 
 class Pipeline(Options):
-    """The parts of a hybrid search and their weights; a weight of 0 switches a part off.
+    """The parts of a hybrid search and their weights; a weight of 0 disables a part.
 
-    A passage's score is `vectors` times its cosine plus `words` times its BM25 score, each brought to mean 0 and
-    deviation 1 over all passages of the index. To the scores of the `first` passages, `tokens` times the fit of their
-    tokens to the query's tokens is added, scaled to mean 0 and the deviation of these scores. Then each score takes a
-    share of the mean score of the passage's nearest, and `documents` times the score of the whole document is added, if
-    documents have several passages: that of its mean vector and of the sum of its passages' BM25 scores. Then
-    `phrases` times the share of the query's phrases in quotes that stand in the passage is added. If the query says
-    what it excludes, as in 'excluding' or 'do not mention', the rest of it is searched for, and `excluded` times the
-    score that a passage has for the excluded words is taken off.
+    The score of a passage is `vectors` times its cosine plus `words` times its BM25 score, both standardized over all
+    passages of the index. For the `first` passages, `tokens` times the match of their tokens with the query's tokens is
+    added, scaled to mean 0 and the standard deviation of these scores. Each score then receives a fraction
+    (`neighbours`) of the mean score of the `nearest` passages. If documents have several passages, `documents` times
+    the score of the whole document is added, which is computed from its mean vector and the sum of its BM25 scores.
+    Next, `phrases` times the fraction of the query's quoted phrases that occur in the passage is added. If the query
+    contains an exclusion, such as 'excluding' or 'do not mention', the rest of the query is searched for, and
+    `excluded` times the passage's score for the excluded words is subtracted.
 
-    With a `reranker`, a cross-encoder of sentence-transformers, the first `reranked` passages are put into its order: a
-    passage's score is then its output, on the scale of the scores of these passages.
+    With a `reranker`, a cross-encoder of sentence-transformers, the first `reranked` passages are reordered: the score
+    of a passage is then the output of the cross-encoder, on the scale of the scores of these passages.
 
     >>> Pipeline(words=0.7).neighbours
     0.15

@@ -23,19 +23,19 @@ class Hit:
     Attributes:
         score: Score by which hits are sorted: the sum of `scores` in a hybrid search, otherwise `similarity` or
             `words`, lowered for passages without a required phrase.
-        file, line: Place where the passage begins. The line is the page in a PDF, the slide in a .pptx file, the cell
-            in a notebook, and 0 in a web page or a Word file.
-        title: Headings above the passage, the outermost first; "" if there are none.
+        file, line: Location where the passage begins. `line` is the page of a PDF, the slide of a .pptx file, the cell
+            of a notebook, and 0 in a web page or a Word file.
+        title: Headings above the passage, starting with the outermost; "" if there are none.
         text: Text of the passage.
         sentence: Sentence of the passage that matches the query best.
         similarity: Cosine of query and passage; None in a search by words only.
         words: BM25 score; None in a search by vectors only.
-        metadata: Fields that are stored with the passage: texts, numbers, true or false; dates in their ISO form.
-        scores: Z-scores of the passage by each part of a hybrid search, whose sum is `score`.
-        id: Id of its row or text; for texts without ids their position in the list, from 0. None for a passage of a
-            file without ids.
-        also: Places of copies of the passage, and in a search by document of its other matching passages, which are not
-            listed separately.
+        metadata: Stored fields of the passage: strings, numbers or Booleans, and dates in ISO format.
+        scores: Z-score of the passage for each part of a hybrid search; their sum is `score`.
+        id: Id of the row or text, or its position in the list, from 0, if it has no id; None for a passage of a file
+            without ids.
+        also: Locations of copies of the passage, and, in a search by document, of the other matching passages of the
+            document, which are not listed separately.
 
     >>> hit = Hit(1.5, "notes.md", 3, "Pumps", "It leaks. Call us.", "It leaks.", similarity=0.4)
     >>> hit.place, hit.parts
@@ -68,12 +68,12 @@ class Hit:
 
     @property
     def place(self) -> str:
-        """File and line, page, slide or cell; relative to the present folder if the file is in it. Otherwise the id."""
+        """The location: the file (relative to the current folder) and its line, page, slide or cell, or the id."""
         return place_of({"file": self.file, "line": self.line, "id": self.id})
 
     @property
     def document(self) -> tuple[str, ...]:
-        """Its document by the names that judgements may use: the id of its row or text, otherwise its file.
+        """The names of its document that judgements can use: the id of its row or text, or otherwise its file.
 
         >>> Hit(1.0, "/data/notes/rain.md", 3, "", "It rains.", "It rains.").document
         ('/data/notes/rain.md', 'rain.md', 'rain')

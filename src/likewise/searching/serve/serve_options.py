@@ -11,7 +11,7 @@ class ServingError(LikewiseError):
 
 
 class ServeOptions(Options):
-    """The limits of a service: what a request may ask for, and how much may wait.
+    """The limits of a service on requests and queues.
 
     >>> ServeOptions(queue=10).max_texts
     2048

@@ -63,7 +63,7 @@ def serve(
         cors: Origins whose web pages may call the service, such as https://example.org.
         allowed_host: Host names by which requests may address the service, in addition to `host`, localhost and IP
             addresses; * allows every name. The check protects against DNS rebinding.
-        engine, precision: as in `load`; auto exports the models for the fastest engine at the first start.
+        engine, precision: See `load`; "auto" exports the models for the fastest engine at the first start.
         quiet: Whether to print nothing to standard error.
         options: Limits of `ServeOptions`.
 
