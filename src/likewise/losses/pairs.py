@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from likewise.losses.functional import add_angle, cosine_matrix
 
 SAME_TEXT = 0.85
-"""Two second texts with a higher cosine under the base may have the same meaning, and are no negatives of each other."""
+"""Two second texts with a higher cosine under the base may have the same meaning, so they are no negatives."""
 
 
 def false_negatives(first: Tensor, second: Tensor, share: float = 0.95) -> Tensor:
