@@ -30,7 +30,7 @@ _BEYOND = re.compile(r"index out of range|out of data bounds|indices? .{0,40}out
 
 
 class LikewiseError(ValueError):
-    """The base class of the errors that likewise raises for its user: the message names the cause and the cure."""
+    """The base class of the errors that users can fix; the message names the cause and the cure."""
 
 
 class MissingExtraError(LikewiseError, ImportError):

@@ -25,12 +25,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 PROMPTS = {"query": "the old ", "document": "a quiet "}
 LITTLE = {"quiet": True, "select_by": "last", "max_steps": 2, "batch_size": 8, "precision": "fp32", "max_length": 24}
 SETTINGS = {
-    "prompts, the default among them": ("all", lambda s: (s.prompts, s.default_prompt)),
-    "a prompt that the pooling leaves out": ("unpooled", lambda s: s.include_prompt),
+    "prompts, including the default": ("all", lambda s: (s.prompts, s.default_prompt)),
+    "a prompt excluded from pooling": ("unpooled", lambda s: s.include_prompt),
     "truncate_dim": ("all", lambda s: s.truncate_dim),
     "similarity": ("all", lambda s: s.similarity),
-    "side of truncation": ("all", lambda s: s.sides),
-    "vectors of length 1": ("all", lambda s: s.normalizes),
+    "truncation side": ("all", lambda s: s.sides),
+    "normalized vectors": ("all", lambda s: s.normalizes),
     "routes (Router)": ("routes", lambda s: (s.routes, s.default_route)),
     "adapters (LoRA)": ("adapter", lambda s: s.adapters),
 }
@@ -154,13 +154,13 @@ def test_each_setting_is_kept_or_refused_by_name(outcomes, forms, verbs):
                 continue
             base = ModelSettings.of(plain(forms["no prompts" if "no-prompts" in made.name else form]))
             now = ModelSettings.of(plain(made))
-            cells[setting, verb] = "kept" if value(now) == value(base) else f"{value(base)} became {value(now)}"
-    lost = {cell: said for cell, said in cells.items() if said not in ("kept", "refused")}
+            cells[setting, verb] = "preserved" if value(now) == value(base) else f"{value(base)} became {value(now)}"
+    lost = {cell: said for cell, said in cells.items() if said not in ("preserved", "refused")}
     known = {
-        ("a prompt that the pooling leaves out", "train sncse"): "no such part",
-        ("side of truncation", "train light"): "no such part",
-        ("adapters (LoRA)", "train light"): "no such part",
-        ("truncate_dim", "train light"): "kept",  # its vectors have that many dimensions
+        ("a prompt excluded from pooling", "train sncse"): "not applicable",
+        ("truncation side", "train light"): "not applicable",
+        ("adapters (LoRA)", "train light"): "not applicable",
+        ("truncate_dim", "train light"): "preserved",  # its vectors have that many dimensions
     }
     assert {cell: said for cell, said in lost.items() if cell not in known} == {}
     if len(forms) == 5:
@@ -241,8 +241,8 @@ def uses(sentences, rows, tmp_path_factory):
 
 def test_each_use_obeys_what_a_model_carries_or_refuses_it(forms, uses):
     carried = {
-        "all": ("prompts, the default among them", "truncate_dim", "similarity", "side of truncation"),
-        "unpooled": ("a prompt that the pooling leaves out",),
+        "all": ("prompts, including the default", "truncate_dim", "similarity", "truncation side"),
+        "unpooled": ("a prompt excluded from pooling",),
         "routes": ("routes (Router)",),
         "adapter": ("adapters (LoRA)",),
     }
@@ -261,7 +261,7 @@ def test_each_use_obeys_what_a_model_carries_or_refuses_it(forms, uses):
                 refusal = ""
             named = {"all": "prompt", "unpooled": "prompt", "routes": "route", "adapter": "adapter"}[form]
             assert not refusal or named in refusal, (form, use.__name__)
-            cells.append("refused" if refusal else "obeyed")
+            cells.append("refused" if refusal else "supported")
         table += [[setting, *cells] for setting in settings]
     if len(forms) == 5:
         written_on_the_page("uses", table)

@@ -65,7 +65,7 @@ class Candidate:
     negation: float | None = None
 
     def cells(self) -> list[str]:
-        """Return its row of a table, in the order of `COLUMNS`."""
+        """Return the row of the candidate in a table, in the order of `COLUMNS`."""
         gain = "-" if self.gain is None else f"{self.gain:+.2f}"
         return [self.name, number(self.mrr), gain, *map(number, (self.noise, self.sts_dev, self.negation))]
 
@@ -85,17 +85,17 @@ class AdaptResult(SavedModel):
 
     @property
     def form(self) -> str:
-        """The form of the saved folder, and who can load it, in one sentence."""
+        """The form of the saved folder, and the programs that can load it, in one sentence."""
         return self.record["form"]
 
     @property
     def advice(self) -> str:
-        """The advice to use the model or not, in a sentence or two."""
+        """The advice on whether to use the model, in a sentence or two."""
         return self.record["advice"]
 
     @property
     def beside_bm25(self) -> tuple[float, float] | None:
-        """The gain over the base with BM25 added to both, in points of MRR, and its noise; None for the base."""
+        """The gain over the base and its noise, in points of MRR, with BM25 added to both; None for the base."""
         return None if (scores := self.record["beside_bm25"]) is None else (scores[0], scores[1])
 
     @property

@@ -35,7 +35,7 @@ MAX_OVERLAP = 0.5
 
 @dataclass(frozen=True)
 class ContextFinder:
-    """The context sets of sentences, from the chunks of an index, their retrieval and a discriminator."""
+    """A finder of the context sets of sentences by the chunks of an index, their retrieval and a discriminator."""
 
     store: ChunkStore
     retrieval: Retrieval
@@ -43,10 +43,10 @@ class ContextFinder:
 
     @classmethod
     def open(cls, work: str | Path, states: States | None = None) -> Self:
-        """Return the finder of a workspace, its files mapped from disk; `states` if they are open already.
+        """Return the finder of a workspace with memory-mapped files; `states` can be passed if they are already open.
 
         Raises:
-            ContextError: If index or discriminator was not made, or is stale.
+            ContextError: If the index or the discriminator is missing or stale.
         """
         workspace = Workspace(work)
         states = states or States(workspace)
@@ -59,10 +59,10 @@ class ContextFinder:
         options: SelectionOptions | None = None,
         scorer: Callable[[str, np.ndarray], np.ndarray] | None = None,
     ) -> np.ndarray:
-        """Return the context set of a sentence: int64 [C], numbers in the store, in the order of choice.
+        """Return the context set of a sentence, as numbers in the store in the order of selection: int64 [C].
 
-        It is smaller than requested if retrieval finds too few chunks or the rules leave too few contexts. The
-        scorer, equation 3, is asked where `screened` is above 0.
+        The set is smaller than requested if retrieval finds too few chunks or the rules exclude too many contexts. The
+        scorer (equation 3) is used if `screened` is above 0.
         """
         options, store = options or SelectionOptions(), self.store
         if options.strategy == "random":

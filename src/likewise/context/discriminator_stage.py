@@ -53,20 +53,20 @@ def train_discriminator(
 ) -> Stage:
     """Train the discriminator of a workspace, unless it is already trained.
 
-    A stopped run that is resumed gives the weights of a run that was never stopped.
+    An interrupted run is resumed and reaches the same weights as an uninterrupted run.
 
     Args:
-        work: Path to the workspace with its stages `index` and `states`.
-        options: Options of the model and its training.
-        resume, overwrite, quiet: as in `likewise.context.build_index`.
+        work: Path to the workspace with the stages `index` and `states`.
+        options: Options of the model and of its training.
+        resume, overwrite, quiet: See `likewise.context.build_index`.
 
     Returns:
         The stage; its record contains the held-out accuracy.
 
     Raises:
-        ContextError: If there is no index, it is stale or too small, or the training diverged.
-        JobError: If the stage was built with other options.
-        Stopped: If the job is stopped; the same call resumes it.
+        ContextError: If the index is missing, stale or too small, or if the training diverges.
+        JobError: If the stage was built with different options.
+        Stopped: If the job is interrupted; the same call resumes it.
     """
     return train_stage("discriminator", work, options or DiscriminatorOptions(), _train, resume, overwrite, quiet)
 

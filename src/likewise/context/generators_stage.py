@@ -38,15 +38,15 @@ def train_generators(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Stage:
-    """Train the generators of a workspace, unless they are already trained; a pretrained model is taken as it is.
+    """Train the generators of a workspace, unless they are already trained; a pretrained model is not trained.
 
-    A stopped run that is resumed gives the weights of a run that was never stopped.
+    An interrupted run is resumed and reaches the same weights as an uninterrupted run.
 
-    Arguments and errors are as in `likewise.context.train_discriminator`.
+    For the arguments and the errors, see `likewise.context.train_discriminator`.
 
     Returns:
-        The stage; its record contains the held-out perplexity by task with the right sources, with shuffled ones and
-        none, of models that were trained.
+        The stage; for trained models, its record contains the held-out perplexity by task, with the right sources, with
+        shuffled sources and without sources.
     """
     options = options or GeneratorOptions()
     train = _take if options.reads == "pretrained" else _train

@@ -49,7 +49,7 @@ _TEXTS_AT_ONCE = 5_000
 
 @dataclass(frozen=True)
 class Chunk:
-    """A run of consecutive sentences of one document; documents are numbered from 0 in reading order."""
+    """A sequence of consecutive sentences of one document; documents are numbered from 0 in reading order."""
 
     document: int
     sentences: tuple[str, ...]
@@ -104,9 +104,9 @@ def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:
 
 
 class ChunkStore:
-    """Chunks mapped from disk, with the contexts they hold.
+    """Memory-mapped chunks, with their contexts.
 
-    Sentences and contexts have numbers too, in the order of the chunks: numbers of chunk i begin at
+    Sentences and contexts are also numbered, in the order of the chunks: the numbers of chunk i begin at
     `first_sentence[i]` and `first_context[i]`.
 
     Attributes:
@@ -120,7 +120,7 @@ class ChunkStore:
         left, right: Maximum number of sentences of a left and of a right context.
 
     Raises:
-        ContextError: If there is no such file, or it is not one of chunks.
+        ContextError: If the file does not exist, or does not contain chunks.
     """
 
     def __init__(self, path: Path, left: int, right: int) -> None:
@@ -171,8 +171,8 @@ class ChunkStore:
         """Return the indices of the sentences in and around C contexts.
 
         Returns:
-            int64 [C], the sentence that stands in the place, and int64 [C, left + right], those before it (farthest
-            first) and after it (nearest first); -1 where the chunk has none.
+            The sentence in the gap, int64 [C], and the sentences before it (farthest first) and after it (nearest
+            first), int64 [C, left + right]; -1 if the chunk has no such sentence.
         """
         chunks, positions = self.positions(contexts)
         offsets = np.array([*range(-self.left, 0), *range(1, self.right + 1)])
@@ -186,7 +186,7 @@ class ChunkStore:
         return self._flat.take(self.places(contexts)[0] - 1).to_pylist()
 
     def around(self, contexts: np.ndarray) -> list[list[str]]:
-        """Return the sentences of each context, by index, first the sentence in its gap."""
+        """Return the sentences of each context, given by index, starting with the sentence in its gap."""
         return self._texts_at(np.column_stack(self.places(contexts)))
 
     def _texts_at(self, rows: np.ndarray) -> list[list[str]]:
@@ -196,7 +196,7 @@ class ChunkStore:
         return [list(islice(texts, int(count))) for count in inside.sum(axis=1)]
 
     def side_texts(self, contexts: np.ndarray, most: int | None = None) -> tuple[list[str], list[str]]:
-        """Return the text to the left and that to the right of each context, of at most `most` sentences each."""
+        """Return the texts to the left and to the right of each gap, with at most `most` sentences each."""
         _, places = self.places(contexts)
         first = 0 if most is None else max(0, self.left - most)
         lefts, rights = self._texts_at(places[:, first : self.left]), self._texts_at(places[:, self.left :][:, :most])
@@ -284,21 +284,21 @@ def build_index(
 ) -> Stage:
     """Build the index of a workspace, unless it is already built.
 
-    Its fingerprint is one of the sentences and the options: the same text in other files gives the same index. Corpus
-    and workspace may be copied or moved: files are known by their content.
+    The fingerprint of the index depends on the sentences and the options only: the same text in other files gives the
+    same index. The corpus and the workspace can be copied or moved.
 
     Args:
         work: Path to the workspace.
         corpus: Paths to articles, a MediaWiki dump or plain text.
-        options: Options of the sizes.
-        corpus_options: Options of reading.
-        resume, overwrite: as in `likewise.runs.job.open_job`; an unfinished index is built from the start.
+        options: Options of the chunks and the index.
+        corpus_options: Options of reading the corpus.
+        resume, overwrite: See `likewise.runs.job.open_job`; an unfinished index is rebuilt from the beginning.
         quiet: Whether to print nothing.
 
     Raises:
         CorpusError: If a file cannot be read with these options.
         ContextError: If no document has three sentences.
-        JobError: If other options or files made the index that is there.
+        JobError: If the existing index was built with different options or files.
     """
     options, reading, workspace = options or IndexOptions(), corpus_options or CorpusOptions(), Workspace(work)
     content = sha256(repr(reading).encode())

@@ -123,10 +123,10 @@ def own_pairs(states: States) -> list[SentencePair]:
 
 
 class Origin:
-    """The similarity of a workspace. It is a `PairScorer` of `likewise.evaluate`.
+    """The similarity of a workspace, which is a `PairScorer` for `likewise.evaluate`.
 
-    What the terms of equation 3 need is opened when one of them has a weight. Arguments are as in `open_origin`, and
-    the states of the workspace.
+    The stages of the terms of equation 3 are only opened if a term has a weight. The arguments are the arguments of
+    `open_origin`, and the states of the workspace.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Origin:
 
     @property
     def about(self) -> str:
-        """What the similarity is made of: the terms that have a weight."""
+        """The description of the similarity: the terms that have a weight."""
         names = FEATURES if self.form == "pmi" else ("coherence", "sentence", "left", "right")
         terms = " and ".join(name for name, weight in zip(names, self.weights, strict=True) if weight)
         return terms if self.reads_contexts else f"{terms} of the encoder alone: no context is read"
@@ -178,7 +178,7 @@ class Origin:
 
     @cached_property
     def sample(self) -> np.ndarray:
-        """The contexts over which a sentence's mean is taken."""
+        """The contexts over which the mean of a sentence is computed."""
         return np.sort(np.random.default_rng(0).permutation(self.states.store.n_contexts)[:_SAMPLE])
 
     def fits(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
@@ -243,7 +243,7 @@ class Origin:
         chosen: Mask = (True,) * 4,
         contexts: Mapping[str, np.ndarray] | None = None,
     ) -> list[np.ndarray]:
-        """Return the terms of each pair (2, C, 4) over the contexts of its first and then of its second sentence.
+        """Return the terms of each pair, (2, C, 4), over the contexts of its first and of its second sentence.
 
         If one sentence has no contexts, the contexts of the other are used; if neither has any, the pair has no row,
         and its similarity is 0. Unused terms are 0; `contexts` are the contexts of each text, if they are already
@@ -284,7 +284,7 @@ class Origin:
         return features
 
     def cosines(self, pairs: Sequence[SentencePair]) -> np.ndarray | None:
-        """Return the cosine of each pair by the encoder alone, (P,); None if the workspace keeps no vectors."""
+        """Return the cosine of each pair by the encoder alone, (P,); None if the workspace contains no vectors."""
         if not self.states.vectors.shape[1]:
             return None
         return self.features(pairs, (True,) + (False,) * 6)[:, 0]
@@ -303,11 +303,11 @@ class Origin:
     def explain(self, first: str, second: str) -> list[Deciding]:
         """Return the contexts of two sentences by their contribution to the similarity, the largest first.
 
-        A context adds where both sentences fit it better, or both worse, than they fit any, and takes off where one
-        does and the other does not. The parts of all contexts sum to what the terms of equation 3 give.
+        The contribution of a context is positive if both sentences fit it better, or both fit it worse, than the
+        average context, and negative otherwise. The contributions of all contexts sum to the similarity by equation 3.
 
         Raises:
-            ContextError: If no term of equation 3 has a weight, so that no context is read.
+            ContextError: If no term of equation 3 has a weight, and thus no context is used.
         """
         if not self.reads_contexts:
             raise ContextError(
@@ -340,7 +340,8 @@ class Origin:
     def rows(self, ranked: Sequence[str], queries: Sequence[str], progress: Progress | None = None) -> Rows:
         """Return a function from a slice of the queries `queries` to the scores (B, R) of all ranked texts.
 
-        The `NEAR` texts with the highest cosine are scored by Origin; the others follow them in the order of cosine.
+        The `NEAR` texts with the highest cosines are scored by Origin; the other texts follow in the order of their
+        cosines.
         """
         display = progress or self.progress
         cosines_of = cosines(*(self.states.vectors_of(texts, display) for texts in (queries, ranked)))
@@ -366,17 +367,18 @@ def open_origin(
 ) -> Origin:
     """Return the Origin similarity of a workspace.
 
-    Only what has a weight is opened (`stages_read`). Where equation 3 ranks the contexts (`selection.screened`), other
-    weights choose other contexts.
+    Only the stages of terms with a weight are opened (`stages_read`). If equation 3 ranks the contexts
+    (`selection.screened`), the weights also determine the selected contexts.
 
     Args:
         work: Path to the workspace with the stages.
-        options: Options of the score; without weights, the workspace's chosen weights, or equal ones.
+        options: Options of the score. Without weights, the selected weights of the workspace are used, or equal
+            weights.
         selection: Options of the context sets.
-        progress: Progress of finding and scoring.
+        progress: Progress of retrieval and scoring.
 
     Raises:
-        ContextError: If a stage is missing or stale, or weights were chosen for another form.
+        ContextError: If a stage is missing or stale, or if the weights were selected for another form.
     """
     workspace, options = Workspace(work), options or ScoreOptions()
     path = workspace.path / WEIGHTS

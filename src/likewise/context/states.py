@@ -190,9 +190,9 @@ def read_states(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Stage:
-    """Read all sentences of a workspace's index with the frozen encoder, unless that is done.
+    """Encode all sentences of a workspace's index with the frozen encoder, unless they are already encoded.
 
-    A stopped run that is resumed goes on after its last 500 sentences. Arguments and errors are as in
+    An interrupted run is resumed after its last complete block of 500 sentences. For the arguments and the errors, see
     `likewise.context.train_discriminator`.
 
     Raises:

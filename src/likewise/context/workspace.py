@@ -40,7 +40,7 @@ class ContextError(LikewiseError):
 
 @dataclass(frozen=True)
 class Stage:
-    """A finished stage: its folder, and the record of its job with the facts noted by it."""
+    """A finished stage: its folder, and the record of its job."""
 
     name: str
     folder: Path
@@ -71,7 +71,7 @@ class Workspace:
         """Return a finished stage whose inputs are unchanged.
 
         Raises:
-            ContextError: If it was not made yet, it is stale, or one of its inputs is.
+            ContextError: If the stage does not exist yet, or if it or one of its inputs is stale.
             JobError: If its record is damaged.
         """
         folder = self.path / stage
@@ -107,16 +107,17 @@ class Workspace:
         resume: Resume = "auto",
         overwrite: bool = False,
     ) -> Iterator[Job]:
-        """Open the job of a stage; `finish` it with its fingerprint among the facts.
+        """Open the job of a stage, which the caller ends by `finish` with the fingerprint among the facts.
 
         Args:
-            needs: Names of the stages that it reads.
+            needs: Names of the stages that the stage reads.
             inputs: Fingerprints of other inputs, by name.
             models: Names of the options that name a model.
 
         Raises:
             ContextError: If an input is missing or stale.
-            JobError: If the stage was made or begun with other options or inputs, or another process is making it.
+            JobError: If the stage was built or started with different options or inputs, or another process is building
+                it.
         """
         inputs = dict(inputs or {}) | {name: self.require(name).fingerprint for name in needs}
         for name in models:

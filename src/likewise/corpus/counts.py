@@ -45,17 +45,17 @@ class CorpusReport:
 
     Attributes:
         kept: Number of kept sentences.
-        dropped: Number of dropped sentences, by reason: "empty" (only blanks and punctuation), "too short" and "too
-            long" (in words), "undecodable" (bytes that are not text in the encoding), "markup" (tables, headings, list
-            entries and captions of a wiki page; code, tables and lone headings of Markdown), "bad row" (what is no row
-            of its file), "duplicate".
-        examples: First 5 different places of each reason, as "file:line".
+        dropped: Number of dropped sentences, by reason: "empty" (only white space and punctuation), "too short" and
+            "too long" (in words), "undecodable" (invalid bytes in the encoding), "markup" (tables, headings, list
+            entries and captions of a wiki page; code, tables and headings without text in Markdown), "bad row" (an
+            invalid row of its file), "duplicate".
+        examples: First 5 distinct locations of each reason, as "file:line".
         files: Kind of each file, from its path to "line", "prose", "markdown", "document", "jsonl", "csv", "parquet",
             "json", "xlsx", "articles" or "wiki".
         notes: Sentences on input that was skipped or converted: an encoding, and the first 5 invalid rows of each file.
         odd_rows: Number of invalid rows of each file.
-        unnamed_rows: Number of invalid rows without their own note.
-        failed: Files and folders that could not be read, and rows of which a value was skipped.
+        unnamed_rows: Number of invalid rows that are not in the notes.
+        failed: Files and folders that could not be read, and rows with a skipped value.
     """
 
     kept: int = 0
@@ -69,7 +69,7 @@ class CorpusReport:
 
     @property
     def read(self) -> int:
-        """Sentences examined; in a file with one sentence per line, its lines, also the empty and undecodable ones."""
+        """The number of sentences that were read, including empty and undecodable lines."""
         return self.kept + sum(self.dropped.values())
 
     def drop(self, reason: Reason, file: object, line: int, count: int = 1) -> None:
@@ -81,12 +81,12 @@ class CorpusReport:
             places.append(place)
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence on a file, once."""
+        """Add a note on a file, unless it is already present."""
         if sentence not in self.notes:
             self.notes.append(sentence)
 
     def tell(self, file: object, line: int, reason: str) -> None:
-        """Keep what is the matter with a row, for the first rows of a file, and count them all."""
+        """Add a note on an invalid row, for the first rows of a file, and count all invalid rows."""
         name, sentence = str(file), f"{file}:{line}: {reason}" if line else f"{file}: {reason}"
         count, unnamed = self.odd_rows.get(name, 0), self.unnamed_rows.get(name, 0)
         self.odd_rows[name] = count + 1
@@ -96,18 +96,18 @@ class CorpusReport:
             self.unnamed_rows[name] = unnamed + 1
 
     def left_out(self, file: object, line: int, reason: str) -> None:
-        """Tell that something on a line, a page or a row is not read, though the rest of it is."""
+        """Report that a part of a line, a page or a row was skipped."""
         self.tell(file, line, reason)
         self.failed += 1
 
     @property
     def is_partial(self) -> bool:
-        """True if something that should have been read could not be: a file, or rows or lines of one."""
+        """Whether files, rows or lines could not be read."""
         return self.failed > 0 or "bad row" in self.dropped or "undecodable" in self.dropped
 
     @property
     def messages(self) -> list[str]:
-        """The notes, and a line for each file with more odd rows than are named."""
+        """The notes, and a line for each file with further invalid rows."""
         more = [f"{file}: {counted(count, 'more row')} like these" for file, count in self.unnamed_rows.items()]
         return [*self.notes, *more]
 

@@ -34,10 +34,10 @@ PER_ARTICLE = 4
 
 @dataclass(frozen=True)
 class Section:
-    """A run of sentences under one heading.
+    """Consecutive sentences under one heading.
 
     Attributes:
-        heading: "" for the opening of a document, and for plain text.
+        heading: Heading of the section; "" for the beginning of a document, and for plain text.
         sentences: Sentences in order.
     """
 
@@ -68,16 +68,16 @@ class Document:
 def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator[Document]:
     """Yield the documents of a corpus in the order of its files, with one document in memory at a time.
 
-    An articles file and a MediaWiki dump give an article a document; a plain text file is one document with
-    one section. Neighbours matter here, so no sentence is dropped for its length or because it came before;
-    text that is not a sentence (captions, list entries, tables) is skipped, as are documents without sentences.
+    In an articles file and a MediaWiki dump, each article is a document; a plain text file is one document with one
+    section. Because the order matters, no sentence is dropped for its length or as a duplicate; other text (captions,
+    list entries, tables) is skipped, as are documents without sentences.
 
-    With `options.deduplicate` a document with the same sentences as an earlier one is skipped: a context
-    that is met twice would be found as its own best match. To know them takes about 100 bytes a document.
+    With `options.deduplicate`, a document with the same sentences as an earlier document is skipped, because a repeated
+    context would be retrieved as its own best match. This takes about 100 bytes of memory per document.
 
     Raises:
-        CorpusError: If a file cannot be read with these options, has rows with a text field (they have no order), or no
-            document is left at the end.
+        CorpusError: If a file cannot be read with these options or has rows with a text field, which have no order, or
+            if no document remains.
     """
     options = options or CorpusOptions()
     sources = find_sources(spec, options)

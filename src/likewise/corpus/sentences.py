@@ -49,11 +49,11 @@ def read_sentences(
 ) -> Iterator[str]:
     """Yield the sentences of a corpus, in the order of its files (sorted by path) and their lines.
 
-    Equal sentences are all given, whatever `options.deduplicate` says: to know them takes a memory that
-    grows. `prepare` drops them. The report is filled while sentences are drawn.
+    Repeated sentences are included, even with `options.deduplicate`, because deduplication takes memory; `prepare`
+    drops them. The report is filled during the iteration.
 
     Raises:
-        CorpusError: If a file cannot be read, or no sentence is left at the end.
+        CorpusError: If a file cannot be read, or no sentence remains.
     """
     options = options or CorpusOptions()
     report = report if report is not None else CorpusReport()
@@ -115,8 +115,9 @@ class PreparedCorpus:
 
     Attributes:
         dataset: Memory-mapped dataset with the columns `sentence` (string) and `words` (int32, see `word_count`).
-        report: Counts of what was read, kept and dropped.
-        sha256: Hash of the kept sentences in order, each with a line end, in UTF-8; it does not depend on the files.
+        report: Counts of read, kept and dropped sentences.
+        sha256: Hash of the kept sentences in order, in UTF-8 with a line feed after each sentence; it does not depend
+            on the files.
         sources: Sorted files.
         path: Path to the Arrow file.
     """
@@ -141,8 +142,8 @@ def prepare(
 ) -> PreparedCorpus:
     """Read a corpus into a memory mapped file, unless an earlier call has done so.
 
-    The cache is keyed by the files' paths, sizes and times and by the options. A corpus does not have to fit in memory;
-    to know which of its sentences came before takes about 100 bytes each.
+    The key of the cache consists of the files' paths, sizes and times, and of the options. A corpus does not have to
+    fit in memory; deduplication takes about 100 bytes per sentence.
 
     Args:
         spec: Path, glob pattern, `bundled:wiki-sample`, or a list of these.
@@ -151,7 +152,7 @@ def prepare(
         at_least: Minimum number of sentences, such as the batch size.
 
     Raises:
-        CorpusError: If a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.
+        CorpusError: If a file cannot be read, the disk is full, or fewer than `at_least` sentences remain.
     """
     options = options or CorpusOptions()
     seen = CorpusReport()

@@ -28,11 +28,11 @@ _FORMAT = 14  # raise it when the same file gives another text
 
 
 class PagedFormat(DocumentFormat):
-    """A format of documents: `pages` runs in a process of its own, with limits on memory and time.
+    """A document format whose `pages` run in a separate process, with limits on memory and time.
 
     Attributes:
-        is_zipped: Whether its files are zip archives, which must not expand without measure.
-        no_text: Error of a file without text.
+        is_zipped: Whether the files are zip archives, whose expansion is limited.
+        no_text: Error message for a file without text.
     """
 
     is_zipped: ClassVar[bool] = False
@@ -40,7 +40,7 @@ class PagedFormat(DocumentFormat):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a format of this library, which the extra `files` reads."""
+        """Whether it is a format of this library, which requires the extra `files`."""
         return type(self).__module__.startswith("likewise.")
 
     def pages(self, path: Path) -> Iterator[Page]:
@@ -52,11 +52,11 @@ class PagedFormat(DocumentFormat):
         raise NotImplementedError
 
     def lacks(self) -> str:
-        """Return the command that installs the extra, "" if it is there."""
+        """Return the command that installs the extra, "" if it is installed."""
         return INSTALL if self.is_own and not all(find_spec(name) for name in _PACKAGES) else ""
 
     def prepare(self, source: Source) -> None:
-        """Read the pages into the cache, if they are not there."""
+        """Read the pages into the cache, unless they are cached."""
         self._cached(source.path, source.options)
 
     def read(self, source: Source) -> Iterator[Page]:

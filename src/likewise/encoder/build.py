@@ -31,7 +31,7 @@ def open_base(base: str, dropout: float | None = None) -> tuple[Transformer, Mod
     """Load the Transformer module of a base, and read what the base carries besides it.
 
     Args:
-        dropout: Probability for hidden states and attention; None keeps the base's own.
+        dropout: Dropout rate of hidden states and attention; None uses the base's rates.
     """
     model = open_model(SentenceTransformer, check_loadable(base)).float()
     transformer = transformer_of(model, base)
@@ -46,12 +46,13 @@ def build_encoder(
 ) -> SentenceTransformer:
     """Return a trainable encoder: the base's transformer, a pooling, and optionally the training head.
 
-    It carries the base's prompts, similarity and truncated dimension, and its vectors have length 1 if the base's have.
+    The encoder preserves the base's prompts, similarity and truncated dimension, and normalizes its vectors if the base
+    does.
 
     Args:
-        pooling: Pooling of token vectors (B, T, D) into a sentence vector (B, D). "own" keeps a sentence encoder's
-            modules; for any other base it means "cls", or "mean" if the base is causal. The other values only use the
-            base's transformer.
+        pooling: Pooling of token vectors (B, T, D) into a sentence vector (B, D). "own" preserves the modules of a
+            sentence encoder; for other bases, it is "cls", or "mean" if the base is causal. The other values only use
+            the base's transformer.
         head: Whether to add the MLP head of contrastive training (see `TrainingHead`).
     """
     if pooling == "own" and is_sentence_encoder(base):
@@ -172,7 +173,7 @@ def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) ->
 
 
 def reads_a_mask(base: str) -> bool:
-    """Return whether a base is a mask-prompt encoder: it weighs the tokens, all but one by 0."""
+    """Return whether a base is a mask-prompt encoder, which weights all tokens except one by 0."""
     return any(kind.endswith("WordWeights") for kind in check_loadable(base).modules)
 
 
@@ -186,22 +187,22 @@ def build_prompt_encoder(
 ) -> SentenceTransformer:
     """Return a trainable encoder whose sentence vector is a hidden state of a prompt, in stock modules.
 
-    That is the state at the template's mask (SNCSE, equation 1, and PromptBERT before it), or, of a template without
-    one, the state at its last token, for a base that reads from left to right (PromptEOL). The prompt lives in the
-    tokenizer's template, so that truncation counts it and can never cut the mask or the end; word weights of 1 for the
-    mask token and 0 for all others make mean pooling give exactly the mask's vector. A folder saved from this loads in
-    plain sentence-transformers, and `encode` wants no prompt. It carries what the base carries, as in `build_encoder`.
+    The hidden state is the state at the template's mask (SNCSE, equation 1, and earlier PromptBERT), or, for a causal
+    base and a template without a mask, the state at its last token (PromptEOL). The prompt is part of the tokenizer's
+    template, so truncation accounts for it and never removes the mask or the end. With word weights of 1 for the mask
+    token and 0 for all other tokens, mean pooling returns exactly the mask's vector. The saved folder loads in plain
+    sentence-transformers, and `encode` needs no prompt. The base's settings are preserved, as in `build_encoder`.
 
     Args:
-        base: Folder, name of the model hub, or `bundled:NAME`.
-        template: Text with one X, where the sentence goes, and one [MASK], whatever the base's own mask is called, or
-            none. Instead of the default, a base without a mask token gets `LAST_TEMPLATE`.
+        base: Path, name on the model hub, or `bundled:NAME`.
+        template: Text with one X, which represents the sentence, and at most one [MASK], which represents the base's
+            mask token. The default for a base without a mask token is `LAST_TEMPLATE`.
         head: Whether to add the MLP head of contrastive training.
-        dropout: Probability for hidden states and attention; None keeps the base's own.
-        final_stop: Whether to end a text that has no final stop with ' .', in training and ever after.
+        dropout: Dropout rate of hidden states and attention; None uses the base's rates.
+        final_stop: Whether to append ' .' to a text without a final full stop, in training and in the saved model.
 
     Raises:
-        LoadError: The base has no such token to read, or reads fewer tokens than the template has.
+        LoadError: If the base has no such token, or its maximum length is shorter than the template.
     """
     transformer, settings = open_base(base, dropout)
     tokenizer: Any = transformer.tokenizer

@@ -24,7 +24,7 @@ _Part = TypeVar("_Part", bound=nn.Module)
 class SavedModule(Module):
     """A sentence-transformers module that is saved as the arguments of its `__init__`, with or without weights.
 
-    A subclass keeps each argument as an attribute of the same name.
+    A subclass stores each argument as an attribute of the same name.
     """
 
     def __init_subclass__(cls, **settings: object) -> None:
@@ -33,7 +33,7 @@ class SavedModule(Module):
             cls.config_keys = [*inspect.signature(cls).parameters]
 
     def save(self, output_path: str, *args: object, safe_serialization: bool = True, **kwargs: object) -> None:
-        """Write the configuration, and the weights as safetensors where there are any."""
+        """Write the configuration, and the weights, if there are any, as safetensors."""
         self.save_config(output_path)
         if self.state_dict():
             self.save_torch_weights(output_path, safe_serialization=safe_serialization)

@@ -33,10 +33,10 @@ _WATCHED = 2
 
 
 class TrainingHead(TrainingOnly):
-    """A linear layer and Tanh on the sentence embedding in training; the identity in evaluation.
+    """A linear layer with Tanh on the sentence embedding in training, and the identity in evaluation.
 
-    ArcCSE, like SimCSE before it, trains on what an MLP makes of the [CLS] vector and evaluates the [CLS] vector
-    itself (ArcCSE, section 4.1).
+    ArcCSE, like SimCSE, trains on the output of an MLP on the [CLS] vector and evaluates the [CLS] vector itself
+    (ArcCSE, section 4.1).
     """
 
     def __init__(self, dimension: int) -> None:
@@ -73,13 +73,13 @@ class PairClassifier(TrainingOnly):
 
 
 class TripletWatch(TrainingOnly):
-    """The batches in which ArcCSE looks for triplets in the wrong order: all for a while, and then one of several.
+    """The schedule of ArcCSE's search for triplets in the wrong order: first in all batches, then in one of several.
 
-    It is a module of the encoder so that a checkpoint contains `until`: a training that was stopped looks in the
-    batches in which it would have looked.
+    It is a module of the encoder so that checkpoints contain `until`: a resumed training searches the same batches as
+    an uninterrupted training.
 
     Args:
-        every: Number of updates of which one is examined, if the last ones brought no such triplet.
+        every: Interval, in updates, of the search if recent updates contained no such triplet.
     """
 
     until: Tensor
@@ -90,11 +90,11 @@ class TripletWatch(TrainingOnly):
         self.register_buffer("until", torch.tensor(_WATCHED * every))
 
     def is_due(self, step: int) -> bool:
-        """Return whether the batches of an update, counted from 0, are examined."""
+        """Return whether the batches of an update, counted from 0, are searched."""
         return step < int(self.until) or step % self.every == 0
 
     def restart(self, step: int) -> None:
-        """Look at all batches for a while, since one of this update had a triplet in the wrong order."""
+        """Search all batches for a while, because a batch of this update contained a triplet in the wrong order."""
         self.until.fill_(step + 1 + _WATCHED * self.every)
 
 
@@ -187,7 +187,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class EncoderCopy(TrainingOnly):
-    """A copy of an encoder as a module of that encoder: saved in checkpoints, never exported. A loss calls `encode`."""
+    """A copy of an encoder as a module of that encoder, which is saved in checkpoints but never exported."""
 
     def __init__(self, encoder: SentenceTransformer) -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class EncoderCopy(TrainingOnly):
 
 
 class FrozenCopy(EncoderCopy):
-    """A copy that is not trained and has no dropout: a teacher."""
+    """A frozen copy without dropout, which serves as a teacher."""
 
     def __init__(self, encoder: SentenceTransformer) -> None:
         super().__init__(encoder)

@@ -75,17 +75,17 @@ def count_words(tokenizer: Tokenizer, sentences: Iterable[str]) -> Counter[str]:
 def distill(source: str, counts: Counter[str], dimension: int, model: SentenceTransformer, lower: bool) -> WordTable:
     """Return the vectors of a corpus's words and of the whole words in an encoder's own vocabulary.
 
-    A word's vector is the encoder's normalised vector of it as a text, less the mean over the corpus's tokens, times
-    a / (a + p) with a = 1e-3 and p its share of the corpus's tokens (0 for a word that the corpus does not hold).
+    The vector of a word is its normalized encoding as a text, minus the mean over the corpus's tokens, times a / (a +
+    p) with a = 1e-3 and p its relative frequency in the corpus.
 
     Args:
         source: Name of the table.
         counts: Counts of the corpus's words, in lower case if the encoder uses it.
-        dimension: D, principal components kept of each vector; 0 keeps the encoder's size.
+        dimension: Number D of principal components of each vector; 0 uses the encoder's size.
         model, lower: Output of `load_encoder`.
 
     Returns:
-        The corpus's words, the most frequent first, then the others.
+        The words of the corpus in descending order of their frequency, followed by the other words.
     """
     own = [word for word in model.tokenizer.get_vocab() if word.isalpha() and len(word) > 1]
     words = list(dict.fromkeys([*_most_frequent(counts), *sorted(word.lower() if lower else word for word in own)]))

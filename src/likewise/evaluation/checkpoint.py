@@ -39,17 +39,18 @@ Metrics = dict[str, float]
 
 
 class CheckpointEvaluator(SentenceEvaluator):
-    """An evaluator of checkpoints; the trainer keeps the one with the best value of its primary metric.
+    """An evaluator of checkpoints; the trainer saves the checkpoint with the best value of the primary metric.
 
-    The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
+    The trainer prefixes the names of the metrics by `eval_`, as in "eval_sts_dev_spearman".
 
     Args:
-        metric: Metric to select by.
-        name: Prefix of each metric, with an underscore.
-        score: Function from a model to its metrics, or to these and the items whose statistic the primary metric is.
+        metric: Name of the metric that selects the checkpoint.
+        name: Prefix of the metrics, followed by an underscore.
+        score: Function from a model to its metrics, or to the metrics and the items from which the primary metric is
+            computed.
 
     Attributes:
-        items: Items of the last evaluated model; None before the first, or if they are not known.
+        items: Items of the last evaluated model; None if they are unknown.
     """
 
     description: str = ""  # of the class above it is a property
@@ -78,14 +79,14 @@ class CheckpointEvaluator(SentenceEvaluator):
         return self.prefix_name_to_metrics(metrics, self.name)
 
     def gain(self, before: float, after: float) -> float:
-        """Return by how much the primary metric is better after a change; negative if it is worse."""
+        """Return the gain of the primary metric by a change; it is negative if the metric becomes worse."""
         return after - before if self.greater_is_better else before - after
 
     def noise(self, before: Items | None, after: Items | None) -> float | None:
-        """Return the noise of the primary metric's change from one model to another, None where it is not known.
+        """Return the noise of the primary metric's change from one model to another; None if it is unknown.
 
-        It is half of the 95% interval of the change: 1.96 standard deviations over samples of the items, drawn with
-        replacement (a paired bootstrap). Another sample of sentences might undo a smaller change.
+        The noise is half of the width of the 95% confidence interval of the change: 1.96 standard deviations over
+        bootstrap samples of the items (a paired bootstrap).
 
         Args:
             before, after: `items` of both models.
@@ -117,12 +118,12 @@ def ratings_evaluator(
 ) -> CheckpointEvaluator:
     """Return an evaluator on P pairs rated from 0 to 5, which selects by Spearman correlation.
 
-    Metrics: `spearman` and `pearson` of the cosines with the ratings, times 100 (0 where they are undefined, as for a
-    collapsed model); `alignment` over the pairs rated above 4 (left out where there is none); `uniformity` over all
-    different sentences.
+    The metrics are `spearman` and `pearson` of the cosines with the ratings, times 100 (0 if they are undefined, as for
+    a collapsed model); `alignment` over the pairs rated above 4, if there are any; and `uniformity` over all distinct
+    sentences.
 
     Raises:
-        EvaluationError: If the three differ in length, or there are fewer than two pairs.
+        EvaluationError: If the lengths differ, or there are fewer than two pairs.
     """
     _check_pairs(first, second, ratings, "ratings", "two rated pairs")
     gold = np.asarray(ratings, dtype=np.float64)  # (P,)
@@ -147,24 +148,24 @@ def ratings_evaluator(
 
 
 def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: int = 0) -> CheckpointEvaluator:
-    """Return an evaluator on unrated sentences, which selects by the separation of damaged copies.
+    """Return an evaluator on unrated sentences, which selects by the separation of corrupted copies.
 
-    Each sentence gets a copy without 40% of its words, chosen by the seed; `sentences` of the evaluator are S
-    sentences and their S copies. Metrics: `separation`, which it selects by (see `separation_of_each`); `alignment` of
-    copies and sentences, `uniformity` of the sentences.
+    Each sentence has a copy without 40% of its words, which the seed selects; the evaluator's `sentences` are S
+    sentences and their S copies. The metrics are `separation`, the primary metric (see `separation_of_each`),
+    `alignment` of copies and sentences, and `uniformity` of the sentences.
 
     Over 65 encoders made from all-MiniLM-L6-v2 (its layers, two poolings, five degrees of noise in the weights; 500
     Wikipedia sentences, rate 0.4) the rank correlation with the Spearman score on STS-B dev was 0.93 for separation,
-    0.77 for alignment plus uniformity, and below 0 for alignment alone. Among the better half it was 0.67 for
-    separation: it separates broken models from good ones, but good ones less well.
+    0.77 for alignment plus uniformity, and below 0 for alignment alone. Among the better half, it was 0.67 for
+    separation, which thus distinguishes good models from degraded models, but distinguishes good models less reliably.
 
     Args:
-        sentences: Sentences that are not trained on. Repeats and sentences of one word are skipped, and sentences of
-            fewer than five words, unless these are more than half of all.
-        limit: Highest number of sentences, drawn by the seed.
+        sentences: Held-out sentences. Repeated sentences and sentences of one word are skipped, as are sentences of
+            fewer than five words, unless they are the majority.
+        limit: Maximum number of sentences, which are sampled by the seed.
 
     Raises:
-        EvaluationError: If fewer than two sentences are left.
+        EvaluationError: If fewer than two sentences remain.
     """
     usable = measurable_sentences(sentences)
     if len(usable) < 2:

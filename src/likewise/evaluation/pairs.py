@@ -18,7 +18,7 @@ Distance = Literal["euclidean", "cosine", "manhattan"]
 
 @dataclass(frozen=True)
 class RatedPairs:
-    """Rated pairs: the parallel sequences `first`, `second` and `gold` (P,), and the rows of each subset."""
+    """Rated pairs, as the parallel sequences `first`, `second` and `gold` (P,), with the rows of each subset."""
 
     first: list[str]
     second: list[str]

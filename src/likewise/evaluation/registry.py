@@ -28,7 +28,8 @@ def known_tasks() -> dict[str, Task]:
     """Return all tasks by name.
 
     Raises:
-        EvaluationError: If an entry point of another package cannot be loaded, is no `Task`, or takes a name twice.
+        EvaluationError: If an entry point of another package cannot be loaded, is not a `Task`, or has the name of
+            another task.
     """
     return {**_registered()[0], **TASKS}
 

@@ -65,10 +65,10 @@ class EvaluationReport(_Report):
     Attributes:
         model: Name or folder of the model, or its class if it was passed in memory.
         results: Result for each task that ran, in the order given.
-        missing: Tasks that did not run.
+        missing: Tasks that could not be run.
         averages: Mean of the main scores of each completely requested group ("sts"), times 100; None if one of its
             tasks is missing or undefined.
-        settings: Other facts that decide a score: precision, similarity, the model's longest sequence, versions.
+        settings: Other settings that affect a score: precision, similarity, maximum sequence length, versions.
         seconds: Wall time of reading, encoding and scoring.
     """
 
@@ -161,7 +161,7 @@ class EvaluationReports(_Report):
         reports: Report for each model, in the order given.
 
     Raises:
-        EvaluationError: If two models have one name.
+        EvaluationError: If two models have the same name.
     """
 
     reports: tuple[EvaluationReport, ...]
@@ -184,7 +184,7 @@ class EvaluationReports(_Report):
         return score_table({report.model: {0: report} for report in self.reports})
 
     def notes(self) -> list[str]:
-        """Return what is missing or undefined, by model."""
+        """Return notes on missing tasks and undefined scores, by model."""
         lines = [(report.model, note) for report in self.reports for note in report.notes()]
         return [f"{model}: {note}" for model, note in lines if not note.startswith("Average of")]
 

@@ -57,12 +57,12 @@ class TaskResult:
     """The result of one task.
 
     Attributes:
-        name: Task's name ("sts12").
+        name: Name of the task ("sts12").
         title: Name in a table ("STS12").
         metric: Name of the main metric ("spearman").
         score: Main score, times 100; NaN if it is undefined (all vectors equal).
         n: Number of scored items.
-        items: Items of which the score is a statistic; None if they are not known, and in JSON.
+        items: Items from which the score is computed; None if they are unknown, and in JSON.
     """
 
     COLUMNS: ClassVar[tuple[tuple[str, str], ...]] = (

@@ -86,10 +86,10 @@ class Sample:
 
 
 def compare(vectors: np.ndarray, reference: np.ndarray) -> Fidelity:
-    """Compare vectors with the ones in float32.
+    """Compare vectors with float32 vectors.
 
     Args:
-        vectors, reference: (S, D) each, S of 1 or more; a row that is zero in both counts as equal.
+        vectors, reference: Arrays (S, D) with S of at least 1; a row that is zero in both counts as equal.
     """
     vectors, reference = vectors.astype(np.float64), reference.astype(np.float64)
     lengths = np.linalg.norm(reference, axis=1)  # (S,)

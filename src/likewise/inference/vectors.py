@@ -40,14 +40,14 @@ def encode(
     """Encode sentences: the vectors of `model.encode`, as float32 rows in the order given.
 
     Args:
-        model: Encoder, whose train or eval mode is restored, as is the global random state.
+        model: Encoder. Its training mode and the global random state are restored.
         sentences: S strings; repeated strings are encoded once.
         batch_size: Maximum number of sentences in a batch; by default only the number of tokens is limited.
         precision: Precision of encoding: "fp32" for unchanged torch, "bf16" for torch under bfloat16 autocast (faster
             on hardware that supports it; it changes about the third digit), or None for the model's own choice (torch
             in float32, unless `likewise.load` set another).
         normalize: Whether to scale each row to length 1.
-        progress: Progress that shows a bar; None shows none.
+        progress: Progress that shows a bar; None shows no bar.
 
     Returns:
         (S, D) float32.
@@ -99,7 +99,7 @@ def similarity(
 def similarity(
     *arguments: Any, model: SentenceTransformer | str | os.PathLike[str] | None = None
 ) -> np.ndarray | float:
-    """Return the cosines of texts with other texts, whichever similarity the model card names.
+    """Return the cosines of texts with other texts, regardless of the similarity in the model card.
 
     The model is the first argument, as on the command line, or a keyword: `similarity(model, "It is open.", "It is
     shut.")` and `similarity("It is open.", "It is shut.", model=model)` are equivalent.

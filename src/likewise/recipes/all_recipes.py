@@ -15,5 +15,5 @@ recipe_names = _ALL.names
 
 
 def find_recipe(recipe: str | Recipe) -> Recipe:
-    """Return the recipe of a name, with precedence for this library's; a `Recipe` is returned unchanged."""
+    """Return the recipe of a name, with precedence for this library's recipes; a `Recipe` is returned unchanged."""
     return recipe if isinstance(recipe, Recipe) else RECIPES.get(recipe) or _ALL.find(recipe)

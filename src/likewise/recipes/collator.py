@@ -18,13 +18,13 @@ Collator = Callable[[list[Record]], Record]
 
 
 class Reading(NamedTuple):
-    """The way in which the texts of a column are tokenised.
+    """The tokenization of the texts of a column.
 
     Attributes:
         tokenizer: Tokenizer of the encoder.
         length: Maximum number of tokens.
         prompt: Text before each text.
-        unpooled: Number of tokens of the prompt that the pooling leaves out; 0 if it takes them all.
+        unpooled: Number of tokens of the prompt that the pooling excludes.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -34,7 +34,7 @@ class Reading(NamedTuple):
 
     @classmethod
     def of(cls, encoder: Any, length: int = 0) -> Reading:
-        """Return an encoder's own, with its default prompt, of at most `length` tokens (0: all that it reads)."""
+        """Return the reading of an encoder with its default prompt and at most `length` tokens (0: its maximum)."""
         prompt = encoder.prompts.get(encoder.default_prompt_name) or ""
         left_out = prompt and any(getattr(module, "include_prompt", True) is False for module in encoder)
         unpooled = encoder.preprocess([""], prompt=prompt)["prompt_length"] if left_out else 0
@@ -43,10 +43,10 @@ class Reading(NamedTuple):
 
     @classmethod
     def prompted(cls, encoder: SentenceTransformer, length: int, template: str = "") -> Reading:
-        """Return an encoder's own of at most `length` tokens, its prompt included, which must leave room.
+        """Return the reading of an encoder with at most `length` tokens, including its prompt, which must be shorter.
 
         Args:
-            template: Template of another prompt than the encoder's own.
+            template: Template of a prompt that replaces the encoder's prompt.
         """
         own = cls.of(encoder, length)
         if template:
@@ -63,7 +63,7 @@ class Reading(NamedTuple):
         return len(self.tokenizer(self.prompt)["input_ids"])
 
     def tokens(self, texts: list[Any]) -> Record:
-        """Tokenise texts, or take lists of token numbers, and pad them to the longest, (B, T)."""
+        """Tokenize texts, or accept lists of token ids, and pad them to the longest text, (B, T)."""
         if isinstance(texts[0], str):
             texts = [self.prompt + text for text in texts]
             tokens = self.tokenizer(texts, padding=True, truncation=True, max_length=self.length, return_tensors="pt")
@@ -74,16 +74,16 @@ class Reading(NamedTuple):
 
 @dataclass
 class TextCollator:
-    """A collator that makes the views of a batch and tokenises them.
+    """A collator that creates the views of a batch and tokenizes them.
 
     Args:
-        views: Function from rows to texts by column (or to lists of token numbers), and to tensors, which go into the
-            batch as they are; an empty column is skipped. The loss gets one set of features for each column, in this
+        views: Function from rows to texts by column (or to lists of token ids), and to tensors, which are added to the
+            batch unchanged; an empty column is skipped. The loss receives one set of features for each column, in this
             order.
-        reading: How texts are tokenised.
-        others: The columns that are tokenised in another way.
-        recipe: Name of the recipe for an error.
-        alike: Whether all columns of texts must have equally many texts.
+        reading: Reading by which texts are tokenized.
+        others: Readings of the columns that are tokenized differently.
+        recipe: Name of the recipe in error messages.
+        alike: Whether all columns of texts must have the same number of texts.
     """
 
     views: Views
@@ -138,6 +138,6 @@ class TextCollator:
 def distillation_readings(
     encoder: SentenceTransformer, teacher: SentenceTransformer, max_length: int
 ) -> tuple[Reading, Reading]:
-    """Return the readings of an encoder and of its teacher, which sees the tokens that the encoder's prompt leaves."""
+    """Return the readings of an encoder and of its teacher, which reads as many tokens without the prompt."""
     own, plain = Reading.prompted(encoder, max_length), Reading.of(teacher)
     return own, plain._replace(length=min(own.length - own.taken + plain.taken, plain.length))

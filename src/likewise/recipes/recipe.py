@@ -76,7 +76,7 @@ class Run:
         return dataclasses.replace(self, **changes)
 
     def built(self, *arguments: object) -> Run:
-        """Return the run with its encoder, whose random parts (a training head) are fixed by the seed.
+        """Return the run with its encoder, whose random parts (a training head) are determined by the seed.
 
         Args:
             arguments: Further arguments of the recipe's `build_encoder`.
@@ -95,11 +95,11 @@ class Run:
             return self.but(encoder=encoder)
 
     def built_from_sentences(self) -> Run:
-        """Return the run with an encoder of the sentences' own words: `build_encoder` gets the sentences as well."""
+        """Return the run with an encoder of the words of the sentences, which `build_encoder` also receives."""
         return self.built(self.rows["sentence"])
 
     def sample(self, size: int) -> np.ndarray:
-        """Return the numbers of `size` random rows, in order, which the seed fixes; all rows for 0."""
+        """Return the sorted indices of `size` random rows, which the seed determines; all rows for 0."""
         return sample_rows(len(self.rows), size, self.seed, 2)
 
     def prepared(self, key: Sequence[object], make: Callable[[Path], object]) -> Path:
@@ -142,7 +142,8 @@ class Run:
     def is_behind_base(self) -> bool:
         """Return whether the encoder that is built from the base scores below the base by more than the noise.
 
-        It is measured as the checkpoints are; if nothing selects them, by copies of the corpus's own sentences.
+        The score is the criterion that selects the checkpoint, or, if there is none, the separation of corrupted copies
+        of the sentences.
         """
         from likewise.evaluation.checkpoint import sentences_evaluator
         from likewise.inference.load_model import load
@@ -228,14 +229,14 @@ class Recipe(WithPresets):
 
 
 def check_encoder(base: str, verb: str = "training on sentences", **refused: str) -> None:
-    """Check that a base is a model, and that sentences alone can teach it, without loading it.
+    """Check that a base is a model that can be trained on sentences alone, without loading it.
 
     Args:
         base: Folder, name of the hub, or `bundled:NAME`.
         verb, refused: As in `likewise.encoder.settings.ModelSettings.check`.
 
     Raises:
-        LoadError: There is no such model, or one of its settings cannot be obeyed.
+        LoadError: If there is no such model, or one of its settings is not supported.
     """
     check_loadable(base)
     from likewise.encoder.settings import ModelSettings

@@ -85,9 +85,10 @@ class WithPresets:
 
 
 class TrainingOptions(Options):
-    """The options of every training; the methods' own are added by subclasses.
+    """The options of every training; subclasses add the options of a method.
 
-    One that trains by AdamW extends `AdamWOptions`, or `SharpOptions` if its updates may also be sharpness-aware.
+    Options of a method that uses AdamW extend `AdamWOptions`, or `SharpOptions` if it supports sharpness-aware
+    minimization.
     """
 
     batch_size: int = option(64, "Number of sentences in a forward pass.", gt=0)
@@ -130,7 +131,7 @@ class TrainingOptions(Options):
             raise OptionError("max_length includes the two special tokens, so it must be 3 or more (or 0)")
 
     def inputs(self) -> Record:
-        """Return the models and files that the options name and that decide the result, by what they are."""
+        """Return the models and files that the options name and that determine the result, by name."""
         return {}
 
     @property
@@ -140,7 +141,7 @@ class TrainingOptions(Options):
 
 
 class AdamWOptions(TrainingOptions):
-    """Options of the recipes whose learning rate has a warm-up and a schedule."""
+    """The options of recipes whose learning rate has a warm-up and a schedule."""
 
     warmup_ratio: float = option(
         0.0, "Fraction of the updates over which the learning rate warms up from 0.", ge=0, lt=1
@@ -149,7 +150,7 @@ class AdamWOptions(TrainingOptions):
 
 
 class SharpOptions(AdamWOptions):
-    """Options of the recipes that can be trained by sharpness-aware minimisation (SAM), or through an adapter."""
+    """The options of recipes that support sharpness-aware minimization (SAM) and adapters."""
 
     sam_rho: float = option(
         0.0, "Radius rho of sharpness-aware minimization (SAM), as a norm of weights; 0 uses plain AdamW.", ge=0
@@ -162,7 +163,7 @@ class SharpOptions(AdamWOptions):
 
 
 class PromptOptions(SharpOptions):
-    """Options of the recipes that read the hidden state at the mask of a prompt."""
+    """The options of recipes that use the hidden state at the mask of a prompt."""
 
     template: Template = TEMPLATE
     final_stop: FinalStop = False
@@ -173,7 +174,7 @@ class PromptOptions(SharpOptions):
 
 
 class ContrastiveOptions(SharpOptions):
-    """Options of the recipes that compare a sentence with the others of its batch."""
+    """The options of recipes that compare a sentence with the other sentences of its batch."""
 
     batch_size: int = option(
         64, "Number of sentences in a forward pass; the other sentences of the batch are the negatives.", ge=2
@@ -189,7 +190,7 @@ class ContrastiveOptions(SharpOptions):
 
 
 class HeadOptions(ContrastiveOptions):
-    """Options of the recipes that train, as SimCSE, through a head on one token's vector."""
+    """The options of recipes that train through a head on one token's vector, as SimCSE does."""
 
     pooling: OwnOrMode = option(
         "cls",
@@ -200,7 +201,7 @@ class HeadOptions(ContrastiveOptions):
 
 
 def check_templates(template: str, other: str = "") -> None:
-    """Raise a LikewiseError if a template is malformed, or does not go together with the other one of a pair."""
+    """Raise a LikewiseError if a template is malformed, or incompatible with the other template of a pair."""
     split_template(template)
     if not other:
         return

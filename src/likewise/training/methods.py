@@ -37,8 +37,8 @@ class Method:
         options: Options of the recipe, which override the preset.
         preset: Preset of the recipe; the comparison's, or the recipe's first, by default.
         base: Base of the recipe, or the model that is evaluated; the comparison's base by default.
-        make: Function from a folder and a seed to a model that `evaluate` takes, or to a mapping of facts for the
-            record of the run whose 'model' is that model.
+        make: Function from a folder and a seed to a model that `evaluate` accepts, or to a mapping with that model as
+            'model' and further facts for the record of the run.
         seeds: Whether a model built by `make` depends on the seed.
     """
 
@@ -72,7 +72,7 @@ class Method:
         return f"{name}-{hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:6]}"
 
     def base_in(self, base: str) -> str:
-        """Return its base in a comparison of a base; a recipe that takes word vectors has its own."""
+        """Return the base of the method in a comparison; a recipe that uses word vectors has its own base."""
         own = find_recipe(self.recipe).default_base if self.recipe else ""
         return self.base or (own if own == _WORD_VECTORS else base)
 

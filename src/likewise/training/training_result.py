@@ -47,9 +47,9 @@ class TrainingResult(SavedModel):
 
     @property
     def before(self) -> dict[str, float]:
-        """The scores of the unchanged base by metric, {} if nothing selects the checkpoint.
+        """The scores of the unchanged base by metric; {} if no metric selects the checkpoint.
 
-        If the base is not a sentence encoder, the scores of the untrained encoder.
+        If the base is not a sentence encoder, these are the scores of the untrained encoder.
         """
         return self.record["before"]
 
@@ -57,14 +57,14 @@ class TrainingResult(SavedModel):
     def best(self) -> Record | None:
         """The best checkpoint: 'metric', 'score', 'step', 'noise' and 'improved'.
 
-        'improved' is whether it is better than the base by more than the noise of the change (None where the noise is
-        not known). None where the checkpoint is simply the last.
+        'improved' is whether the gain over the base exceeds the noise of the change (None if the noise is unknown). The
+        property is None if the last checkpoint is saved without selection.
         """
         return self.record["best"]
 
     @property
     def no_gain(self) -> str:
-        """A sentence on a training that did not raise the selection's measure by more than its noise, or ''."""
+        """A sentence that reports a gain below the noise, or ''."""
         best = self.best
         if not best or best["improved"]:
             return ""
@@ -74,7 +74,7 @@ class TrainingResult(SavedModel):
 
     @property
     def steps(self) -> int:
-        """The number of updates done."""
+        """The number of completed updates."""
         return self.record["steps"]
 
 

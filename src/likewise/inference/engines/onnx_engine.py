@@ -30,10 +30,10 @@ _OPSET = 17  # the first with LayerNormalization
 def export(model: SentenceTransformer, folder: Path) -> None:
     """Write the pooled graph in float32 as model.onnx.
 
-    If that leaves tokens out, because the model pools a single token, a full graph is written next to it.
+    If this graph omits tokens, because the model pools a single token, a full graph is also written.
 
     Raises:
-        CannotExport: If torch's exporter does not take the model.
+        CannotExport: If torch's exporter does not support the model.
         MissingExtraError: If onnx or onnxruntime is not installed.
     """
     require_extra("onnx", "The engine onnx", "onnx", "onnxruntime")

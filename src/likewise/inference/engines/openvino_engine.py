@@ -61,10 +61,10 @@ def _core() -> openvino.Core:
 def export(model: SentenceTransformer, folder: Path) -> None:
     """Write the pooled graph in float32 as model.xml and model.bin.
 
-    If that leaves tokens out, because the model pools a single token, a full graph is written next to it.
+    If this graph omits tokens, because the model pools a single token, a full graph is also written.
 
     Raises:
-        CannotExport: OpenVINO does not take the model.
+        CannotExport: If OpenVINO does not support the model.
         MissingExtraError: If openvino is not installed.
     """
     openvino = _openvino()

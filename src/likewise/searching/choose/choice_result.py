@@ -71,7 +71,7 @@ class System:
     only_measured: bool = False
 
     def cells(self, written: bool, judged: bool) -> list[str]:
-        """Return its row of a table: `COLUMNS`, then `WRITTEN_COLUMNS` and `JUDGED_COLUMNS` if there are such."""
+        """Return the row of the system: `COLUMNS`, and `WRITTEN_COLUMNS` and `JUDGED_COLUMNS` if there are any."""
         megabytes = [None if value is None else value / 1e6 for value in (self.index_bytes, self.model_bytes)]
         cells = [self.name, number(self.score), interval_of(self.low, self.high), _short(self.milliseconds)]
         cells += [_short(value) for value in (self.passages_a_second, *megabytes)]
@@ -127,32 +127,32 @@ class Choice:
 
     @property
     def best(self) -> Pipeline:
-        """The pipeline to use, as `likewise.index` and `likewise.search` take it."""
+        """The recommended pipeline, as an argument of `likewise.index` and `likewise.search`."""
         return self.chosen.pipeline
 
     @property
     def ranked(self) -> list[System]:
-        """All systems, the best first."""
+        """All systems in descending order of their scores."""
         return sorted(self.table, key=lambda system: -system.score)
 
     @property
     def columns(self) -> list[str]:
-        """The columns of its table; columns of written queries and of judgements only if there are any."""
+        """The columns of the table, with columns of written queries and of judgements only if there are any."""
         return [*COLUMNS, *(WRITTEN_COLUMNS if self.written else ()), *(JUDGED_COLUMNS if self.judged else ())]
 
     @property
     def written(self) -> bool:
-        """True if there are written queries."""
+        """Whether there are written queries."""
         return any(system.written is not None for system in self.table)
 
     @property
     def judged(self) -> bool:
-        """True if judgements were given."""
+        """Whether judgements were given."""
         return any(system.judged is not None for system in self.table)
 
     @property
     def rows(self) -> list[list[str]]:
-        """The cells of all systems, the best first, in the order of `columns`."""
+        """The cells of all systems in descending order of their scores, in the order of `columns`."""
         return [system.cells(self.written, self.judged) for system in self.ranked]
 
     @property
