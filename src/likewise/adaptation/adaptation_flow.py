@@ -137,7 +137,7 @@ def adapt(
     sts = sts_dev_pairs(data)
     language = language_of(passage.text for passage in passages)
     if sts is not None and language not in ("", "English"):
-        progress.tell(f"the text is {language}, so that STS-B dev, which is English, does not apply")
+        progress.tell(f"the text is {language}, so STS-B dev, which is English, is not used")
         sts = None
     inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
     plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=6, defaults=chosen.defaults())

@@ -331,7 +331,7 @@ def text_encoder(
     try:
         tokens = fits(model, texts, side.prompt)
     except UnfitModel as reason:
-        tell(f"sentence-transformers' own, slower encode runs: {reason}.")
+        tell(f"the slower encode of sentence-transformers is used: {reason}.")
         return made(WholeTexts(), OwnEncode(model, batch_size))
     prompted = [side.prompt + text for text in sample_of(texts)]
     with torch.inference_mode():

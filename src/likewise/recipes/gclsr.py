@@ -138,7 +138,7 @@ def sampled(run: Run) -> Run:
         edit = WordEditor(run.seed, synonyms=options.edits == "all")
         views = [edit(sentence) for sentence in rows["sentence"]]
         if same := sum(map(str.__eq__, views, rows["sentence"])):
-            run.progress.tell(f"{same:,} of {len(views):,} sentences are too short for an edit and stay as they are")
+            run.progress.tell(f"{same:,} of {len(views):,} sentences are too short for an edit, and are not changed")
         rows = rows.add_column("view", views)
     if options.augmentation == "paraphrases":
         rows = _with_paraphrases(rows, options.paraphrases)
