@@ -168,7 +168,7 @@ def test_the_usual_search_is_left_only_for_what_is_better_by_more_than_chance():
         assert found[0].low is None
         best, reason = decided(found, each, 2)
         assert best.name == ("BM25" if wins else "b, pipeline")
-        significant = "no gain is statistically significant (compared with BM25, the best free system: " not in reason
+        significant = "no gain is statistically significant (compared with BM25, the best baseline: " not in reason
         assert significant == wins
 
 
@@ -179,7 +179,7 @@ def test_the_verdict_says_what_the_usual_search_gains_over_what_is_free():
     systems = [system("BM25", each[0].mean()), system("b, pipeline", each[1].mean(), free=False)]
     best, reason = decided(compared(systems, each, []), each, 1)
     assert best.name == "b, pipeline"
-    assert re.search(r"points more than BM25, the best free system \(\+4\.\d to \+5\.\d\)", reason)
+    assert re.search(r"points more than BM25, the best baseline \(\+4\.\d to \+5\.\d\)", reason)
 
 
 def test_judgements_say_what_they_would_have_chosen():

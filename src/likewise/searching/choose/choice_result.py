@@ -191,7 +191,7 @@ class Choice:
 
 
 def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequence[np.ndarray]) -> list[System]:
-    """Return systems with the intervals of their gains over the best free one.
+    """Return systems with the intervals of their gains over the best baseline.
 
     Args:
         each, judged: Scores (Q,) of the queries by each system, and of judged queries if there are any.
@@ -211,7 +211,7 @@ def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequ
 
 
 def best_free(systems: Sequence[System]) -> int:
-    """Return the place of the best free system."""
+    """Return the position of the best baseline."""
     return max((i for i, system in enumerate(systems) if system.free), key=lambda i: systems[i].score)
 
 
@@ -233,7 +233,7 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
         best = systems[place]
         more = f"it scores {best.score - own.score:.1f} points more than {own.name} ({interval_of(*gains[place])})"
         return best, f"use {best.name}: {more}"
-    over = f"{free.name}, the best free system"
+    over = f"{free.name}, the best baseline"
     if own.low is not None and own.low > 0:
         more = f"it scores {own.score - free.score:.1f} points more than {over} ({interval_of(own.low, own.high)})"
         return own, f"use {own.name}: {more}"
@@ -284,13 +284,13 @@ def choice_page(choice: Choice) -> str:
 
 
 def _dots(choice: Choice) -> list[Dot]:
-    """Return the gains over the best free system, the best first."""
+    """Return the gains over the best baseline, in descending order."""
     free = next(system for system in choice.table if system.name == choice.facts["free"])
     dots = []
     for system in choice.ranked:
         gain = system.score - free.score
         compared = f"{gain:+.1f} ({interval_of(system.low, system.high)})"
-        said = "baseline: the best free system" if system is free else compared
+        said = "best baseline" if system is free else compared
         chosen = system.name == choice.chosen.name
         dots.append(Dot(system.name, f"{system.score:.1f}", said, gain, system.low, system.high, chosen))
     return dots
