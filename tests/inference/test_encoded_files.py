@@ -113,7 +113,8 @@ def test_a_model_that_goes_the_slower_way(tiny_model, sentences, tmp_path, capsy
     static = SentenceTransformer(modules=[StaticEmbedding(tiny_model.tokenizer, embedding_dim=4)], device="cpu")
     source = written(tmp_path / "in.txt", sentences[:9])
     encode_file(static, source, tmp_path / "v.npy", engine="onnx")
-    assert "slower encode of sentence-transformers is used: its first module is StaticEmbedding" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "slower encode of sentence-transformers is used: its first module is StaticEmbedding" in said
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), static.encode(sentences[:9]), atol=1e-6)
 
 
