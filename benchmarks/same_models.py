@@ -4,19 +4,22 @@
     python benchmarks/same_models.py record --source src --data DATA --out after.npz
     python benchmarks/same_models.py compare before.npz after.npz
 
-`record` trains every recipe for five steps of eight sentences in float32 from a fixed seed and writes the vectors of
-fifty sentences, and the seven STS scores of all-MiniLM-L6-v2 as it is shipped. `compare` ends with exit code 1 where
-two numbers differ by more than 1e-6. Both files have to come from one machine: another processor rounds otherwise. The
-pooling of each recipe is named, so that another default changes nothing here.
+`record` trains every recipe for five steps of eight sentences in float32 from a fixed seed and writes the hash of the
+weights and the vectors of 200 sentences; then the vectors and the seven STS scores of all-MiniLM-L6-v2 as shipped.
+`compare` prints whether each is equal to the bit, and ends with exit code 1 if two numbers differ by more than 1e-6.
+Both files have to come from one machine: another processor rounds otherwise. The pooling of each recipe is named, so
+that another default changes nothing here. An older release is installed with its recipes, for the entry points:
+
+    pip install --no-deps --target OLD/site OLD OLD/benchmarks/compared          # then --source OLD/site
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -41,51 +44,57 @@ RECIPES = {
 }
 TOLERANCE = 1e-6
 
-VECTORS = """
-import sys, numpy as np, likewise
-model = likewise.load(sys.argv[1], precision="fp32")
-texts = open(sys.argv[2], encoding="utf-8").read().splitlines()
-np.save(sys.argv[3], np.asarray(model.encode(texts, batch_size=8)))
-"""
-
-
-def run(source: Path, *command: str) -> str:
-    """Run Python with the package of `source`; what it printed."""
-    environment = os.environ | {"PYTHONPATH": str(source), "LIKEWISE_PROCESSOR": "avx2", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)[:300]}\n{done.stderr[-3000:]}")
-    return done.stdout
-
 
 def record(source: Path, out: Path, data: Path, only: str) -> None:
-    """Train and score with the package of `source`."""
-    cli = ("-c", "from likewise.cli import main; main()")
+    """Train, encode and score with the package of `source`."""
     found: dict[str, np.ndarray] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        sentences = data / "wikipedia" / "sentences-250k.txt.gz"
-        corpus, texts = folder / "corpus.txt", folder / "texts.txt"
-        with gzip.open(sentences, "rt", encoding="utf-8") as file:
-            lines = [next(file).strip() for _ in range(450)]
+        # Before torch is imported; a cache of its own, since another version's entries would be taken.
+        os.environ |= {"LIKEWISE_PROCESSOR": "avx2", "OMP_NUM_THREADS": "1", "LIKEWISE_CACHE": str(folder / "cache")}
+        sys.path.insert(0, str(source))
+        import likewise
+
+        if not Path(likewise.__file__).is_relative_to(source):
+            sys.exit(f"{likewise.__file__} is not of {source}")
+        with gzip.open(data / "wikipedia" / "sentences-250k.txt.gz", "rt", encoding="utf-8") as file:
+            lines = [next(file).strip() for _ in range(600)]
+        corpus, texts = folder / "corpus.txt", lines[400:]
         corpus.write_text("\n".join(lines[:400]), encoding="utf-8")
-        texts.write_text("\n".join(lines[400:]), encoding="utf-8")
+
+        def encode(label: str, model: str) -> None:
+            vectors = likewise.load(model, precision="fp32", engine="torch").encode(texts, batch_size=8)
+            found[label] = np.asarray(vectors)
+            print(label, found[label].shape, float(np.abs(found[label]).sum()), flush=True)
+
         for label, words in RECIPES.items():
             if only and label not in only.split(","):
                 continue
-            run(source, *cli, "train", *words.split(), "--corpus", str(corpus), "--out", str(folder / label),
-                *SHARED.split())  # fmt: skip
-            run(source, "-c", VECTORS, str(folder / label), str(texts), str(folder / f"{label}.npy"))
-            found[label] = np.load(folder / f"{label}.npy")
-            print(label, found[label].shape, float(np.abs(found[label]).sum()))
+            target = folder / label
+            command(f"train {words} --corpus {corpus} --out {target} {SHARED}")
+            weights = b"".join(path.read_bytes() for path in sorted(target.rglob("*.safetensors")))
+            found[f"{label}, weights"] = np.frombuffer(hashlib.sha256(weights).digest(), np.uint8)
+            encode(label, str(target))
         if not only:
+            encode("minilm", "bundled:minilm")
             report = folder / "scores.json"
-            run(source, *cli, "evaluate", "bundled:minilm", "--tasks", "sts", "--data", str(data / "senteval"),
-                "--json", str(report))  # fmt: skip
+            command(f"evaluate bundled:minilm --tasks sts --data {data / 'senteval'} --json {report}")
             scores = dict(_scores(json.loads(report.read_text(encoding="utf-8"))))
             found["sts"] = np.array([scores[key] for key in sorted(scores)])
             print(json.dumps(scores))
     np.savez(out, **found)
+
+
+def command(words: str) -> None:
+    """Run a command of likewise in this process."""
+    from likewise.cli import main
+
+    sys.argv = ["likewise", *words.split()]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
 
 
 def _scores(report: object, path: str = "") -> list[tuple[str, float]]:
@@ -99,17 +108,21 @@ def _scores(report: object, path: str = "") -> list[tuple[str, float]]:
 
 
 def compare(before: Path, after: Path) -> int:
-    """Print the largest difference of each entry; the exit code."""
+    """Print whether each entry is equal, and the largest difference of numbers; return the exit code."""
     old, new = np.load(before), np.load(after)
     worst = 0.0
     for label in old.files:
         if label not in new.files or old[label].shape != new[label].shape:
             print(f"{label}: missing or of another shape")
             worst = float("inf")
-            continue
-        difference = float(np.abs(old[label] - new[label]).max())
-        worst = max(worst, difference)
-        print(f"{label}: {difference:.2e}")
+        elif old[label].tobytes() == new[label].tobytes():
+            print(f"{label}: equal to the bit")
+        elif label.endswith(", weights"):
+            print(f"{label}: other bits")
+        else:
+            difference = float(np.abs(old[label] - new[label]).max())
+            worst = max(worst, difference)
+            print(f"{label}: {difference:.2e}")
     return int(worst > TOLERANCE)
 
 
