@@ -11,19 +11,23 @@ class Whitespace:
 
     is_fast, unk_token_id = True, 0
 
-    def __call__(self, text, **_):
-        spans, at = [], 0
-        for word in text.split():
-            begin = text.index(word, at)
-            at = begin + len(word)
-            spans.append((begin, at))
-        ids = [0 if text[a:b] == "unheard" else 1 for a, b in spans]
-        return {"input_ids": ids, "offset_mapping": spans}
+    def __call__(self, texts, **_):
+        found = {"input_ids": [], "offset_mapping": []}
+        for text in texts:
+            spans, at = [], 0
+            for word in text.split():
+                begin = text.index(word, at)
+                at = begin + len(word)
+                spans.append((begin, at))
+            found["input_ids"].append([0 if text[a:b] == "unheard" else 1 for a, b in spans])
+            found["offset_mapping"].append(spans)
+        return found
 
 
 def test_letters_are_counted_by_token_and_unknown_ones_hold_none():
     assert letters_per_token(Whitespace(), ["some good words"]) == (4 + 4 + 5) / 3
     assert letters_per_token(Whitespace(), ["some unheard words 12"]) == (4 + 0 + 5) / 3
+    assert letters_per_token(Whitespace(), ["some good words", "12 13"]) == (4 + 4 + 5) / 3
     assert letters_per_token(Whitespace(), ["12 13"]) is None
 
 

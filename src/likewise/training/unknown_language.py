@@ -20,22 +20,22 @@ The tokens of all-MiniLM-L6-v2 hold 4.0 to 4.4 letters of English captions, twee
 _TEXTS = 500  # texts that are examined
 
 
-def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> float | None:
-    """Return the average number of letters per token of texts; an unknown token counts as none.
+def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> float | None:
+    """Return the average number of letters per token of texts, one or more; an unknown token counts as none.
 
     Returns:
         None for a tokenizer that does not say where its tokens are, or texts without a letter.
     """
     if not tokenizer.is_fast:
         return None
-    letters = tokens = 0
-    for text in texts:
-        encoded: Any = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    encoded: Any = tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True)
+    letters, tokens, unknown = 0, 0, tokenizer.unk_token_id
+    for text, *parts in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True):
         ids: set[int] = set()
-        for token, (begin, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
+        for token, (begin, end) in zip(*parts, strict=True):
             places = [place for place in range(begin, min(end, len(text))) if text[place].isalpha()]
             tokens += bool(places)
-            if token != tokenizer.unk_token_id:
+            if token != unknown:
                 ids.update(places)
         letters += len(ids)
     return letters / tokens if tokens else None
@@ -49,7 +49,7 @@ def advice(encoder: Any, base: str, texts: Iterable[str]) -> str:
         texts: Sentences of the corpus.
     """
     tokenizer, sample = getattr(encoder, "tokenizer", None), list(islice(texts, _TEXTS))
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+    if not isinstance(tokenizer, PreTrainedTokenizerBase) or not sample:
         return ""
     letters = letters_per_token(tokenizer, sample)
     least = FEWEST_WITHOUT_BLANKS if 2 * sum(map(has_unspaced, sample)) > len(sample) else FEWEST
