@@ -3,6 +3,7 @@
 After a change of wording that is meant: LIKEWISE_WRITE_MESSAGES=1 python -m pytest tests/ROOM
 """
 
+import multiprocessing
 import os
 import re
 import zlib
@@ -58,6 +59,32 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     if report.when == "call":
         item.stash[PASSED] = report.passed
     return report
+
+
+@pytest.fixture(scope="session")
+def new_process() -> Callable[..., multiprocessing.Process]:
+    """A function that starts a function in a process of its own, forked from a server that has imported training.
+
+    A new interpreter imports torch, transformers and datasets again, for which it takes several seconds.
+    """
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["likewise.training.train", "likewise.inference.encoded_files", "datasets"])
+
+    def start(function: Callable[..., None], *arguments: object) -> multiprocessing.Process:
+        process = server.Process(target=function, args=arguments, daemon=True)
+        process.start()
+        return process
+
+    return start
+
+
+@pytest.fixture
+def forget_packages() -> Iterator[Callable[[], None]]:
+    """A function after which entry points of installed packages are read again, as they are after the test."""
+    from likewise.runs.plugins import entry_points_of
+
+    yield entry_points_of.cache_clear
+    entry_points_of.cache_clear()
 
 
 @pytest.fixture(scope="session")

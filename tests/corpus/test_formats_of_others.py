@@ -9,6 +9,7 @@ from likewise.corpus.clean_text import digest_of
 from likewise.corpus.rows import read_rows
 from likewise.corpus.sources import find_sources
 from likewise.documents import guard
+from likewise.runs.plugins import entry_points_of
 from likewise.searching.query.hit import place_in
 
 CODE = """
@@ -44,6 +45,7 @@ class Logs(Format):
 
 def forget():
     """Have the list of formats be made anew."""
+    entry_points_of.cache_clear()
     known_formats.formats.cache_clear()
     known_formats._by_suffix.cache_clear()
 

@@ -56,7 +56,8 @@ def install(folder, name, entry):
 
 
 @pytest.fixture
-def fresh():
+def fresh(forget_packages):
+    forget_packages()
     registry._registered.cache_clear()
     yield
     registry._registered.cache_clear()

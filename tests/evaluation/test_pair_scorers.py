@@ -43,6 +43,6 @@ def test_an_average_needs_all_seven(senteval):
 
 
 def test_a_scorer_of_a_package_that_is_not_installed_says_what_brings_it(senteval, monkeypatch, says):
-    monkeypatch.setattr("likewise.evaluation.suite.entry_points", lambda group: [])
+    monkeypatch.setattr("likewise.evaluation.suite.entry_points_of", lambda group: [])
     with says(EvaluationError):
         evaluate("bertscore:model", "sts-b-dev", data=senteval)

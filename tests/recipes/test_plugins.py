@@ -65,7 +65,7 @@ HALVES = Recipe(
 
 
 @pytest.fixture
-def installed(tmp_path, monkeypatch):
+def installed(tmp_path, monkeypatch, forget_packages):
     """A package with a recipe that works, two that do not, and one that takes a name of ours."""
     (tmp_path / "toy_recipes.py").write_text(
         "import dataclasses\nfrom likewise.recipes import RECIPES\n"
@@ -80,6 +80,7 @@ def installed(tmp_path, monkeypatch):
         "arccse = toy_recipes:TOY\nhalves = toy_halves:HALVES\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    forget_packages()
     yield
     sys.modules.pop("toy_recipes", None)
     sys.modules.pop("toy_halves", None)

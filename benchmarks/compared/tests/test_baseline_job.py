@@ -71,7 +71,7 @@ def test_every_baseline_names_its_source_and_every_option_has_a_help_text():
 
 
 def test_a_system_to_compare_with_that_is_not_installed_says_what_brings_it(monkeypatch):
-    monkeypatch.setattr("likewise.runs.plugins.entry_points", lambda group: [])
+    monkeypatch.setattr("likewise.runs.plugins.entry_points_of", lambda group: [])
     with pytest.raises(OptionError, match="pip install benchmarks/compared"):
         find_recipe("consert")
     done = CliRunner().invoke(build_app(), ["train", "consert", "--out", "x"])

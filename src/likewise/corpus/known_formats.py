@@ -2,7 +2,7 @@
 
 import re
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from likewise.corpus.corpus_options import CorpusError
@@ -12,7 +12,7 @@ from likewise.corpus.formats import Format, Source
 from likewise.corpus.json_rows import JsonLines, JsonList
 from likewise.corpus.parquet_rows import Parquet
 from likewise.corpus.text_lines import PlainText
-from likewise.runs.plugins import FORMATS_GROUP, load_registered
+from likewise.runs.plugins import FORMATS_GROUP, entry_points_of, load_registered
 
 _OWN = (Parquet(), SeparatedValues(), JsonList(), JsonLines(), PlainText())
 """Formats of this room, in the order in which they are asked whether they accept a file."""
@@ -28,7 +28,7 @@ def formats() -> tuple[Format, ...]:
     Raises:
         CorpusError: What a package registers cannot be loaded, or is no subclass of `Format`.
     """
-    entries = sorted(entry_points(group=FORMATS_GROUP), key=lambda entry: (not _is_own(entry), entry.name))
+    entries = sorted(entry_points_of(FORMATS_GROUP), key=lambda entry: (not _is_own(entry), entry.name))
     return (*map(_loaded, {entry.value: entry for entry in entries}.values()), *_OWN)
 
 

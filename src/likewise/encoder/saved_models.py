@@ -10,7 +10,6 @@ import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from typing import Any, TypeVar, cast
 
@@ -23,7 +22,7 @@ from sentence_transformers.util import get_device_name, import_from_string
 import likewise.encoder
 from likewise.encoder.location import CONFIG, LoadError, ModelPlace, check_loadable
 from likewise.errors import LikewiseError, first_line, limit_of
-from likewise.runs.plugins import MODULES_GROUP, RECIPES_GROUP
+from likewise.runs.plugins import MODULES_GROUP, RECIPES_GROUP, entry_points_of
 from likewise.runs.whole_files import Record
 from likewise.transformers_output import lacking_weights, no_bar
 
@@ -142,11 +141,11 @@ def _of_likewise(kind: str) -> type[Module] | None:
 
 def _of_a_package(kind: str) -> type | None:
     """Return a module's class that an installed package registers, or its recipe brings; None if there is none."""
-    for entry in entry_points(group=MODULES_GROUP):
+    for entry in entry_points_of(MODULES_GROUP):
         if entry.value.replace(":", ".") == kind:
             with suppress(ImportError, AttributeError):
                 return cast(type, entry.load())
-    for entry in entry_points(group=RECIPES_GROUP):
+    for entry in entry_points_of(RECIPES_GROUP):
         if entry.module.partition(".")[0] == kind.partition(".")[0]:
             with suppress(ImportError, AttributeError):  # `Registry.find` says what is wrong with it
                 for module in getattr(entry.load(), "modules", ()):

@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import entry_points
 
 from likewise.evaluation.data_folder import OwnTask
 from likewise.evaluation.task import EvaluationError, Task
 from likewise.evaluation.tasks import negation, sts, transfer, wiki_sections
 from likewise.evaluation.tasks.classes import ClassesTask
 from likewise.evaluation.tasks.rated_file import RatedFileTask
-from likewise.runs.plugins import COMPARED_TASKS, load_registered, not_installed
+from likewise.runs.plugins import COMPARED_TASKS, entry_points_of, load_registered, not_installed
 
 _FAMILIES = (sts, transfer, negation, wiki_sections)
 TASKS: dict[str, Task] = {task.name: task for family in _FAMILIES for task in family.TASKS}
@@ -95,7 +94,7 @@ def _registered() -> tuple[dict[str, Task], dict[str, type[OwnTask]]]:
     """Return the tasks and the families of tasks that entry points register, by name."""
     tasks: dict[str, Task] = {}
     families: dict[str, type[OwnTask]] = {}
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in entry_points_of(ENTRY_POINTS):
         where = f"the entry point {point.name}"
         family = load_registered(point, object, where, EvaluationError)
         if isinstance(family, type) and issubclass(family, OwnTask):

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
@@ -20,7 +19,7 @@ from likewise.evaluation.report import EvaluationReport, EvaluationReports, Miss
 from likewise.evaluation.task import DocumentSearch, EvaluationError, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks import sts
 from likewise.runs.options import checked
-from likewise.runs.plugins import COMPARED_SCORERS, SCORERS_GROUP, not_installed
+from likewise.runs.plugins import COMPARED_SCORERS, SCORERS_GROUP, entry_points_of, not_installed
 from likewise.runs.progress import Progress
 from likewise.runs.results import job_of
 from likewise.runs.whole_files import Record
@@ -192,7 +191,7 @@ def _named_scorer(name: str, precision: Precision | None) -> Any:
     """Return the scorer or the search of a name; None for a model."""
     kind_of_name, colon, place = name.partition(":")
     kind = kind_of_name if colon else job_of(name)  # an index is a folder like any other
-    for entry in entry_points(group=SCORERS_GROUP):
+    for entry in entry_points_of(SCORERS_GROUP):
         if entry.name == kind:
             opens = entry.load()
             takes_precision = precision is not None and "precision" in inspect.signature(opens).parameters

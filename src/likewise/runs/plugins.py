@@ -3,7 +3,8 @@
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Generic, TypeVar
 
 from likewise.errors import LikewiseError, first_line
@@ -34,6 +35,12 @@ COMPARED_TASKS = ("afs",)
 
 COMPARED_SCORERS = ("bertscore", "cross-encoder")
 """The scorers that it registers."""
+
+
+@cache
+def entry_points_of(group: str) -> EntryPoints:
+    """Return the entry points of a group; the files of all installed packages are read once in a process."""
+    return entry_points(group=group)
 
 
 def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type[LikewiseError]) -> _Part:
@@ -94,9 +101,8 @@ class Registry(Generic[_Part]):
         """
         if name in self.own:
             return self.own[name]
-        registered = self._registered()
-        if name in registered:
-            return load_registered(registered[name], self.kind, f"the {self.noun} {name!r}", OptionError)
+        if entry := self._registered().get(name):
+            return load_registered(entry, self.kind, f"the {self.noun} {name!r}", OptionError)
         if name in COMPARED:
             raise OptionError(not_installed(name))
         near = difflib.get_close_matches(name, self.names(), n=1)
@@ -104,4 +110,4 @@ class Registry(Generic[_Part]):
         raise OptionError(f"there is no {self.noun} {name!r}{question} of {', '.join(sorted(self.names()))}")
 
     def _registered(self) -> dict[str, EntryPoint]:
-        return {entry.name: entry for entry in entry_points(group=self.group) if entry.name not in self.own}
+        return {entry.name: entry for entry in entry_points_of(self.group) if entry.name not in self.own}

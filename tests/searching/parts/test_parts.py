@@ -199,7 +199,7 @@ def test_what_is_no_part_is_refused_with_the_reason(many, parts, says):
         Index(many, parts=parts)
 
 
-def test_a_part_of_a_package_is_in_each_search(many, monkeypatch, tmp_path, says):
+def test_a_part_of_a_package_is_in_each_search(many, monkeypatch, tmp_path, forget_packages, says):
     (tmp_path / "short_parts.py").write_text(
         "from likewise.searching import Part\n\n\nclass Short(Part):\n    name = 'short'\n    weight = 0.5\n\n"
         "    def score(self, query, candidates):\n        return [-1.0] * len(candidates.positions)\n"
@@ -209,8 +209,10 @@ def test_a_part_of_a_package_is_in_each_search(many, monkeypatch, tmp_path, says
     (registered / "METADATA").write_text("Metadata-Version: 2.1\nName: short-parts\nVersion: 1.0\n")
     (registered / "entry_points.txt").write_text("[likewise.search_parts]\nshort = short_parts:Short\n")
     monkeypatch.syspath_prepend(tmp_path)
+    forget_packages()
     assert {hit.scores["short"] for hit in Index(many).search(QUERY, 3)} == {-0.5}
     (registered / "entry_points.txt").write_text("[likewise.search_parts]\nshort = short_parts:Shorter\n")
+    forget_packages()
     with says(SearchError):
         Index(many)
 

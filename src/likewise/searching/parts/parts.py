@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import entry_points
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from likewise.errors import counted
 from likewise.evaluation.fusion import standardised, token_gains, towards_near
-from likewise.runs.plugins import PARTS_GROUP, load_registered
+from likewise.runs.plugins import PARTS_GROUP, entry_points_of, load_registered
 from likewise.runs.whole_files import Record
 from likewise.searching.index.table import SearchError
 from likewise.searching.parts.lookup import EncodedQuery, Lookup, Stored
@@ -243,7 +242,7 @@ def registered_parts() -> tuple[type[Part], ...]:
     Raises:
         SearchError: If one cannot be loaded, or is no part.
     """
-    entries = sorted(entry_points(group=PARTS_GROUP), key=lambda entry: entry.name)
+    entries = sorted(entry_points_of(PARTS_GROUP), key=lambda entry: entry.name)
     parts = [load_registered(entry, type, f"the search part {entry.name!r}", SearchError) for entry in entries]
     return checked_parts(parts)
 
