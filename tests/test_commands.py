@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,13 +48,19 @@ def commands_of(text: str, blocks: bool = True) -> Iterator[list[str]]:
                 yield words
 
 
+@cache
+def command_of(*verbs: str):
+    """The command of these verbs, None if there is none; the whole command line without verbs."""
+    return command_of(*verbs[:-1]).get_command(None, verbs[-1]) if verbs else get_command(build_app())
+
+
 def read_by_typer(words: list[str], whole: bool = True) -> None:
     """Parse a command of `likewise`; with `whole` false, its verb and its options alone: prose names a part of it."""
-    command, line, words = get_command(build_app()), shlex.join(words), words[1:]
+    command, line, words, verbs = command_of(), shlex.join(words), words[1:], []
     while hasattr(command, "list_commands") and words and not words[0].startswith("-") and words[0] not in OTHERS:
-        verb = words.pop(0)
-        command = command.get_command(None, verb)
-        assert command is not None, f"{line}: there is no {verb}"
+        verbs.append(words.pop(0))
+        command = command_of(*verbs)
+        assert command is not None, f"{line}: there is no {verbs[-1]}"
     if hasattr(command, "list_commands"):
         return
     if whole:

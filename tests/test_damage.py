@@ -1,6 +1,5 @@
 """Caches that were cut, changed, or are written by several processes at once: they are made again, and equal."""
 
-import multiprocessing
 import os
 from collections import Counter
 from pathlib import Path
@@ -16,8 +15,6 @@ from likewise.recipes.light import LIGHT, with_teacher
 from likewise.recipes.recipe import Run
 from likewise.runs.job import work_of
 from likewise.runs.progress import Progress
-
-_SERVER = multiprocessing.get_context("forkserver")
 
 
 def cut(path: Path) -> None:
@@ -98,13 +95,10 @@ def learn(corpus: str, cache: str, base: str, out: str) -> None:
 
 
 @pytest.mark.parametrize("work", [read, learn])
-def test_four_processes_at_once_on_one_cache(work, corpus_file, saved_model, tmp_path):
-    _SERVER.set_forkserver_preload(["likewise.training.train", "datasets"])
+def test_four_processes_at_once_on_one_cache(work, corpus_file, saved_model, new_process, tmp_path):
     cache, base = str(tmp_path / "cache"), [str(saved_model)] if work is learn else []
     outs = [tmp_path / f"{i}.txt" for i in range(4)]
-    processes = [_SERVER.Process(target=work, args=(str(corpus_file), cache, *base, str(out))) for out in outs]
-    for process in processes:
-        process.start()
+    processes = [new_process(work, str(corpus_file), cache, *base, str(out)) for out in outs]
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0] * 4

@@ -9,27 +9,32 @@ import sys
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from typer.testing import CliRunner
 
 import likewise
+from likewise.cli import build_app
 from likewise.inference.handle import Facts, ModelHandle, recalled, remember
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
 
 RUN = """
-import sys
-from likewise.cli import main
-sys.argv = ["likewise", *sys.argv[1:]]
-try:
-    main()
-finally:
-    print("torch", "torch" in sys.modules, file=sys.stderr)
+import json, sys
+from typer.testing import CliRunner
+from likewise.cli import build_app
+done = [CliRunner().invoke(build_app(), words, catch_exceptions=False) for words in json.loads(sys.argv[1])]
+print(json.dumps([[one.exit_code, one.stdout] for one in done]))
+sys.exit("torch" in sys.modules)
 """
 
 
-def command(*arguments):
-    done = subprocess.run([sys.executable, "-c", RUN, *map(str, arguments)], capture_output=True, text=True)
+def without_torch(*commands):
+    """What commands print one after the other in a new interpreter, which must not import torch."""
+    words = json.dumps([[str(word) for word in command] for command in commands])
+    done = subprocess.run([sys.executable, "-c", RUN, words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return done.stdout, "torch True" in done.stderr
+    codes, printed = zip(*json.loads(done.stdout), strict=True)
+    assert set(codes) == {0}, printed
+    return printed
 
 
 @pytest.fixture
@@ -71,8 +76,7 @@ def test_a_model_that_is_not_known_or_not_here(saved_model, tmp_path):
 
 
 def test_similarity_does_without_torch(model):
-    found, torch = command("similarity", model, "the cat sees the dog", "the dog sees the cat")
-    assert not torch
+    (found,) = without_torch(["similarity", model, "the cat sees the dog", "the dog sees the cat"])
     assert float(found) == pytest.approx(
         likewise.similarity("the cat sees the dog", "the dog sees the cat", model=str(model)), abs=1e-4
     )
@@ -82,10 +86,10 @@ def test_indexing_again_does_without_torch(saved_model, notes, tmp_path, monkeyp
     monkeypatch.delenv("LIKEWISE_EXPORTS")
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     out, model = tmp_path / "notes.index", shutil.copytree(saved_model, tmp_path / "model")
-    assert command("index", notes, "--model", model, "--out", out)[1]  # and leaves an export
+    made = CliRunner().invoke(build_app(), ["index", str(notes), "--model", str(model), "--out", str(out)])
+    assert made.exit_code == 0  # and leaves an export
     (notes / "more.txt").write_text("the old king sees a red house by the river\n")
-    found, torch = command("index", notes, "--model", model, "--out", out)
-    assert not torch
-    assert "1 encoded now" in found
-    hit = json.loads(command("search", out, "the old king sees a red house by the river", "--json")[0])["hits"][0]
-    assert hit["similarity"] == pytest.approx(1.0, abs=1e-5)
+    text = "the old king sees a red house by the river"
+    again, found = without_torch(["index", notes, "--model", model, "--out", out], ["search", out, text, "--json"])
+    assert "1 encoded now" in again
+    assert json.loads(found)["hits"][0]["similarity"] == pytest.approx(1.0, abs=1e-5)

@@ -4,8 +4,7 @@ import json
 import os
 import random
 import runpy
-import subprocess
-import sys
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +51,7 @@ TRAINING = PLAIN | {
 
 
 @pytest.fixture(scope="module")
-def runs(sentences, corpus_file, tiny_base, tmp_path_factory):
+def runs(sentences, corpus_file, tiny_base, new_process, tmp_path_factory):
     """The folder in which one process and then two have measured the losses and trained."""
     folder = tmp_path_factory.mktemp("processes")
     rng = random.Random(0)
@@ -68,12 +67,22 @@ def runs(sentences, corpus_file, tiny_base, tmp_path_factory):
     given = {"rows": rows, "cases": CASES, "base": str(tiny_base), "words": str(folder / "words.txt")}
     given |= {"corpus": str(corpus_file), "recipe": "arccse", "options": TRAINING}
     (folder / "given.json").write_text(json.dumps(given))
-    together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(WORKER)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "LIKEWISE_CACHE": str(folder / "cache")}
-    runpy.run_path(str(WORKER))["main"](folder)
-    done = subprocess.run([*together, str(folder)], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-4000:]
+    main = runpy.run_path(str(WORKER))["main"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    both = [new_process(one_of_two, folder, number, port) for number in range(2)]
+    main(folder)
+    for process in both:
+        process.join(300)
+        assert process.exitcode == 0
     return folder
+
+
+def one_of_two(folder: Path, number: int, port: int) -> None:
+    """Do what torchrun has each of two processes do: it describes them in the environment."""
+    os.environ |= {"WORLD_SIZE": "2", "RANK": str(number), "LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": str(number)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "LIKEWISE_CACHE": str(folder / "cache")}
+    runpy.run_path(str(WORKER))["main"](folder)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,8 +1,8 @@
 import dataclasses
 import json
+import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,6 +21,7 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.location import LoadError
 from likewise.recipes import OptionError, find_recipe
 from likewise.runs.job import JobError, work_of
+from likewise.runs.progress import Stopped
 from likewise.runs.whole_files import is_sealed
 from likewise.training import TrainingError
 from likewise.training.selection import choose_selection
@@ -135,25 +136,29 @@ def test_same_seed_same_weights_other_seed_others(corpus_file, tiny_base, tmp_pa
     assert any(not torch.equal(a[name], c[name]) for name in a)
 
 
-def test_ctrl_c_saves_first(corpus_file, tiny_base, tmp_path):
-    out = tmp_path / "run"
-    code = (
-        "import likewise, sys; from likewise.runs.progress import Stopped\n"
-        "try: likewise.train('simcse', sys.argv[1], base=sys.argv[2], out=sys.argv[3], batch_size=8, epochs=400, "
-        "eval_steps=10000, held_out=20, select_by='last')\n"
-        "except Stopped as stopped: print(stopped, file=sys.stderr); sys.exit(130)"
-    )
-    command = [sys.executable, "-c", code, str(corpus_file), str(tiny_base), str(out)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+def train_until_stopped(corpus, base, out, said):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background ignore it
+    settings = {"batch_size": 8, "epochs": 400, "eval_steps": 10_000, "held_out": 20, "select_by": "last"}
+    with said.open("w") as sys.stderr:
+        try:
+            likewise.train("simcse", corpus, base=base, out=out, **settings)
+        except Stopped as stopped:
+            print(stopped, file=sys.stderr)
+            sys.exit(130)
+
+
+def test_ctrl_c_saves_first(corpus_file, tiny_base, new_process, tmp_path):
+    out, said = tmp_path / "run", tmp_path / "said.txt"
+    process = new_process(train_until_stopped, corpus_file, tiny_base, out, said)
     deadline = time.monotonic() + 120
     log = work_of(out) / "log.jsonl"
-    while not (log.exists() and log.stat().st_size) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert "finished and saved" in errors
-    assert "Run the same command again to resume." in errors
+    while not (log.exists() and log.stat().st_size) and process.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(60)
+    assert process.exitcode == 130
+    assert "finished and saved" in said.read_text()
+    assert "Run the same command again to resume." in said.read_text()
     (checkpoint,) = (work_of(out) / "checkpoints").iterdir()
     assert is_sealed(checkpoint)
     assert (checkpoint / "optimizer.pt").stat().st_size > 0

@@ -1,10 +1,9 @@
-"""What one of several processes does for `test_processes.py`: `python two_processes.py FOLDER`.
+"""What one of several processes does for `test_processes.py`.
 
 Alone it is the oracle: the same losses on the whole batch.
 """
 
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,7 +74,3 @@ def main(folder: Path) -> None:
     train(given.recipe, given.corpus, base=given.base, out=out, quiet=True, **given.options)
     if processes.is_first():
         (folder / f"losses-{processes.count()}.json").write_text(json.dumps(losses))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
