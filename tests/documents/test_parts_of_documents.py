@@ -237,4 +237,4 @@ def test_numbers_of_lists(read):
     law = "<ol type=a><li>Rent<li><p>Repairs</p><ol type=I start=4><li>Roof</ol></ol>"
     page = f"{law}<ol><li>One<li value=5>Five<li>Six</ol><ol reversed><li>Two<li>One</ol>"
     words = " ".join(read("a.html", page).replace("\\", "").split())
-    assert words == "* a. Rent * b. Repairs + IV. Roof * 1. One * 5. Five * 6. Six * 2. Two * 1. One"
+    assert words == "- a. Rent - b. Repairs - IV. Roof - 1. One - 5. Five - 6. Six - 2. Two - 1. One"

@@ -1,15 +1,20 @@
 """The base class of formats of documents: their pages as blocks."""
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from typing import ClassVar
 
-from likewise.corpus.blocks import Block, BlockKind
+from likewise.corpus.blocks import Block
 from likewise.corpus.clean_text import without_invisible
 from likewise.corpus.formats import Contents, Format, Page, Source
-from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
-from likewise.documents.markdown import linkless, markdown_blocks, or_title
+from likewise.corpus.passages import parted
+from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT
+from likewise.documents.markdown import linkless, markdown_blocks
 from likewise.runs.whole_files import Values
+
+MARKS = re.compile(r"([\\`*_{}\[\]<>#+\-.!|~=()&])")
+"""A character that may be a mark of Markdown."""
 
 
 class DocumentFormat(Format):
@@ -24,36 +29,34 @@ class DocumentFormat(Format):
 
     def blocks(self, source: Source) -> Iterator[tuple[Block, Values]]:
         """Yield the blocks with the number of a page instead of that of a line, each with the fields of its page."""
-        pages = _with_text(source, self.read(source))
-        for (title, _, _), group in groupby(pages, lambda page: (page.title, bool(page.cells), page.goes_on)):
-            title = " ".join(without_invisible(title).split())
-            opening = next(group)
-            whole = chain([opening], group)  # noqa: B031 (once for each group)
-            if opening.goes_on:
-                yield from _one_text(whole, title, opening)
-                continue
+        for _, group in groupby(enumerate(_with_text(source, self.read(source))), _text_of):
+            _, opening = next(group)
+            title = " ".join(without_invisible(opening.title).split())
+            pages = (page for _, page in group)  # noqa: B031 (once for each group)
             if opening.cells:
-                yield from ((block, {}) for block in _table(whole, title))
+                yield from ((block, {}) for block in _table(opening, pages, title))
                 continue
-            for page in whole:
-                placed = [(page.place, line) for line in without_invisible(page.text).split("\n")]
-                if page.form == "markdown":
-                    blocks = markdown_blocks(placed, titles=[title], escaped=True)
-                else:
-                    blocks = _plain(placed, title)
-                yield from ((block, page.fields) for block in or_title(blocks, page.place, title))
+            lines = ((page.place, line) for page in chain([opening], pages) for line in _lines_of(page))
+            is_written = opening.form == "written"
+            for block in markdown_blocks(lines, title=title, place=opening.place, escaped=not is_written):
+                yield linkless(block) if is_written else block, opening.fields
 
     def fields(self, source: Source) -> Iterator[Values]:
         """Yield the fields of each page."""
         yield from (page.fields for page in self.read(source) if page.form != "written")
 
 
-def _one_text(pages: Iterable[Page], title: str, opening: Page) -> Iterator[tuple[Block, Values]]:
-    """Yield the blocks of pages of Markdown below each other's headings."""
-    is_escaped = opening.form == "markdown"
-    lines = ((page.place, line) for page in pages for line in [*without_invisible(page.text).split("\n"), ""])
-    for block in markdown_blocks(lines, titles=[title], escaped=is_escaped):
-        yield block if is_escaped else linkless(block), opening.fields
+def _text_of(numbered: tuple[int, Page]) -> tuple[object, ...]:
+    """Return what is alike for the pages of one text."""
+    number, page = numbered
+    return page.title, page.form, page.goes_on, bool(page.cells) or page.goes_on or number
+
+
+def _lines_of(page: Page) -> list[str]:
+    lines = without_invisible(page.text).split("\n")
+    if page.form == "plain":
+        lines = [line if line.startswith("|") else MARKS.sub(r"\\\1", line.strip()) for line in lines]
+    return [*lines, ""]
 
 
 def _with_text(source: Source, pages: Iterable[Page]) -> Iterator[Page]:
@@ -65,36 +68,13 @@ def _with_text(source: Source, pages: Iterable[Page]) -> Iterator[Page]:
             yield page
 
 
-def _plain(lines: Iterable[Placed], title: str) -> Iterator[Block]:
-    """Yield the paragraphs of lines between blank ones, and their tables, whose rows begin with a bar."""
-    headings = (title,) if title else ()
-
-    def kind_of(placed: Placed) -> BlockKind | None:
-        return None if not placed[1].strip() else "table" if placed[1].startswith("|") else "prose"
-
-    for kind, group in groupby(lines, kind_of):
-        if kind is not None:
-            block_lines = list(group)
-            yield Block("prose" if len(block_lines) == 1 else kind, block_lines, headings)
-
-
-def _table(rows: Iterable[Page], sheet: str) -> Iterator[Block]:
+def _table(opening: Page, rows: Iterable[Page], sheet: str) -> Iterator[Block]:
     """Yield the rows of a sheet as tables, each below the header."""
     headings = (sheet,) if sheet else ()
-    header: list[Placed] = []
-    table_rows: list[Placed] = []
-    size = 0
-    for page in rows:
-        line = without_invisible(page.text)
-        if not header:
-            header = [(page.place, line), (page.place, "|" + " --- |" * len(page.cells))]
-            continue
-        table_rows.append((page.place, line))
-        size += len(line)
-        if size > PARAGRAPH_LIMIT:
-            yield Block("table", [*header, *table_rows], headings)
-            table_rows, size = [], 0
-    if table_rows:
-        yield Block("table", [*header, *table_rows], headings)
-    elif header:
-        yield Block("prose", header[:1], headings)
+    lines = ((page.place, without_invisible(page.text)) for page in chain([opening], rows))
+    header = [next(lines), (opening.place, "|" + " --- |" * len(opening.cells))]
+    tables = (
+        Block("table", header + part, headings) for part in parted(lines, lambda line: len(line[1]), PARAGRAPH_LIMIT)
+    )
+    yield next(tables, Block("prose", header[:1], headings))
+    yield from tables

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import accumulate
+from typing import Any, ClassVar
 
 from likewise.corpus.sentence_splitter import Placed
 from likewise.runs.whole_files import Record
@@ -12,6 +13,13 @@ _DEEPEST = 50
 """Number of brackets in brackets."""
 _LINES, _CHARACTERS = 5000, 1 << 17
 """Numbers of lines and of characters beyond which it is text."""
+
+_PLAIN = {
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?(?:0|[1-9][0-9]*)",
+    "float": r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?",
+}
+"""Plain words of YAML 1.2 that are no text."""
 
 
 def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
@@ -39,26 +47,27 @@ def front_matter(lines: Iterable[Placed]) -> tuple[Record, list[Placed]]:
 
 
 @cache
-def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """Return PyYAML's table of what a plain word is, by its first character, with YAML 1.2's numbers, true and false.
+def _loader() -> Any:
+    """Return PyYAML's loader with YAML 1.2's numbers, true and false.
 
     In YAML 1.1, which PyYAML reads, 01234 is 668, 10:30 is 630, and no is false.
     """
     import yaml
 
-    own = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
-    table = {
-        char: [kind for kind in kinds if kind[0] not in own]
-        for char, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    for name, pattern, chars in (
-        ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-        ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
-        ("float", r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
-    ):
-        for char in chars:
-            table.setdefault(char, []).append((f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z")))
-    return table
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers: ClassVar = {
+            char: [kind for kind in kinds if kind[0].rpartition(":")[2] not in _PLAIN]
+            for char, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+        def compose_node(self, parent: object, index: object) -> object:
+            if self.check_event(yaml.AliasEvent):  # a few lines of them may stand for gigabytes
+                raise yaml.YAMLError("an alias")
+            return super().compose_node(parent, index)
+
+    for name, pattern in _PLAIN.items():
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z"), "tTfF-+.0123456789")
+    return Loader
 
 
 def _yaml(text: str) -> Record | None:
@@ -68,22 +77,11 @@ def _yaml(text: str) -> Record | None:
     # The parser takes quadratic time for brackets in brackets.
     if max(accumulate((char in "[{") - (char in "]}") for char in text), default=0) > _DEEPEST:
         return None
-
-    class Loader(yaml.SafeLoader):
-        yaml_implicit_resolvers = _resolvers()
-
-        def compose_node(self, parent: object, index: object) -> object:
-            if self.check_event(yaml.AliasEvent):  # a few lines of them may stand for gigabytes
-                raise yaml.YAMLError("an alias")
-            return super().compose_node(parent, index)
-
     try:
-        values = yaml.load(text, Loader)
+        values = yaml.load(text, _loader())
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
-    if not isinstance(values, Mapping):
-        return None
-    return {str(name): _value(value) for name, value in values.items()}
+    return {str(name): _value(value) for name, value in values.items()} if isinstance(values, Mapping) else None
 
 
 def _value(value: object) -> object:

@@ -2,18 +2,16 @@
 
 import json
 import os
-import queue
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import likewise
 from likewise.corpus.corpus_options import CorpusError
 from likewise.runs.progress import check_stops
-from likewise.runs.whole_files import Record
 
 START_SECONDS = 120.0
 """Longest time that the libraries may take to load, in addition to the first file's."""
@@ -28,7 +26,7 @@ class ReaderGuard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._answers: queue.Queue[Record | None] = queue.Queue()
+        self._thread: ThreadPoolExecutor
 
     def read(self, path: Path, format: type, out: Path) -> str | None:
         """Write the pages of a file as JSON lines, and return what is wrong with the file, None if nothing is.
@@ -43,12 +41,12 @@ class ReaderGuard:
             Stopped: A stop of the job was requested.
         """
         task = {"path": str(path.resolve()), "module": format.__module__, "class": format.__name__, "out": str(out)}
-        size, answer = path.stat().st_size, None
+        size, answer = path.stat().st_size, ""
         seconds = FILE_SECONDS + MEGABYTE_SECONDS * size / 1e6
         with self._lock:
             try:
                 answer = self._answer(json.dumps(task), seconds, f"while {path} was read")
-            except queue.Empty:
+            except TimeoutError:
                 raise CorpusError(
                     f"{path}: it takes more than {seconds:.0f} s to read {size / 1e6:,.1f} MB: exclude it, or save it "
                     "as plain text"
@@ -58,9 +56,9 @@ class ReaderGuard:
                     f"{path}: reading it crashes the process: it is damaged or malicious. Save it again, or exclude it"
                 ) from None
             finally:
-                if answer is None:  # also after Ctrl-C
+                if not answer:  # also after Ctrl-C
                     self.end()
-        return answer.get("error")
+        return json.loads(answer).get("error")
 
     def end(self) -> None:
         """End the process."""
@@ -69,62 +67,48 @@ class ReaderGuard:
             self._process.wait()
             self._process = None
 
-    def _answer(self, task: str, seconds: float, what: str) -> Record:
+    def _answer(self, task: str, seconds: float, what: str) -> str:
         """Return the answer to a task.
 
         Raises:
-            queue.Empty: There is none within so many seconds.
+            TimeoutError: There is none within so many seconds.
             OSError: The process has ended.
         """
         end = time.monotonic() + seconds
         if self._process is None or self._process.poll() is not None:
             end += START_SECONDS
-            started: Future[subprocess.Popen[str]] = Future()
-            self._answers = queue.Queue()
-            threading.Thread(target=_run, args=(self._answers, started), daemon=True).start()
-            self._process = started.result()
+            # The system ends the process with the thread that has started it, as with a job that is killed.
+            self._thread = ThreadPoolExecutor(1)
+            self._process = self._thread.submit(_start).result()
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         print(task, file=self._process.stdin, flush=True)
-        while True:
+        answer = self._thread.submit(self._process.stdout.readline)
+        while not answer.done():
             check_stops(what)
-            try:
-                answer = self._answers.get(timeout=_LOOK)
-            except queue.Empty:
-                if time.monotonic() > end:
-                    raise
-                continue
-            if answer is None:
-                raise OSError("the process has ended")
-            return answer
+            if time.monotonic() > end:
+                raise TimeoutError
+            wait([answer], timeout=_LOOK)
+        if not answer.result():
+            raise OSError("the process has ended")
+        return answer.result()
 
 
 GUARD = ReaderGuard()
 """The one guard of this process."""
 
 
-def _run(answers: queue.Queue[Record | None], started: Future[subprocess.Popen[str]]) -> None:
-    """Start the process, and collect its answers until it ends.
-
-    In one thread, since the system ends the process with the thread that has started it, as with a job that is killed.
-    """
+def _start() -> subprocess.Popen[str]:
+    """Start the process."""
     home = str(Path(likewise.__file__).parents[1])
     paths = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "likewise.documents.reader", str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-            env={**os.environ, "PYTHONPATH": paths},
-            start_new_session=True,  # Ctrl-C is for this process alone
-        )
-    except OSError as error:
-        started.set_exception(error)
-        return
-    started.set_result(process)
-    assert process.stdout is not None
-    for line in process.stdout:
-        answers.put(json.loads(line))
-    answers.put(None)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "likewise.documents.reader", str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONPATH": paths},
+        start_new_session=True,  # Ctrl-C is for this process alone
+    )

@@ -6,14 +6,16 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.corpus.encodings import decoded_as, seen_encoding
+from likewise.corpus.encodings import seen_encoding
 from likewise.corpus.formats import Page
 from likewise.corpus.words import word_count
-from likewise.documents.paged_format import MARKS, PagedFormat
-from likewise.documents.web_pages import page_of_html
+from likewise.documents.document_format import MARKS
+from likewise.documents.paged_format import PagedFormat
+from likewise.documents.web_pages import decoded, page_of_html
 from likewise.errors import LikewiseError
 
 if TYPE_CHECKING:
@@ -45,19 +47,17 @@ class Mailbox(PagedFormat):
     def pages(self, path: Path) -> Iterator[Page]:
         """Yield the mails."""
         with path.open("rb") as box:
-            begins, ends, at = list[int](), list[int](), 0
+            marks, at = list[tuple[int, int]](), 0
             for line in box:
                 if _FROM.match(line):
-                    begins.append(at + len(line))
-                    ends.append(at)
+                    marks.append((at, at + len(line)))
                 at += len(line)
-            if at and not begins:
+            if at and not marks:
                 raise LikewiseError("it contains no line 'From ADDRESS DATE', which begins each mail of a mailbox")
             box.seek(0)
-            if ends and box.read(ends[0]).strip():
+            if marks and box.read(marks[0][0]).strip():
                 yield Page(0, "", left_out="the text before the first line 'From ADDRESS DATE' is not a mail")
-            # A box without mails, as mail programs keep for an empty folder, has no begin.
-            for number, (begin, end) in enumerate(zip(begins, [*ends[1:], at], strict=bool(at)), 1):
+            for number, ((_, begin), (end, _)) in enumerate(pairwise([*marks, (at, at)]), 1):
                 box.seek(begin)
                 yield _mail(_QUOTED_FROM.sub(rb"\1", box.read(end - begin)), number)
 
@@ -131,10 +131,10 @@ def _parts_of(part: Any, names: list[str], related: bool = False) -> Iterator[tu
     elif isinstance(inner, list):
         for other in inner:
             yield from _parts_of(other, names, kind == "multipart/related")
-    elif kind == "text/html":
-        yield page_of_html(_decoded(part)).text, "markdown"
     elif part.get_content_maintype() in ("text", "multipart") and kind not in ("text/css", "text/javascript"):
-        yield _decoded(part).replace("\r\n", "\n"), "plain"
+        text = decoded(part.get_payload(decode=True) or b"", part.get_content_charset("utf-8"))
+        is_page = kind == "text/html"
+        yield (page_of_html(text).text, "markdown") if is_page else (text.replace("\r\n", "\n"), "plain")
 
 
 def _alternative(forms: Sequence[list[tuple[str, str]]]) -> list[tuple[str, str]]:
@@ -144,12 +144,3 @@ def _alternative(forms: Sequence[list[tuple[str, str]]]) -> list[tuple[str, str]
     other = next((parts for parts in reversed(texts) if parts is not plain), [])
     words, more = (sum(word_count(text) for text, _ in parts) for parts in (plain or [], other))
     return plain if plain is not None and 3 * words >= more else other
-
-
-def _decoded(part: Any) -> str:
-    """Return the text of a part of a mail, in the encoding that it names, or that it is in."""
-    content = part.get_payload(decode=True) or b""
-    for name in (part.get_content_charset("utf-8"), "utf-8"):
-        with suppress(LookupError, UnicodeDecodeError):
-            return decoded_as(content, name)
-    return str(content.decode(seen_encoding(content) or "latin-1", "replace"))

@@ -23,17 +23,21 @@ _EMBEDDED = re.compile(
     r"[A-Za-z0-9+/=%]*>?"
 )
 """A picture that is written into the text itself."""
+_CODE_OR_COMMENT = re.compile(r"(`[^`\n]*`)|<!--.*?(?:-->|\Z)", re.DOTALL)
 _TAGS = re.compile(r"</?[A-Za-z][^<>]*>")
 
 
-def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), escaped: bool = False) -> Iterator[Block]:
+def markdown_blocks(
+    lines: Iterable[Placed], *, title: str = "", place: int = 1, escaped: bool = False
+) -> Iterator[Block]:
     """Yield the blocks of Markdown in order.
 
     Code and tables are one block each, a paragraph or a list another; a block past `PARAGRAPH_LIMIT` characters is
     given in several. Comments, and pictures that are written into the text as base64, are skipped.
 
     Args:
-        titles: Headings above the whole text.
+        title: Heading above the whole text.
+        place: Place of the title, which is a block if there is no text below it.
         escaped: Whether a program wrote the text with a backslash before each special character of Markdown; these are
             removed.
 
@@ -43,7 +47,7 @@ def markdown_blocks(lines: Iterable[Placed], *, titles: Sequence[str] = (), esca
     Block(kind='prose', lines=[(2, 'Open if > 5 bar.')], headings=('Pumps',))
     Block(kind='code', lines=[(3, '```sh'), (4, '# not a heading'), (5, '```')], headings=('Pumps',))
     """
-    outline = _Outline([(0, title) for title in titles if title], escaped)
+    outline = _Outline(title, place)
     buffer: list[Placed] = []
     size = 0
     opened: list[Placed] = []  # the lines that opened the code or the table which goes on in the next piece
@@ -69,9 +73,10 @@ class _Heading:
 class _Outline:
     """The headings above the present line; headings without text below are returned as blocks."""
 
-    def __init__(self, titles: list[tuple[int, str]], escaped: bool) -> None:
-        self._above, self._escaped = titles, escaped
-        self._alone: list[tuple[int, int, str]] = []  # level, line and text of headings that are still without text
+    def __init__(self, title: str, place: int) -> None:
+        self._above = [(0, title)] if title else []
+        # Level, line and text of headings that are still without text.
+        self._alone = [(0, place, title)] if title else []
 
     def of(self, blocks: Iterable[Block | _Heading]) -> Iterator[Block]:
         for block in blocks:
@@ -233,24 +238,10 @@ def without_comments(lines: Sequence[Placed]) -> list[Placed]:
     >>> without_comments([(1, "a <!-- b"), (2, "c --> d")])
     [(1, 'a '), (2, ' d')]
     """
-    inside = False
-    rest = []
-    for number, line in lines:
-        parts = []
-        at = 0
-        while at < len(line):
-            mark = "-->" if inside else "<!--"
-            end = line.find(mark, at)
-            while not inside and end >= 0 and line.count("`", 0, end) % 2:  # it is code
-                end = line.find(mark, end + 1)
-            if not inside:
-                parts.append(line[at : end if end >= 0 else len(line)])
-            if end < 0:
-                break
-            at, inside = end + len(mark), not inside
-        if text := "".join(parts):
-            rest.append((number, text))
-    return rest
+    text = _CODE_OR_COMMENT.sub(
+        lambda part: part[1] or "\n" * part[0].count("\n"), "\n".join(line for _, line in lines)
+    )
+    return [(number, line) for (number, _), line in zip(lines, text.split("\n"), strict=True) if line]
 
 
 def linkless(block: Block) -> Block:
@@ -258,13 +249,3 @@ def linkless(block: Block) -> Block:
     if block.kind != "prose" or not any("](" in line or "][" in line for _, line in block.lines):
         return block
     return Block("prose", by_lines(block.lines, without_links), block.headings)
-
-
-def or_title(blocks: Iterator[Block], place: int, title: str) -> Iterator[Block]:
-    """Yield blocks, or the title where there are none below it."""
-    first = next(blocks, None)
-    if first is not None:
-        yield first
-        yield from blocks
-    elif title:
-        yield Block("heading", [(place, title)])

@@ -1,6 +1,6 @@
 """The format of Markdown, and the base class of formats that become Markdown line by line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from likewise.corpus.json_rows import JsonLines
 from likewise.corpus.parquet_rows import Parquet
 from likewise.corpus.text_lines import text_lines
 from likewise.documents.front_matter import front_matter
-from likewise.documents.markdown import linkless, markdown_blocks, or_title
+from likewise.documents.markdown import linkless, markdown_blocks
 from likewise.documents.wiki_dumps import Dump
 from likewise.runs.whole_files import Values
 
@@ -22,13 +22,14 @@ class MarkedText(Format):
     """Text with marks of headings, lists and code: Markdown, and what becomes Markdown line by line.
 
     Attributes:
-        escaped: Whether `marked` writes a backslash before each character that is no mark.
+        marked: Function that writes lines as Markdown with a backslash before each character that is no mark; None for
+            Markdown itself.
     """
 
     name: ClassVar[str] = "Markdown"
     suffixes: ClassVar[tuple[str, ...]] = (".md", ".markdown")
     holds: ClassVar[Contents] = "markdown"
-    escaped: ClassVar[bool] = False
+    marked: ClassVar[Callable[[Iterable[Line]], Iterator[Line]] | None] = None
 
     def accepts(self, source: Source) -> bool:
         """Return whether the ending of a file is that of the format, and its lines need not stay as they are."""
@@ -38,10 +39,6 @@ class MarkedText(Format):
         """Yield the lines."""
         return text_lines(source)
 
-    def marked(self, lines: Iterable[Line]) -> Iterable[Line]:
-        """Return the lines below the front matter as Markdown; those of Markdown stay as they are."""
-        return lines
-
     def blocks(self, source: Source) -> Iterator[tuple[Block, Values]]:
         """Yield the blocks, each with the front matter."""
         lines = self.read(source)
@@ -50,8 +47,9 @@ class MarkedText(Format):
         for value in (", ".join(map(str, one)) if isinstance(one, list) else one for one in fields.values()):
             if isinstance(value, str) and value != title and len(value) > _LONG_FIELD:  # an abstract is text, too
                 yield Block("prose", [(1, " ".join(value.split()))], (title,) if title else ()), fields
-        blocks = markdown_blocks(self.marked(chain(first, lines)), titles=[title], escaped=self.escaped)
-        yield from ((block if self.escaped else linkless(block), fields) for block in or_title(blocks, 1, title))
+        below, marked = chain(first, lines), type(self).marked
+        blocks = markdown_blocks(marked(below) if marked else below, title=title, escaped=marked is not None)
+        yield from ((block if marked else linkless(block), fields) for block in blocks)
 
     def fields(self, source: Source) -> Iterator[Values]:
         """Yield the front matter."""

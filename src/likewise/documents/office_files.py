@@ -5,37 +5,44 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from datetime import datetime, time
-from itertools import chain, repeat, zip_longest
 from pathlib import Path
-from typing import Any
-from xml.etree.ElementTree import Element, fromstring
+from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import fromstring
 
 from likewise.corpus.formats import Page
-from likewise.documents.paged_format import MARKS, PagedFormat
+from likewise.documents.paged_format import PagedFormat
 from likewise.documents.web_pages import page_of_html, stream_info
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
 
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _BEHIND_ROW = re.compile(r"^(\| .* \|)(?=[^\s|])", re.MULTILINE)  # what follows a chart, by MarkItDown
-_FORMULA = re.compile(rb"<f[ >/]")
+_NO_RESULT = re.compile(
+    rb"""<c(?![^<>]*\st="str")[^<>]*\sr="[A-Z]+(\d+)"[^<>]*>\s*<f(?:[^<>]*/>|[^<>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>"""
+)
+"""A formula of Excel that a program has written without its value, with the number of its row."""
 _NO_VALUE = "a formula in this row has no value: open the file in Excel or LibreOffice, and save it"
 _NO_INNER = "an embedded file is not read: open it in Word, and save it"
 _PERCENT = re.compile(r"""(?:"[^"]*"|\\.|[^"%\\])*%""")
 """A format of Excel that shows a number times 100; a quoted character is shown as it is."""
 _SIGN_OF_FORM = re.compile(r"""\\.|"[^"]*"|.""")
-_AROUND_RUNS = re.compile(
-    rb"</?w:(?:fldSimple|dir|bdo|ruby|rubyBase)(?:\s[^>]*)?/?>|<w:rubyPr>.*?</w:rubyPr>|<w:rt>.*?</w:rt>", re.DOTALL
-)
-"""Fields, ruby and directions around the runs of a Word file; of ruby, what is above the line is skipped."""
-_BREAK = re.compile(rb"<w:(?:br|cr)(?:\s[^>]*)?/>")
-_TAB = re.compile(rb"<w:ptab(?:\s[^>]*)?/>")
-_ALTERNATIVE = re.compile(rb"<mc:AlternateContent(?:\s[^>]*)?>.*?</mc:AlternateContent>", re.DOTALL)
-_DRAWING = re.compile(rb"<w:drawing(?:\s[^>]*)?>.*?</w:drawing>", re.DOTALL)
-_BOX = re.compile(rb"<w:txbxContent(?:\s[^>]*)?>.*?</w:txbxContent>", re.DOTALL)
-_EQUATION = re.compile(rb"<m:oMath(?:\s[^>]*)?>.*?</m:oMath>", re.DOTALL)
-_MATH_TEXT = re.compile(rb"<m:t(?:\s[^>]*)?>([^<]*)</m:t>")
+_AROUND_RUNS = "fldSimple dir bdo ruby rubyBase AlternateContent Choice Fallback oMathPara m".split()
+"""Elements around the runs of a Word file or of a slide, such as fields and directions, whose content is read."""
+_NO_RUNS = "rubyPr", "rt", "altChunk"
+"""Elements that are skipped: what stands above the line in ruby, and an embedded file."""
+_SKIPPED = re.compile(r"^(?:svg:.*|.*:(?:tracked-changes|annotation|ruby-text))$")
+"""Elements of OpenDocument without text that is shown."""
+_CELLS = ("table-cell", "covered-table-cell")
+_HTML = {
+    **{"p": "p", "list": "ul", "list-item": "li", "text-box": "div", "table": "table", "table-row": "tr"},
+    **dict.fromkeys(_CELLS, "td"),
+}
+"""Elements of OpenDocument as elements of HTML; of others, the content alone is read."""
 
 
 class Word(PagedFormat):
@@ -47,9 +54,8 @@ class Word(PagedFormat):
     def pages(self, path: Path) -> Iterator[Page]:
         """Yield the one page."""
         import mammoth
-        from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
-        page = page_of_html(mammoth.convert_to_html(pre_process_docx(_rewritten(path, _readable))).value)
+        page = page_of_html(mammoth.convert_to_html(_readable(path)).value)
         with zipfile.ZipFile(path) as parts:
             has_inner = any(b"<w:altChunk" in parts.read(name) for name in parts.namelist() if name.endswith(".xml"))
         yield page._replace(left_out=_NO_INNER) if has_inner else page
@@ -67,7 +73,7 @@ class Slides(PagedFormat):
         from markitdown.converters import PptxConverter
 
         diagrams = _diagrams(path)
-        text = PptxConverter().convert(_rewritten(path, _readable_slide), stream_info(".pptx")).markdown
+        text = PptxConverter().convert(_readable(path), stream_info(".pptx")).markdown
         parts = _SLIDE.split(_BEHIND_ROW.sub(r"\1\n", text))
         for number, text in zip(parts[1::2], parts[2::2], strict=True):
             lines = text.strip().split("\n")
@@ -91,23 +97,17 @@ class Sheets(PagedFormat):
         """Yield the rows."""
         import openpyxl
 
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        written = openpyxl.load_workbook(path, read_only=True).worksheets if _has_formulas(path) else [None]
-        for sheet, formulas in zip_longest(book.worksheets, written):
+        for sheet in openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets:
             sheet.reset_dimensions()  # a file may say that it ends where it does not
-            rows_written: Iterable[Sequence[object]] = repeat(())
-            if formulas is not None:
-                formulas.reset_dimensions()
-                rows_written = formulas.iter_rows(values_only=True)
-            for number, (placed, as_written) in enumerate(zip(sheet.iter_rows(), rows_written, strict=False), 1):
-                row = tuple(cell.value for cell in placed)
-                lost = sum(cell is None and other is not None for cell, other in zip(row, as_written, strict=False))
-                width = max((place for place, cell in enumerate(row, 1) if cell is not None), default=0)
-                cells = [_value(cell) for cell in placed[:width]]
-                cell_texts = [_displayed(value, cell) for value, cell in zip(cells, placed, strict=False)]
-                if any(cell_texts) or lost:
-                    text = f"| {' | '.join(cell_texts)} |" if any(cell_texts) else ""
-                    yield Page(number, text, sheet.title, cells=cells, left_out=_NO_VALUE if lost else "")
+            with sheet._get_source() as content:
+                lost = {int(number) for number in _NO_RESULT.findall(content.read())}
+            for number, row in enumerate(sheet.iter_rows(), 1):
+                width = max((place for place, cell in enumerate(row, 1) if cell.value is not None), default=0)
+                cells = [_value(cell) for cell in row[:width]]
+                texts = [_displayed(value, cell) for value, cell in zip(cells, row, strict=False)]
+                if any(texts) or number in lost:
+                    text = f"| {' | '.join(texts)} |" if any(texts) else ""
+                    yield Page(number, text, sheet.title, cells=cells, left_out=_NO_VALUE if number in lost else "")
 
 
 def _value(cell: Any) -> Any:
@@ -143,38 +143,49 @@ def _displayed(value: object, cell: Any) -> str:
     return "" if value is None else " ".join(str(value).split())
 
 
-def _rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> io.BytesIO:
-    """Return a zipped document with the content of each part changed by a function of its name and content."""
+def _readable(path: Path) -> io.BytesIO:
+    """Return a Word or PowerPoint file of which mammoth and MarkItDown pass over less."""
     made = io.BytesIO()
     with zipfile.ZipFile(path) as before, zipfile.ZipFile(made, "w") as after:
         for part in before.infolist():
-            after.writestr(part, change(part.filename, before.read(part)))
+            content = before.read(part)
+            is_text = re.fullmatch(r"(?:word/|ppt/slides/)[^/]*\.xml", part.filename)
+            after.writestr(part, _readable_part(content) if is_text else content)
     made.seek(0)
     return made
 
 
-def _readable_slide(name: str, content: bytes) -> bytes:
-    """Return a part of a PowerPoint file of which MarkItDown passes over less.
+def _readable_part(content: bytes) -> bytes:
+    """Return a part whose runs stand alone.
 
-    An alternative form for newer programs, such as a text with an equation, replaces both, and
-    an equation becomes LaTeX.
+    Of two forms for older and newer programs, the one with more letters stays. The text of a box replaces its drawing,
+    each break becomes a line break, and an equation LaTeX, or its letters if MarkItDown cannot write all of them.
     """
-    if not name.startswith("ppt/slides/slide"):
-        return content
-    if b":AlternateContent" not in content and b":oMath" not in content:
-        return content
-    from pptx.opc.oxml import serialize_part_xml
-    from pptx.oxml import parse_xml
+    from lxml import etree
 
-    slide: Any = parse_xml(content)
-    for choice in slide.xpath("//*[local-name()='AlternateContent']/*[local-name()='Choice'][1]"):
-        both = choice.getparent()
-        both.getparent()[:] = chain.from_iterable(choice if other is both else [other] for other in both.getparent())
-    for equation in slide.xpath("//*[local-name()='oMath']"):
-        line = next(equation.iterancestors("{*}p"))
-        run = line.add_r(f" {_latex(equation) or ''.join(equation.itertext())} ")
-        line.replace(next(above for above in equation.iterancestors() if above.getparent() is line), run)
-    return bytes(serialize_part_xml(slide))
+    parser = etree.XMLParser(huge_tree=True, resolve_entities=False, recover=True)  # from prefixes without a namespace
+    root: Any = etree.fromstring(content, parser)
+    if parser.error_log.filter_from_fatals():
+        raise ValueError(parser.error_log[0].message)
+    for both in root.iter("{*}AlternateContent"):
+        best = max(both, key=lambda form: len("".join(form.itertext())), default=None)
+        both[:] = [] if best is None else [best]
+    for drawing in root.iter("{*}drawing"):
+        if boxes := list(drawing.iter("{*}txbxContent")):
+            drawing.tag, drawing[:] = drawing.tag.replace("drawing", "pict"), boxes
+    for equation in list(root.iter("{*}oMath")):
+        space = next(equation.iterancestors("{*}p")).tag.removesuffix("p")
+        run = etree.Element(f"{space}r")
+        text = etree.SubElement(run, f"{space}t")
+        text.text = f" {_latex(equation) or ' '.join(equation.itertext())} "
+        text.set("{http://www.w3.org/XML/1998/namespace}space", "preserve")
+        equation.getparent().replace(equation, run)
+    for mark in root.iter("{*}br", "{*}cr", "{*}ptab"):
+        mark.tag = mark.tag.replace("}cr", "}br").replace("ptab", "tab")
+        mark.attrib.clear()
+    etree.strip_elements(root, *(f"{{*}}{name}" for name in _NO_RUNS), with_tail=False)
+    etree.strip_tags(root, *(f"{{*}}{name}" for name in _AROUND_RUNS))
+    return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
 
 
 def _diagrams(path: Path) -> dict[int, list[str]]:
@@ -188,52 +199,9 @@ def _diagrams(path: Path) -> dict[int, list[str]]:
     for number, slide in enumerate(Presentation(str(path)).slides, 1):
         for relation in slide.part.rels.values():
             if relation.reltype.endswith("/diagramData") and not relation.is_external:
-                for point in fromstring(relation.target_part.blob).iter():
-                    if point.tag.endswith("}pt"):
-                        text = "".join(run.text or "" for run in point.iter() if run.tag.endswith("/main}t"))
-                        texts.setdefault(number, []).extend([text] if text.strip() else [])
+                points = fromstring(relation.target_part.blob).iterfind(".//{*}pt")
+                texts.setdefault(number, []).extend("".join(point.itertext()).strip() for point in points)
     return texts
-
-
-def _has_formulas(path: Path) -> bool:
-    """Return whether a file of Excel has formulas, which some programs write without their values."""
-    with zipfile.ZipFile(path) as archive:
-        sheets = [name for name in archive.namelist() if re.fullmatch(r"xl/worksheets/.*\.xml", name)]
-        return any(_FORMULA.search(archive.read(name)) for name in sheets)
-
-
-def _readable(name: str, content: bytes) -> bytes:
-    """Return a part of a Word file of which mammoth and MarkItDown pass over less.
-
-    Elements around its runs are removed, each break becomes a line break, the text of a box replaces its
-    drawing, and an equation that MarkItDown cannot write becomes its letters.
-    """
-    if not name.endswith(".xml"):
-        return content
-    content = _AROUND_RUNS.sub(b"", content)
-    content = _BREAK.sub(b"<w:br/>", _TAB.sub(b"<w:tab/>", content))
-    content = _DRAWING.sub(_boxed, _ALTERNATIVE.sub(_boxed, content))
-    return _EQUATION.sub(_letters_or_equation, content)
-
-
-def _boxed(drawing: re.Match[bytes]) -> bytes:
-    """Return the text of a box instead of its drawing, unless another form of it is read."""
-    boxes = _BOX.findall(drawing[0])
-    if not boxes or b"<v:textbox" in drawing[0]:
-        return drawing[0]
-    inner = b"".join(b'<v:textbox xmlns:v="urn:schemas-microsoft-com:vml">' + box + b"</v:textbox>" for box in boxes)
-    return b"<w:pict>" + inner + b"</w:pict>"
-
-
-def _letters_or_equation(equation: re.Match[bytes]) -> bytes:
-    """Return an equation of Word, or its letters if MarkItDown would not write all of them, or end the whole file."""
-    from markitdown.converter_utils.docx.pre_process import MATH_ROOT_TEMPLATE
-
-    with suppress(Exception):  # what is no XML by itself
-        if _latex(fromstring(MATH_ROOT_TEMPLATE.format(equation[0].decode("utf-8")))[0]):
-            return equation[0]
-    texts = [text.decode("utf-8", "replace") for text in _MATH_TEXT.findall(equation[0])]
-    return f'<w:r><w:t xml:space="preserve"> {" ".join(texts)} </w:t></w:r>'.encode()
 
 
 def _latex(equation: Any) -> str:
@@ -255,81 +223,41 @@ class OpenDocument(PagedFormat):
 
     def pages(self, path: Path) -> Iterator[Page]:
         """Yield the one page."""
+        from bs4 import BeautifulSoup
+
         with zipfile.ZipFile(path) as archive:
-            content = fromstring(archive.read("content.xml"))
-        _raise(content)
-        body = next(element for element in content.iter() if element.tag.endswith("}body"))
-        yield Page(0, "\n\n".join(_of_open_document(body)), form="markdown")
+            soup = BeautifulSoup(archive.read("content.xml"), "xml")
+        for tag in soup(_SKIPPED):
+            tag.decompose()
+        for tag in soup(True):
+            tag.attrs = {key.rpartition(":")[2]: value for key, value in tag.attrs.items()}
+            tag.prefix, tag.name = None, tag.name.rpartition(":")[2]
+        _to_html(soup)
+        yield page_of_html(str(soup.body), table_infer_header=True)
 
 
-def _of_open_document(element: Element, depth: int = 0) -> Iterator[str]:
-    for child in element:
-        name = child.tag.rpartition("}")[2]
-        if name in ("h", "p"):
-            level = next((value for key, value in child.attrib.items() if key.endswith("}outline-level")), "1")
-            text = re.sub(MARKS, r"\\\1", _inline(child)).strip()
-            if text:
-                yield f"{'#' * min(6, int(level))} {text}" if name == "h" else text
-            for box in _nearest(child, "text-box"):
-                yield from _of_open_document(box, depth)
-        elif name == "list":
-            for item in child:
-                yield from ("- " + block.replace("\n", "\n  ") for block in _of_open_document(item, depth + 1))
-        elif name == "table":
-            rows = [
-                "| " + " | ".join(" ".join(_of_open_document(cell)) for cell in _cells_of(row)) + " |"
-                for row in _nearest(child, "table-row")
-            ]
-            rule = ["|" + " --- |" * (rows[0].count(" | ") + 1)] if rows else []
-            yield "\n".join([*rows[:1], *rule, *rows[1:]])
-        elif not name.endswith("changes"):
-            yield from _of_open_document(child, depth)
-
-
-def _raise(content: Element) -> None:
-    """Put a caret before each superscript number of an OpenDocument text: 10^6 would be 106."""
-    raised = set()
-    for style in content.iter():
-        if style.tag.endswith("}style"):
-            positions = (
-                value for part in style for key, value in part.attrib.items() if key.endswith("}text-position")
-            )
-            if any(position.startswith("super") for position in positions):
-                raised |= {value for key, value in style.attrib.items() if key.endswith("style:1.0}name")}
-    for span in content.iter():
-        if span.tag.endswith("}span") and raised & set(span.attrib.values()) and (span.text or "")[:1].isdigit():
-            span.text = f"^{span.text}"
-
-
-def _cells_of(row: Element) -> list[Element]:
-    """Return the cells of a row of an OpenDocument table; one that is repeated is there as often, but for the last."""
-    cells = [cell for cell in row if "cell" in cell.tag]
-    count = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}number-columns-repeated"
-    times = [int(cell.get(count, "1")) for cell in cells[:-1]] + [1]
-    return [cell for cell, many in zip(cells, times, strict=False) for _ in range(min(many, 100))]
-
-
-def _nearest(element: Element, name: str) -> Iterator[Element]:
-    """Yield the outermost elements of a name within another element."""
-    for child in element:
-        if child.tag.endswith(f"}}{name}"):
-            yield child
+def _to_html(soup: BeautifulSoup) -> None:
+    """Change the elements of an OpenDocument text to HTML; notes stand in brackets, and boxes below their paragraph."""
+    raised = {part.parent.get("name") for part in soup(attrs={"text-position": re.compile("^super")}) if part.parent}
+    for blank in soup(("s", "tab", "line-break", "frame")):
+        blank.insert_before(" ")
+    for note in soup("note"):
+        note.replace_with(f" ({' '.join(' '.join(part.get_text().split()) for part in note('p'))})")
+    for box in reversed(soup("text-box")):
+        if paragraph := box.find_parent(("p", "h")):
+            paragraph.insert_after(box.extract())
+    for cell in soup(_CELLS):
+        many = int(str(cell.get("number-columns-repeated", "1"))) if cell.find_next_sibling(_CELLS) else 1
+        for _ in range(1, min(many, 100)):
+            cell.insert_after(copy(cell))
+    for tag in soup.body(True) if soup.body else ():
+        if tag.name == "span" and tag.get("style-name") in raised and tag.get_text()[:1].isdigit():
+            tag.name = "sup"  # 10^6 would be 106
+        elif tag.name == "h":
+            level = str(tag.get("outline-level", "1"))
+            tag.name = f"h{min(6, int(level))}"
+        elif tag.name in _HTML:
+            tag.name = _HTML[tag.name]
         else:
-            yield from _nearest(child, name)
-
-
-def _inline(element: Element) -> str:
-    parts = [element.text or ""]
-    for child in element:
-        name = child.tag.rpartition("}")[2]
-        if name in ("s", "tab", "line-break"):
-            parts.append(" ")
-        elif name == "note":
-            texts = (_inline(inner).split() for inner in child.iter() if inner.tag.endswith("}p"))
-            parts.append(f" ({' '.join(chain.from_iterable(texts))})")
-        elif name in ("frame", "text-box"):
-            parts.append(" ")
-        elif name not in ("annotation", "ruby-text"):
-            parts.append(_inline(child))
-        parts.append(child.tail or "")
-    return "".join(parts)
+            tag.unwrap()
+        tag.attrs = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 
 from likewise.corpus.formats import Line
@@ -12,13 +12,15 @@ from likewise.documents.marked_text import MarkedText
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~=]")
 _NUMBERED = re.compile(r"\d{1,9}[.)] ")
 _RULE = re.compile(r"\|[-+|:]+$")
-_ORG_HEADING = re.compile(r"(\*{1,8}) (?=\S)")
-_ORG_BEGIN = re.compile(r"#\+begin_(src|example|export)", re.IGNORECASE)
-_ORG_END = re.compile(r"#\+end_(src|example|export)", re.IGNORECASE)
-_ORG_TITLE = re.compile(r"#\+title:", re.IGNORECASE)
-_ADOC_HEADING = re.compile(r"(={1,6}) (?=\S)")
-_ADOC_FENCE = re.compile(r"(-{4,}|\.{4,}|`{3,})$")
-_ADOC_ITEM = re.compile(r"([*.-]{1,5}) (?=\S)")
+_ORG_HEADING = re.compile(r"(\*{1,8}) (\S.*)")
+_ORG_BEGIN = re.compile(r"^\s*#\+begin_(src|example|export)", re.IGNORECASE)
+_ORG_END = re.compile(r"\s*#\+end_(src|example|export)", re.IGNORECASE)
+_ORG_TITLE = re.compile(r"#\+title:(.*)", re.IGNORECASE)
+_ORG_ROW = re.compile(r"^\s*(\|.*)")
+_ADOC_HEADING = re.compile(r"(={1,6}) (\S.*)")
+_ADOC_FENCE = re.compile(r"^(-{4,}|\.{4,}|`{3,})$")
+_ADOC_ITEM = re.compile(r"([*.-]{1,5}) (\S.*)")
+_ADOC_SKIPPED = re.compile(r"\|===|//(?!/)")  # the rules of a table, and comments
 _FENCE = "`````"
 _RST_LINE = re.compile(r"([!-/:-@[-`{-~])\1+$")
 """The lines below a heading, and above some."""
@@ -34,39 +36,6 @@ _RST_LITERAL = re.compile(r"``(.{1,1000}?)``")
 _RST_ROLE = re.compile(r"(?<!\\)(?::[\w:+.-]{1,60}:)?`[~!]?([^`<]{0,300}?)\s{0,9}(?:<([^`<>]{0,500})>)?(?<!\\)`_{0,2}")
 _RST_STRONG = re.compile(r"(?<![\w*\\])(\*{1,2})(?=[^\s*])([^*]{1,300})(?<=[^\s*\\])\1(?![\w*])")
 _RST_PROTECTED = re.compile(r"\\([\W_])")
-
-
-class Org(MarkedText):
-    """Org files of Emacs."""
-
-    suffixes = (".org",)
-    escaped = True
-
-    def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """Yield lines as Markdown."""
-        return org_lines(lines)
-
-
-class AsciiDoc(MarkedText):
-    """AsciiDoc files."""
-
-    suffixes = (".adoc", ".asciidoc")
-    escaped = True
-
-    def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """Yield lines as Markdown."""
-        return adoc_lines(lines)
-
-
-class ReStructuredText(MarkedText):
-    """Files of reStructuredText."""
-
-    suffixes = (".rst",)
-    escaped = True
-
-    def marked(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """Yield lines as Markdown."""
-        return rst_lines(lines)
 
 
 def _text(line: str) -> str:
@@ -85,30 +54,50 @@ def _escaped(text: str) -> str:
     return _SIGNS.sub(r"\\\g<0>", text)
 
 
+def _lines_of(
+    lines: Iterable[Line],
+    begin: re.Pattern[str],
+    is_end: Callable[[str, str], bool],
+    marks: Mapping[re.Pattern[str], Callable[[re.Match[str]], str]],
+) -> Iterator[Line]:
+    """Yield lines as Markdown.
+
+    Args:
+        lines: Lines of another markup.
+        begin: Pattern of the line above code.
+        is_end: Function that returns whether a line, given with the line above the code, is the one below it.
+        marks: Functions that write a line with a mark, by the patterns of these lines.
+    """
+    opened = ""
+    for number, line in ((number, line.rstrip()) for number, line in lines):
+        if opened:
+            opened, text = ("", _FENCE) if is_end(line, opened) else (opened, line)
+        elif begin.match(line):
+            opened, text = line, _FENCE
+        else:
+            text = next((write(mark) for pattern, write in marks.items() if (mark := pattern.match(line))), _text(line))
+        yield number, text
+
+
 def org_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines of an Org file as Markdown.
 
     >>> [line for _, line in org_lines([(1, "* Pumps"), (2, "Stop if > 5 bar."), (3, "#+BEGIN_SRC sh"), (4, "make")])]
     ['## Pumps', 'Stop if \\\\> 5 bar.', '`````', 'make']
     """
-    code = False
-    for number, line in lines:
-        line = line.rstrip()
-        begin = line.lstrip()
-        if code:
-            code = _ORG_END.match(begin) is None
-            yield number, line if code else _FENCE
-        elif _ORG_BEGIN.match(begin):
-            code = True
-            yield number, _FENCE
-        elif heading := _ORG_HEADING.match(line):
-            yield number, f"#{'#' * min(5, len(heading[1]))} {_escaped(line[heading.end() :])}"
-        elif title := _ORG_TITLE.match(line):
-            yield number, f"# {_escaped(line[title.end() :].strip())}"
-        elif begin.startswith("|"):
-            yield number, re.sub(r"\+", "|", begin) if _RULE.match(begin) else begin
-        else:
-            yield number, _text(line)
+    marks = {
+        _ORG_HEADING: lambda mark: f"#{'#' * min(5, len(mark[1]))} {_escaped(mark[2])}",
+        _ORG_TITLE: lambda title: f"# {_escaped(title[1].strip())}",
+        _ORG_ROW: lambda row: row[1].replace("+", "|") if _RULE.match(row[1]) else row[1],
+    }
+    return _lines_of(lines, _ORG_BEGIN, lambda line, _: _ORG_END.match(line) is not None, marks)
+
+
+class Org(MarkedText):
+    """Org files of Emacs."""
+
+    suffixes = (".org",)
+    marked = staticmethod(org_lines)
 
 
 def adoc_lines(lines: Iterable[Line]) -> Iterator[Line]:
@@ -117,26 +106,19 @@ def adoc_lines(lines: Iterable[Line]) -> Iterator[Line]:
     >>> [line for _, line in adoc_lines([(1, "== Pumps"), (2, "* Open it."), (3, "----"), (4, "make"), (5, "----")])]
     ['## Pumps', '- Open it.', '`````', 'make', '`````']
     """
-    fence = ""
-    for number, line in lines:
-        line = line.rstrip()
-        if fence:
-            is_end = line == fence
-            yield number, _FENCE if is_end else line
-            fence = "" if is_end else fence
-        elif _ADOC_FENCE.match(line):
-            fence = line
-            yield number, _FENCE
-        elif heading := _ADOC_HEADING.match(line):
-            yield number, f"{'#' * len(heading[1])} {_escaped(line[heading.end() :])}"
-        elif line.startswith("|==="):
-            yield number, ""
-        elif line.startswith("//") and not line.startswith("///"):
-            yield number, ""  # a comment
-        elif item := _ADOC_ITEM.match(line):
-            yield number, f"{'  ' * (len(item[1]) - 1)}- {_escaped(line[item.end() :])}"
-        else:
-            yield number, _text(line)
+    marks = {
+        _ADOC_HEADING: lambda mark: f"{'#' * len(mark[1])} {_escaped(mark[2])}",
+        _ADOC_SKIPPED: lambda _: "",
+        _ADOC_ITEM: lambda item: f"{'  ' * (len(item[1]) - 1)}- {_escaped(item[2])}",
+    }
+    return _lines_of(lines, _ADOC_FENCE, str.__eq__, marks)
+
+
+class AsciiDoc(MarkedText):
+    """AsciiDoc files."""
+
+    suffixes = (".adoc", ".asciidoc")
+    marked = staticmethod(adoc_lines)
 
 
 def rst_lines(lines: Iterable[Line]) -> Iterator[Line]:
@@ -152,6 +134,13 @@ def rst_lines(lines: Iterable[Line]) -> Iterator[Line]:
     for (number, line), (_, below) in pairwise(chain(bare, [(0, "")])):
         for text in reader.lines_of(line, below):
             yield number, text
+
+
+class ReStructuredText(MarkedText):
+    """Files of reStructuredText."""
+
+    suffixes = (".rst",)
+    marked = staticmethod(rst_lines)
 
 
 class _Rst:

@@ -1,7 +1,6 @@
 """Formats of documents whose pages are read in a guarded process, and cached by the content of the file."""
 
 import json
-import re
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -20,11 +19,9 @@ from likewise.runs.cache import cached
 from likewise.runs.whole_files import Record, checksum
 
 INSTALL = "pip install 'likewise[files]'"
-MARKS = re.compile(r"([\\`*_{}\[\]<>#+\-.!|~=()&])")
-"""A character that may be a mark of Markdown."""
-_PACKAGES = ("markitdown", "liteparse", "pypdfium2", "openpyxl")
+_PACKAGES = ("markitdown", "liteparse", "pypdfium2", "openpyxl", "lxml")
 _PAGES = "pages.jsonl"
-_FORMAT = 14  # raise it when the same file gives another text
+_FORMAT = 15  # raise it when the same file gives another text
 
 
 class PagedFormat(DocumentFormat):
@@ -79,7 +76,9 @@ class PagedFormat(DocumentFormat):
                 _check_zip(path, options)
             if error := GUARD.read(path, type(self), folder / _PAGES):
                 raise CorpusError(f"{path}: it cannot be read as {self.suffixes[0]} ({error}): save it again")
-            self._keep_text(path, folder / _PAGES)
+            with (folder / _PAGES).open(encoding="utf-8") as lines:
+                if not any(_has_text(json.loads(line)) for line in lines):
+                    raise CorpusError(f"{path}: {self.no_text}")
 
         return cached("documents", [content, type(self).__name__, _FORMAT, self._version()], make) / _PAGES
 
@@ -87,15 +86,7 @@ class PagedFormat(DocumentFormat):
         """Return what changes when the same file may be read as another text."""
         if not self.is_own:
             return checksum(Path(str(sys.modules[type(self).__module__].__file__)))
-        return " ".join(version(name) for name in ("markitdown", "liteparse"))
-
-    def _keep_text(self, path: Path, out: Path) -> None:
-        """Keep the pages with text, and the pages of which something is skipped."""
-        pages = [(line, json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()]
-        if not any(_has_text(page) for _, page in pages):
-            raise CorpusError(f"{path}: {self.no_text}")
-        lines = [line for line, page in pages if _has_text(page) or page["left_out"]]
-        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return " ".join(version(name) for name in ("markitdown", "liteparse", "lxml"))
 
 
 def _has_text(page: Record) -> bool:

@@ -6,21 +6,21 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.corpus.formats import Page, Source
 from likewise.corpus.sentence_splitter import JOINING
+from likewise.documents.document_format import MARKS
 from likewise.documents.page_edges import edges_of
-from likewise.documents.paged_format import MARKS, PagedFormat
+from likewise.documents.paged_format import PagedFormat
 
 if TYPE_CHECKING:
     from liteparse.types import AnnotationRect, LayoutBlock, ParsedPage, TextItem
     from pypdfium2 import PdfPage
 
-_BEGIN = b"%PDF-"
 _FIELDS = ("text", "combobox", "listbox")
 _NO_LETTERS = "this page has no text, only pictures or glyphs without letters: docling can convert a scan to text"
 _MISSED = 0.9
@@ -52,11 +52,7 @@ class Pdf(PagedFormat):
 
     def accepts(self, source: Source) -> bool:
         """Return whether a file is called so, or begins as a PDF does."""
-        if super().accepts(source):
-            return True
-        with suppress(OSError), source.path.open("rb") as file:
-            return file.read(len(_BEGIN)) == _BEGIN
-        return False
+        return super().accepts(source) or source.head.startswith(b"%PDF-")
 
     def pages(self, path: Path) -> Iterator[Page]:
         """Yield the pages."""
@@ -73,6 +69,7 @@ class Pdf(PagedFormat):
             extract_text_metadata=True,  # the codes of glyphs
             extract_form_fields=True,
             extract_annotations=True,
+            extract_content_bounds=True,
             quiet=True,
             num_workers=1,
         )
@@ -89,7 +86,7 @@ class Pdf(PagedFormat):
                     blocks = list(_blocks(laid_out, hyphens, without)) if _has_letters(page) else []
                     header = _with_header(blocks, header)
                     blocks += [text for text in _typed(laid_out) if text not in " ".join(blocks)]
-                    is_lost = not blocks and not places and _has_marks(page)
+                is_lost = not blocks and not places and laid_out.content_bounds is not None
                 text, left_out = "\n\n".join(blocks), _NO_LETTERS if is_lost else ""
                 yield Page(laid_out.page_num, text, form="markdown", left_out=left_out, goes_on=True)
 
@@ -278,14 +275,6 @@ def _has_letters(page: PdfPage) -> bool:
     text = page.get_textpage()
     places = range(0, text.count_chars(), _EACH)
     return 2 * sum(raw.FPDFText_HasUnicodeMapError(text.raw, place) == 1 for place in places) <= len(places)
-
-
-def _has_marks(page: PdfPage) -> bool:
-    """Return whether a page without letters has a picture, or glyphs without letters."""
-    from pypdfium2 import raw
-
-    kinds = [raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_TEXT]
-    return next(page.get_objects(filter=kinds), None) is not None
 
 
 def _typed(page: ParsedPage) -> Iterator[str]:

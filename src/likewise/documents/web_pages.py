@@ -8,12 +8,11 @@ import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from likewise.corpus.encodings import decoded_as, seen_encoding
+from likewise.corpus.encodings import AUTO, named_encoding, seen_encoding
 from likewise.corpus.formats import Page
 from likewise.corpus.sentence_splitter import gap
 from likewise.documents.paged_format import PagedFormat
@@ -29,17 +28,7 @@ _BLOCKS = tuple(
     "details summary fieldset legend address aside figure figcaption center hgroup menu option optgroup".split()
 )
 _APART = ("button", "label")
-_GROUPS = ("thead", "tbody", "tfoot")
-_ROWS, _CELLS = ("tr", *_GROUPS), ("td", "th")
-_ENDS = {
-    "li": (("li",), ("ul", "ol", "menu", "dir")),
-    **dict.fromkeys(("dt", "dd"), (("dt", "dd"), ("dl",))),
-    "option": (("option",), ("select", "datalist")),
-    **dict.fromkeys(_CELLS, (_CELLS, ("table",))),
-    "tr": (("tr", *_CELLS), ("table",)),
-    **dict.fromkeys(_GROUPS, ((*_ROWS, *_CELLS), ("table",))),
-}
-"""Tags with the tags before them that they end, and the tags that begin their own level."""
+_CELLS = ("td", "th")
 _LINES = 500  # characters of a table that a cell may show as lines
 _INLINE = ("b", "strong", "i", "em", "code", "kbd", "samp", "del", "s", "sub")
 _CHARSET = re.compile(rb"""(?:charset|<\?xml[^>]{0,99}encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]+)""", re.IGNORECASE)
@@ -93,17 +82,19 @@ def stream_info(suffix: str) -> StreamInfo:
     return StreamInfo(extension=suffix, charset="utf-8")
 
 
-def page_of_html(content: bytes | str) -> Page:
-    """Return the text of HTML."""
-    from bs4.element import Declaration
+def page_of_html(content: bytes | str, *, table_infer_header: bool = False) -> Page:
+    """Return the text of HTML; the first row of a table is its header if it is named so, or if that is inferred."""
+    from bs4 import BeautifulSoup
 
     if isinstance(content, bytes):
-        content = _text_of_page(content)
-    soup = _parsed(_without_open_comments(content))
+        named = _CHARSET.search(content[:4096])
+        name = named[1].decode() if named else AUTO
+        # A name that was read byte by byte is no UTF-16.
+        content = decoded(content, "utf-8" if name.lower().startswith(("utf-16", "utf-32")) else name)
+    end = content.rfind("-->") + 1  # a parser takes all that follows another mark for a comment
+    soup = BeautifulSoup(content[:end] + content[end:].replace("<!--", ""), "lxml")
     for tag in soup(_NO_TEXT):
         tag.decompose()
-    for condition in soup.find_all(string=lambda text: isinstance(text, Declaration)):  # Word's <![if ...]>
-        condition.extract()
     for tag in soup(_BLOCKS):
         tag.name = "div"  # the only block that markdownify knows
     for tag in soup(_APART):
@@ -127,35 +118,15 @@ def page_of_html(content: bytes | str) -> Page:
         while (bold := blank.parent) and bold.name in _INLINE and len(bold.contents) == 1:
             bold.unwrap()  # markdownify would drop a bold blank
     _number_items(soup)
-    _part_tables(soup)
     _order_rows(soup)
+    _part_tables(soup)
     _fill_spans(soup)
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     around = [tag.extract() for tag in soup(_AROUND)]
-    text = _markdown(soup)
+    text = _markdown(soup, table_infer_header)
     if not text and around:
-        text = "\n\n".join(map(_markdown, around))
+        text = "\n\n".join(_markdown(tag, table_infer_header) for tag in around)
     return Page(0, text, title, "markdown")
-
-
-def _parsed(content: bytes | str) -> BeautifulSoup:
-    """Return the tree of HTML, in which entries, cells and rows end where HTML lets one leave out their end tags."""
-    from bs4 import BeautifulSoup
-
-    class Soup(BeautifulSoup):
-        def handle_starttag(self, name: str, *rest: Any, **more: Any) -> Tag | None:
-            ended = None
-            if name in _ENDS:
-                ends, around = _ENDS[name]
-                for tag in takewhile(lambda tag: tag.name not in around, reversed(self.tagStack)):
-                    ended = tag if tag.name in ends else ended
-            if ended is not None:
-                self.endData()  # the text before this tag is of the ended ones
-                while self.currentTag is not ended.parent:
-                    self.popTag()
-            return super().handle_starttag(name, *rest, **more)
-
-    return Soup(content, "html.parser")
 
 
 def _number_items(soup: BeautifulSoup) -> None:
@@ -185,24 +156,21 @@ def _numeral(number: int, kind: str) -> str:
     >>> _numeral(28, "a"), _numeral(9, "I"), _numeral(0, "i")
     ('ab', 'IX', '0')
     """
-    numeral, left = "", number
     if kind in "aA" and number > 0:
-        while left:
-            left, place = divmod(left - 1, 26)
-            numeral = chr(ord(kind) + place) + numeral
-    elif kind in "iI" and 0 < number < 4000:
-        for value, char in _ROMAN:
-            numeral += char * (left // value)
-            left %= value
-        numeral = numeral if kind == "I" else numeral.lower()
-    return numeral or str(number)
+        before, place = divmod(number - 1, 26)
+        return f"{_numeral(before, kind) if before else ''}{chr(ord(kind) + place)}"
+    if kind in "iI" and 0 < number < 4000:
+        value, numeral = next(pair for pair in _ROMAN if pair[0] <= number)
+        numeral += _numeral(number - value, kind) if number > value else ""
+        return numeral if kind == "I" else numeral.lower()
+    return str(number)
 
 
 def _part_tables(soup: BeautifulSoup) -> None:
     """Leave no table within another: a layout becomes the blocks that it holds, and a table in a cell of data lines."""
     tables = soup("table")
     own: dict[int, list[Tag]] = {id(table): [] for table in tables}
-    for tag in soup(("table", *_ROWS, *_CELLS)):
+    for tag in soup(("table", "tr", *_CELLS)):
         if (around := tag.find_parent("table")) is not None:
             own[id(around)].append(tag)
     for table in tables:
@@ -226,16 +194,14 @@ def _part_tables(soup: BeautifulSoup) -> None:
 
 def _order_rows(soup: BeautifulSoup) -> None:
     """Leave nothing before the header of a table, and no groups of rows below it: each would have a header."""
-    for column in soup(("col", "colgroup")):
-        column.unwrap()
     for caption in soup("caption"):
         if table := caption.find_parent("table"):
             table.insert_before(caption.extract())
         caption.name = "div"
-    for rows in soup(_GROUPS[1:]):
-        rows.name = "tbody"
-        if rows.find_previous_sibling(("thead", "tbody", "tr")):
-            rows.unwrap()
+    for cell in soup.select("thead td"):
+        cell.name = "th"
+    for group in soup(("col", "colgroup", "thead", "tbody", "tfoot")):
+        group.unwrap()
 
 
 def _fill_spans(soup: BeautifulSoup) -> None:
@@ -254,33 +220,18 @@ def _fill_spans(soup: BeautifulSoup) -> None:
                 other.append(empty)
 
 
-def _text_of_page(content: bytes) -> bytes | str:
-    """Return the text of a page in the encoding that it names, if it is in that, or that its bytes look like."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
-        return content
-    if named := _CHARSET.search(content[:4096]):
-        name = named[1].decode()
-        # A name that was read byte by byte is no UTF-16.
-        with suppress(LookupError, UnicodeDecodeError):
-            return decoded_as(content, "utf-8" if name.lower().startswith(("utf-16", "utf-32")) else name)
-    encoding = seen_encoding(content)
-    return content.decode(encoding, "replace") if encoding else content
+def decoded(content: bytes, name: str) -> str:
+    """Return the text of bytes in the encoding that they name, if they are in that, or that they look like."""
+    with suppress(LookupError, UnicodeDecodeError):
+        return content.decode(named_encoding(name, content)).removeprefix("\ufeff")
+    return content.decode(seen_encoding(content) or "latin-1", "replace")
 
 
-def _without_open_comments(content: bytes | str) -> bytes | str:
-    """Return HTML without the marks of comments that never end: Python's parser searches for the end of each again."""
-    if isinstance(content, bytes):
-        end = content.rfind(b"-->") + 1
-        return content[:end] + content[end:].replace(b"<!--", b"")
-    end = content.rfind("-->") + 1
-    return content[:end] + content[end:].replace("<!--", "")
-
-
-def _markdown(soup: Tag) -> str:
+def _markdown(soup: Tag, infers_header: bool) -> str:
     from markitdown.converters import HtmlConverter
 
     content = io.BytesIO(str(soup).encode("utf-8", "replace"))
-    how = {"escape_misc": True, "strong_em_symbol": ""}
+    how = {"escape_misc": True, "strong_em_symbol": "", "bullets": "-", "table_infer_header": infers_header}
     return str(HtmlConverter().convert(content, stream_info(".html"), **how).markdown)
 
 
