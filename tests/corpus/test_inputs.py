@@ -1,6 +1,7 @@
 """What is given as text: files by their names, or texts and rows, which are read from a file of their own."""
 
 import datetime
+import decimal
 import json
 import subprocess
 import sys
@@ -75,6 +76,40 @@ def test_a_data_frame_is_rows_and_its_column_is_texts(library, kind):
         {"_id": 4, "id": 4, "text": "It snows.", "year": 2005},
     ]
     assert [row["text"] for row in rows_of(given_texts(frame["text"]))] == ["It rains.", "It snows."]
+
+
+def test_columns_of_every_type_are_values_of_json():
+    pa, day = pytest.importorskip("pyarrow"), datetime.datetime(2024, 5, 1, 10)
+    columns = {
+        "text": pa.array(["It rains.", "It snows."]).dictionary_encode(),
+        "price": pa.array([decimal.Decimal("1.10"), None]),
+        "day": pa.array([day, None], pa.timestamp("ns", "Europe/Berlin")),
+        "share": pa.array([float("nan"), 0.5]),
+        "tags": pa.array([["a", None], None]),
+        "sort": pa.array(["x", None], pa.large_string()).dictionary_encode(),
+        "none": pa.nulls(2),
+    }
+    first, second = rows_of(given_texts(pa.table(columns)))
+    assert first == {
+        "_id": 0, "text": "It rains.", "price": 1.1, "day": day.isoformat(), "share": None, "tags": ["a", None],
+        "sort": "x", "none": None,
+    }  # fmt: skip
+    assert second == dict.fromkeys(columns) | {"_id": 1, "text": "It snows.", "share": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("library", "make", "words"),
+    [
+        ("pandas", lambda pd: pd.Series(["It rains.", pd.NA], dtype="string"), r"texts\[1\] is missing"),
+        ("pandas", lambda pd: pd.DataFrame({"text": pd.Categorical(["a b", None])}), r"rows\[1\]\['text'\] is missing"),
+        ("polars", lambda pl: pl.Series([["a"], ["b"]]), r"texts\[0\] is of type Series"),
+        ("pyarrow", lambda pa: pa.array(["It rains.", None]).dictionary_encode(), r"texts\[1\] is missing"),
+        ("pyarrow", lambda pa: pa.table({"text": [["a"]]}), r"rows\[0\]\['text'\] is of type list"),
+    ],
+)
+def test_what_is_no_text_in_a_column_is_named_with_its_row(library, make, words):
+    with pytest.raises(CorpusError, match=words):
+        given_texts(make(pytest.importorskip(library)))
 
 
 @pytest.mark.parametrize("library", ["pandas", "pyarrow"])

@@ -216,9 +216,9 @@ def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Ite
         else:
             row, text = {TEXT: item}, item
         if not isinstance(text, str):
-            missing = text is None or text != text
-            cure = "drop it, in pandas by .dropna()" if missing else "give strings"
-            raise CorpusError(f"{name} is {_kind(text)}, not a string: {cure}")
+            where = f"{name}[{field!r}]" if rows else name
+            cure = "drop it, in pandas by .dropna()" if _kind(text) == "missing" else "give strings"
+            raise CorpusError(f"{where} is {_kind(text)}, not a string: {cure}")
         own = next((row[key] for key in (ID, "id") if row.get(key) is not None), None)
         if own is not None and (isinstance(own, bool) or not isinstance(own, int | str)):
             raise CorpusError(f"{name} has the id {own!r}: give a string or an integer")
@@ -260,6 +260,4 @@ def plain_value(value: object) -> Any:
 
 
 def _kind(value: object) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "missing"
-    return f"of type {type(value).__name__}"
+    return "missing" if plain_value(value) is None else f"of type {type(value).__name__}"
