@@ -19,6 +19,7 @@ from likewise.corpus import CorpusError
 from likewise.runs.job import read_record
 from likewise.searching import Index
 from likewise.searching.index import table as tables
+from likewise.searching.index.index_record import left_in
 
 
 @pytest.fixture
@@ -66,6 +67,17 @@ def test_old_tables_are_kept_for_readers_and_removed_later(mine, notes, saved_mo
     again(mine, notes, saved_model)
     assert [path.stem for path in mine.glob("*.lance")] == [read_record(mine)["table"]]
     assert likewise.search(mine, "the cat", k=1)
+
+
+def test_a_clock_that_was_ahead_keeps_no_old_table_until_then(mine, notes, saved_model):
+    again(mine, notes, saved_model, overwrite=True)
+    record = read_record(mine)
+    assert record["left"]
+    record["left"] = dict.fromkeys(record["left"], time.time() + 1e9)
+    (mine / "likewise.json").write_text(json.dumps(record))
+    left = left_in(mine)
+    assert record["left"].keys() <= left.keys()
+    assert max(left.values()) <= time.time()
 
 
 def test_a_reader_whose_table_was_replaced_reads_the_record_again(mine, notes, saved_model, monkeypatch):

@@ -146,7 +146,12 @@ def left_in(target: Path) -> dict[str, float]:
             values: Mapping[str, Any] = read()
             names |= dict.fromkeys([f"{values.get('table')}.lance", str(values.get("geometry"))], time.time())
             names |= values["left"] if isinstance(values.get("left"), dict) else {}
-    return {one: since for one, since in names.items() if OWN_FOLDER.fullmatch(one) and isinstance(since, int | float)}
+    now = time.time()  # a clock that was ahead would keep a folder until then
+    return {
+        one: min(since, now)
+        for one, since in names.items()
+        if OWN_FOLDER.fullmatch(one) and isinstance(since, int | float)
+    }
 
 
 def of_queries(facts: Facts) -> Record:
