@@ -4,9 +4,9 @@
     >>> sorted(likewise.RECIPES)
     ['arccse', 'gclsr', 'light', 'simcse', 'sncse']
 
-`train`, `evaluate` and `load` are all that most people need; every trained model is a folder that
-`SentenceTransformer(folder)` loads. Every function takes its data first and `base=`, `out=` and options by name; every
-error that a user can mend is a `LikewiseError`. Names are imported when they are first used.
+Most users only need `train`, `evaluate` and `load`; every trained model is a folder that `SentenceTransformer(folder)`
+loads. The first argument of every function is its data, and `base`, `out` and the options are keyword arguments. Every
+error that a user can fix is a `LikewiseError`. Names are imported on first use.
 """
 
 import lazy_loader as lazy

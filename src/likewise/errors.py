@@ -70,9 +70,9 @@ def printable(text: str) -> str:
 
 
 def limit_of(error: BaseException | None) -> str | None:
-    """Return the message for an error that a limit, a right or a device of the system caused; None for any other.
+    """Return the message for an error due to a limit, a permission or a device of the system; None for other errors.
 
-    Libraries raise errors of their own there, with the system's words in them, or behind them.
+    Libraries often wrap such errors in their own errors.
 
     >>> limit_of(OSError(24, "Too many open files"))[:23], limit_of(ValueError("the header is truncated"))
     ('too many files are open', None)
@@ -108,7 +108,7 @@ def is_utf8(name: str) -> bool:
 
 
 def not_utf8(name: str) -> str:
-    """Return the end of a sentence on a name for which `is_utf8` is false: what is wrong with it, and the cure."""
+    """Return the fault and the cure of a name for which `is_utf8` is false, as the end of a sentence."""
     try:
         os.fsencode(name).decode("utf-8")
     except UnicodeError:

@@ -258,7 +258,7 @@ def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:
     """Return the pairs of STS-B dev; None if there is no data.
 
     Raises:
-        DataError: `data` is given and holds none, or the file is malformed.
+        DataError: If `data` is given but contains no STS-B dev, or the file is malformed.
     """
     try:
         return rated_task("sts-b-dev").pairs(data)

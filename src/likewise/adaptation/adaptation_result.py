@@ -105,7 +105,7 @@ class AdaptResult(SavedModel):
 
 
 def form_of(model: SentenceTransformer) -> str:
-    """Return the form of a model's folder, and who can load it, in one sentence."""
+    """Return the form of a model's folder, and the programs that can load it, in one sentence."""
     own = sorted({type(module).__name__ for module in model if type(module).__module__.startswith("likewise.")})
     if not own:
         return "stock modules of sentence-transformers: any tool that reads its folders can load it"
@@ -203,11 +203,11 @@ def changed_neighbours(
 
 
 def ranks_by_scores(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the reciprocal rank of its own target for each query, (Q,); ties rank behind their equals.
+    """Return the reciprocal rank of each query's own target, (Q,); tied targets get the lower rank.
 
     Args:
         scores: (Q, N) of queries with targets.
-        own: (Q,) the place of each query's target.
+        own: (Q,) position of each query's target.
 
     >>> ranks_by_scores(np.array([[3.0, 2.0, 1.0], [1.0, 1.0, 0.0]]), np.array([1, 0]))
     array([0.5, 0.5])

@@ -67,7 +67,7 @@ class BaseTexts:
 
     @property
     def embeddings(self) -> np.ndarray:
-        """The input embeddings of the base, (V, E); (V, 1) zeros where it has none to share."""
+        """The input embeddings of the base, (V, E), or zeros (V, 1) if the base has none."""
         first: Any = self.encoder[0]
         try:
             embeddings: np.ndarray = first.auto_model.get_input_embeddings().weight.detach().float().cpu().numpy()
@@ -127,7 +127,7 @@ class Head(nn.Module):
         return np.concatenate(blocks)
 
     def on(self, base: SentenceTransformer) -> SentenceTransformer:
-        """Return the base with this head behind its modules; the base's modules are shared."""
+        """Return the base followed by this head; the modules of the base are shared."""
         size = self.linear.in_features
         modules: list[nn.Module] = [*base.children()]
         changed = not torch.equal(self.linear.weight, torch.eye(size)) or bool(self.linear.bias.any())
@@ -155,11 +155,11 @@ def train_head(
     progress: Progress,
     negated: np.ndarray | None = None,
 ) -> Head:
-    """Return a trained copy of a head; of what is interrupted nothing is kept, as it takes seconds.
+    """Return a trained copy of a head; an interrupted training is not resumed, because it takes seconds.
 
     Args:
-        pairs: (P, 2) rows of the texts; row i belongs together.
-        negated: (K, 2) rows of sentences and of their negations.
+        pairs: (P, 2) indices of the two texts of each pair.
+        negated: (K, 2) indices of sentences and of their negations.
     """
     head = copy.deepcopy(head)
     start = copy.deepcopy(head.words)

@@ -60,7 +60,7 @@ class OwnText:
 
     @classmethod
     def of(cls, passages: Sequence[Passage], seed: int) -> OwnText:
-        """Divide passages into what is measured on and what is learnt from."""
+        """Split passages into an evaluation set and a training set."""
         pairs = offered_pairs(passages, seed=seed)
         held_out_pairs, training = held_out(pairs, passages, seed)
         pool = list(dict.fromkeys(pair.second for pair in (*held_out_pairs, *pairs)))[: HELD_OUT + _DISTRACTORS]
@@ -137,7 +137,7 @@ def sample_passages(
 
 
 def memory(base: BaseTexts, texts: Sequence[str], text: OwnText) -> int:
-    """Return the bytes that an adaptation takes at its peak: those taken until the longest texts are encoded, and more.
+    """Return the peak memory of an adaptation in bytes.
 
     Args:
         texts: Distinct texts to encode.
@@ -179,10 +179,10 @@ def frozen_texts(job: Job, base: BaseTexts, texts: Sequence[str], progress: Prog
 def held_out(
     pairs: Sequence[OfferedPair], passages: Sequence[Passage], seed: int
 ) -> tuple[list[OfferedPair], list[OfferedPair]]:
-    """Return held-out pairs to measure on, and those to train on; no passage is in both.
+    """Return held-out pairs for the evaluation, and pairs for the training, without common passages.
 
-    Sentences with the rest of their passage measure, or titles where these are too few; deletions do not, as any weight
-    on words solves them.
+    The evaluation uses sentences with the rest of their passage, or titles if there are too few of them. It does not
+    use deletions, because any weight on words solves them.
     """
     held_out_pairs: list[OfferedPair] = []
     for kind in ("rest", "title"):

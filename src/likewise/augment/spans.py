@@ -1,12 +1,12 @@
 """Nested masked spans: two versions of a sentence, the second masked more than the first (ArcCSE, section 3.2).
 
-The paper masks "contiguous segments" of 20% of a sentence and then enlarges the masked area to 40%. It gives
-neither the number of segments nor the rounding; what is done here:
+The paper masks "contiguous segments" of 20% of a sentence and then enlarges the masked area to 40%. It states neither
+the number of segments nor the rounding. This implementation works as follows:
 
-- a share is rounded to the nearest whole word, half up, and met exactly at every length;
-- the words masked first lie in segments of about `SEGMENT_WORDS` words, never touching one another;
-- the second version grows these same segments at their edges, so that it contains the first; drawn by itself, which is
-  not the paper's, it has segments of its own.
+- a fraction is rounded to the nearest integer number of words, half up, and is exact for every length; - the first
+masked words form separate segments of about `SEGMENT_WORDS` words; - the second version extends these segments at their
+edges, so that it contains the first version; with independent masks, which are not in the paper, its segments are drawn
+separately.
 """
 
 import hashlib

@@ -30,7 +30,7 @@ def white_noise(vectors: Tensor, generator: Generator | None = None) -> Tensor:
 def random_zeros(vectors: Tensor, generator: Generator | None = None) -> Tensor:
     """Set each number to zero with a probability r, (K, D) to (K, D), r uniform from 0.05 to 0.1 for each word.
 
-    The others stay as they are: section 3.1 says Dropout, but the authors' code scales nothing.
+    The other components do not change: section 3.1 mentions Dropout, but the authors' code does not rescale.
     """
     drawn = _for_each_word(vectors, (0.05, 0.1), generator)  # (K, 1)
     chance = torch.rand(vectors.shape, generator=generator, device=vectors.device)  # (K, D)
@@ -75,7 +75,7 @@ def authors_zeros(vectors: Tensor, generator: Generator | None = None) -> Tensor
 
 
 def authors_fourier(vectors: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return the Fourier round trip of a word less the mean of its numbers, (K, D) to (K, D): that mean is lost."""
+    """Return the Fourier round trip of a word minus the mean of its components, (K, D) to (K, D); the mean is lost."""
     return fourier_round_trip(vectors - vectors.mean(dim=-1, keepdim=True))
 
 

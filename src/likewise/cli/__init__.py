@@ -100,7 +100,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line. A reader that has seen enough, as `head` in a pipe, is no error."""
+    """Run the command line. A closed pipe, as after `head`, is not an error."""
     code, has_left = 0, False
     try:
         try:

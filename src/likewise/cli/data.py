@@ -163,8 +163,8 @@ def clear(
 def write_triplets(path: str | os.PathLike[str], triplets: "Iterable[Triplet]", overwrite: bool = False) -> int:
     """Write triplets in the CSV format that `likewise.corpus.documents.read_triplets` reads.
 
-    The file is written atomically. Returns the number written. Raises a LikewiseError if the folder to write in is not
-    there, or if likewise did not write the file that is there, unless `overwrite` is true.
+    The file is written atomically. The result is the number of triplets. A LikewiseError is raised if the folder does
+    not exist, or if likewise did not write the existing file, unless `overwrite` is true.
     """
     count = 0
     with (

@@ -22,10 +22,10 @@ _HEAD_START = 3.0
 
 @contextmanager
 def clean_errors() -> Iterator[None]:
-    """Print an error that the user can mend as one message with exit code 2, and a stop with exit code 130.
+    """Print an error that the user can fix as one message with exit code 2, and an interruption with exit code 130.
 
-    The user can mend every LikewiseError, and what the operating system refuses: a missing file, a full disk, a folder
-    that cannot be written. Anything else is a bug and keeps its traceback.
+    The user can fix every LikewiseError and every error of the operating system, such as a missing file, a full disk or
+    a folder that cannot be written. Any other error is a bug and keeps its traceback.
     """
     try:
         yield

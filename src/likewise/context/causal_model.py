@@ -42,7 +42,7 @@ class CausalModel:
 
     @property
     def identity(self) -> str:
-        """The name, and the files of a folder by their sizes and times: on these depends what the model says."""
+        """The name, and the sizes and times of the files of a folder, which identify the model."""
         files = sorted(Path(self.folder).expanduser().glob("*")) if Path(self.folder).expanduser().is_dir() else []
         stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
         return f"{self.folder} {stats}"
@@ -96,7 +96,7 @@ class CausalModel:
         return torch.tensor(ids, dtype=torch.int64, device=device), torch.tensor(mask, dtype=torch.int64, device=device)
 
     def forward(self, ids: Tensor, mask: Tensor, cache: DynamicCache, logits: int = 1) -> Tensor:
-        """Return the scores of the tokens behind the last ones, (N, logits, V); what is masked is not seen.
+        """Return the logits of the next tokens, (N, logits, V); masked tokens are ignored.
 
         Args:
             ids: (N, T), which follow what is in the cache.

@@ -1,13 +1,13 @@
 """The context sets of sentences: retrieved, ranked, and chosen one at a time (section 3.3).
 
-1. Retrieval brings the chunks nearest to the sentence (20,000).
-2. The discriminator ranks all contexts of these chunks; the best ones are left (`screened`).
-3. Equation 3 ranks what is left, if a scorer is given and `screened` above 0, otherwise the discriminator; and
-   contexts are taken one at a time, the best first, unless their chunk has given one already or the sentence before
-   the place is too like the sentence before a place already taken (Jaccard similarity of their words of 0.5 or more).
+1. Retrieval returns the chunks nearest to the sentence (20,000). 2. The discriminator ranks all contexts of these
+chunks and selects the best contexts (`screened`). 3. Equation 3 ranks these contexts if there is a scorer and
+`screened` is above 0; otherwise, the discriminator does. Contexts are selected one at a time in this order, unless
+their chunk already provides a context, or the sentence before the gap is too similar to the sentence before a selected
+gap (a Jaccard similarity of the words of 0.5 or more).
 
-A context's score does not depend on what was taken before it, so one pass down the ranking is the same as a search for
-the best allowed context at every step.
+The score of a context does not depend on the selected contexts, so one pass over the ranking is equivalent to a search
+for the best allowed context in every step.
 """
 
 from __future__ import annotations

@@ -1,28 +1,28 @@
 """The stage `discriminator`: the probability that a sentence fits between its left and right context (equation 1).
 
-Each sentence has a representation h of its own: the vector of a frozen encoder, or, in the paper, the last states of a
-one-layer bidirectional LSTM that is trained here (`LstmReader`). The paper concatenates the representations of left
-context, centre and right context and puts one weight vector on them before the sigmoid (equation 1),
+Each sentence has a representation h: the vector of a frozen encoder, or, in the paper, the last states of a one-layer
+bidirectional LSTM that is trained here (`LstmReader`). The paper concatenates the representations of left context,
+centre and right context and puts one weight vector on them before the sigmoid (equation 1),
 
     p(y = 1 | s, c) = sigmoid(w . [h_left, h_s, h_right]).
 
-As it stands it is a sum a(s) + b(c): no word of s can matter more in one context than in another, every sentence ranks
-the contexts alike, and nothing separates a sentence from a negative. Here a term is added in which the two meet,
+This logit is a sum a(s) + b(c): every sentence ranks the contexts identically, and nothing distinguishes a sentence
+from a negative. We add an interaction term,
 
     w . [h_left, h_s, h_right] + sum_j t_j u(P h_s + p) . u(Q_j h_j + q_j),    u(x) = x / |x|,
 
-over the places j of the context; a rank R of 0 leaves equation 1 unchanged. Concatenation and layer split over their
-inputs (Q is one block a place), so what a context gives is a sum over its sentences, computed once and cached
-(`context_part`), and so is what a sentence gives (`sentence_part`), each K numbers. Scoring S sentences against C
-contexts is then one matrix product, (S, K) x (K, C).
+over the positions j of the context; a rank R of 0 restores equation 1. The concatenation and the layer are sums over
+their inputs (Q has one block per position), so the contribution of a context is a sum over its sentences, which is
+computed once and cached (`context_part`), as is the contribution of a sentence (`sentence_part`); each has K
+components. Scoring S sentences against C contexts is then one matrix product, (S, K) x (K, C).
 
-The paper replaces the centre of a context by a sentence of the same document in half of the negative examples and by
-one of the whole corpus in the other half. Here nothing is drawn: the sentences of some whole documents are represented
-once, every context of theirs meets every sentence of theirs, and loss and accuracy are means over what could have been
-drawn. Sentences that stand in the context itself are no negatives: next to their own copy they would be easy to tell.
+The paper replaces the centre of a context by a sentence of the same document in half of the negative examples, and by a
+sentence of the whole corpus in the other half. Instead of sampling, we encode the sentences of some whole documents
+once and combine every context with every sentence; the loss and the accuracy are means over all possible samples.
+Sentences of the context itself are not used as negatives, because their own copy would make them easy to detect.
 
-Letters: B sentences of a pass, H hidden units, W width of h, S sentences, C contexts, J = left + right places around
-the centre, R dimensions in which sentence and context meet, K = R + 2 numbers of a part.
+Letters: B sentences of a pass, H hidden units, W width of h, S sentences, C contexts, J = left + right positions around
+the centre, R dimensions of the interaction, K = R + 2 components of a contribution.
 """
 
 from __future__ import annotations

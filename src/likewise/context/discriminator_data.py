@@ -14,7 +14,7 @@ from likewise.context.index import ChunkStore
 
 
 def split_documents(n_documents: int, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Split document numbers into those for training, for checkpoint selection, and for the reported accuracy.
+    """Split document numbers into a training set, a set for checkpoint selection, and a set for the reported accuracy.
 
     >>> [len(part) for part in split_documents(100, 0.1, seed=1)]
     [90, 5, 5]

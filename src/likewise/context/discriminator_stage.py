@@ -108,8 +108,8 @@ def accuracy_of(
 ) -> Record:
     """Return the accuracy at p = 1/2 on held-out contexts, each with its own sentence and all possible negatives.
 
-    It is the mean of the accuracy for sentences in their own place and for negatives, of which both kinds count
-    equally; None means that there are no negatives of a kind.
+    It is the mean of the accuracy for sentences in their own context and for negatives, in which both kinds of
+    negatives have equal weight; None means that there are no negatives of a kind.
     """
     positive: list[np.ndarray] = []
     by_kind: tuple[list[float], list[float]] = ([], [])

@@ -1,15 +1,15 @@
 """The stage `generators`: the probability of a sentence, or of either side of its context, from the other two.
 
-Three families do the same three tasks. Two are trained here; the third is a pretrained language model
-(`likewise.context.pretrained`). `LogBilinear`, of the preset `frozen`, gives the words of a text, in any order, by
+Three families of models perform the same three tasks. Two are trained here; the third is a pretrained language model
+(`likewise.context.pretrained`). `LogBilinear`, of the preset `frozen`, predicts the words of a text, in any order, from
 the vectors of a frozen encoder,
 
     p(w | a, b) = softmax over w of  e_w . (A v_a + B v_b) + b_w,
 
 where v of a side is the mean vector of its sentences. `Transformers`, of the preset `paper`, has an encoder-decoder for
-each task, trained from scratch (Vaswani et al. 2017); its texts end with an end token. Both leave a source
-out of a tenth of the training examples, so that the same model gives p(w | b) and p(w) too, and with them
-log p(w | a, b) - log p(w | b), what a adds.
+each task, trained from scratch (Vaswani et al. 2017); its texts end with an end token. Both omit a source in a tenth of
+the training examples, so that the same model also estimates p(w | b) and p(w), and thus log p(w | a, b) - log p(w | b),
+the contribution of a.
 
 Letters: N texts, T words of a target, M tokens of a memory, D width of a vector, R rank, V words.
 """
@@ -51,7 +51,7 @@ _CONTEXTS = 256
 
 
 class Memory(NamedTuple):
-    """The states of N texts that a decoder reads: values (N, M, width), and where there is a token (N, M)."""
+    """The states of N texts that a decoder reads: values (N, M, width), and a mask of tokens (N, M)."""
 
     values: Tensor
     mask: Tensor
@@ -61,7 +61,7 @@ class Memory(NamedTuple):
         return Memory(self.values[rows], self.mask[rows])
 
     def without(self, left_out: Tensor | bool) -> Memory:
-        """Return the memory with the texts left out where (N,) is True, or all of them."""
+        """Return the memory without the texts for which (N,) is True, or without all texts."""
         return Memory(self.values, self.mask & ~torch.as_tensor(left_out, device=self.mask.device).reshape(-1, 1))
 
 
@@ -109,7 +109,7 @@ class Generators(nn.Module):
         return [self.encode(task, side, texts[side]) for side in SOURCES[task]]
 
     def loss(self, texts: Texts) -> Tensor:
-        """Return the mean over the tasks of the mean negative log probability of a word, sources left out at times."""
+        """Return the mean negative log probability of a word over the tasks, with sources omitted at random."""
         losses = []
         for task in TASKS:
             memories = self.memories(task, texts)
@@ -292,7 +292,7 @@ class Transformers(Generators):
         return (at - begun).clamp(max=self.max_tokens), sentences.clamp(min=0, max=2 * self.sentences)
 
     def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
-        """Return log p of each token, given those before it."""
+        """Return log p of each token, given the previous tokens."""
         network: Any = self.networks[task]
         targets = targets.to(network.bias.device)
         real = targets >= 0

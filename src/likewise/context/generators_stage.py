@@ -67,8 +67,8 @@ def load_generators(stage: Stage, states: States) -> Generators | PretrainedGene
 def held_out_contexts(store: ChunkStore, documents: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the contexts for training, and the contexts of held-out documents, a third of all at most.
 
-    Of the held-out ones, those are skipped whose sentence occurs elsewhere in the corpus, and all but
-    `MOST_OF_A_DOCUMENT` of a document.
+    Held-out contexts are skipped if their sentence occurs elsewhere in the corpus, or if their document already has
+    `MOST_OF_A_DOCUMENT` contexts.
     """
     numbers = np.arange(store.n_contexts)
     of = store.documents[store.positions(numbers)[0]]

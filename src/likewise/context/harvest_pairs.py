@@ -1,15 +1,15 @@
 """The pairs of a harvest: which sentences of a corpus are paired, shard by shard.
 
-Each pair, near, far or unrelated, is in exactly one shard. The sentences of the pool are put into an order drawn by
-the seed, and each shard takes its anchors from that order. An anchor is paired
+Each pair, near, far or unrelated, is in exactly one shard. The sentences of the pool are shuffled by the seed, and each
+shard takes its anchors from this order. An anchor is paired
 
 - with the sentences that stand at given ranks (1, 2, 4, ... by default) among those most like it by the frozen encoder,
   or by the word pieces they share: from paraphrases, where there are any, to the same topic;
 - with other anchors of its shard drawn at random, which are unrelated as a rule.
 
-So the pairs of a shard depend on pool, options and its number alone: any machine can make any shard, and makes the same
-one again after a crash. A partner by rank comes after its anchor in the order, and random partners share a shard: no
-pair is found from both of its sides, and none in two shards.
+The pairs of a shard thus depend only on the pool, the options and its number: any machine can compute any shard, also
+after a crash. A partner by rank comes after its anchor in the order, and random partners share a shard, so no pair
+occurs twice.
 
 Letters: N sentences of the pool, A anchors of a shard.
 """

@@ -106,12 +106,12 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
 class ScoreScale:
     """A linear map from scores to targets, which keeps the order of pairs.
 
-    * cosine, the paper's: Origin's similarity is itself a cosine (equation 4) and is the target itself.
+    * cosine, the paper's: Origin's similarity is itself a cosine (equation 4), which is the target.
     * stretch, ours: the 1% quantile of the training pairs becomes 0 (`low`), the 99% quantile becomes 1 (`high`), and
-    targets are clipped to -1 and 1. Origin's vectors hold log probabilities, which all have one
-      sign: their cosines crowd below 1, and an encoder trained towards them would give all sentences one vector.
-    * base, ours: the line on which the scores are nearest to the cosines of the base, by least squares. What then
-      differs from the base is what the scores add to it, and a base that agreed with them would not be moved.
+      targets are clipped to -1 and 1. Origin's vectors contain log probabilities of the same sign, so their cosines are
+      close to 1, and an encoder trained towards them would give all sentences one vector.
+    * base, ours: the line on which the scores are nearest to the cosines of the base, by least squares. The targets
+      then only differ from the base by the information of the scores.
     """
 
     rule: Rule

@@ -5,7 +5,7 @@ Equation 3 scores sentences in contexts. The form `paper` has log p(y = 1 | s, c
     S(s, c) = w1 log p(y = 1 | s, left, right) + w2 / |s| log p(s | left, right)
             + w3 / |left| log p(left | s, right) + w4 / |right| log p(right | left, s).
 
-The form `pmi` takes from each term what it would be without the sentence, so that it contains neither the fluency of a
+The form `pmi` subtracts from each term its value without the sentence, so that it contains neither the fluency of a
 sentence nor of a context:
 
     coherence   logit of p(y = 1 | s, c): the discriminator learns log p(s, c) / p(s) p(c) up to a constant
@@ -18,10 +18,9 @@ similar pair fit, a mean over these would take away that they fit.
 
 The similarity of two sentences in the form `pmi` is a weighted sum, with signed weights, of
 
-    cosine     of the frozen encoder's vectors: what the encoder alone says
-    words      how well the words of one explain the words of the other: the mean over word pieces, weighted by idf, of
-    the
-               highest cosine with a state of the other sentence; the mean of both directions
+    cosine     the cosine of the frozen encoder's vectors
+    words      the match of the words: the mean over word pieces, weighted by idf, of the highest cosine with a state of
+               the other sentence, averaged over both directions
     fit        how well the sentences fit the corpus: the mean cosine of a sentence with its 10 nearest sentences of the
                corpus, both summed; with a weight below 0 it takes from a similarity what either has with everything
     coherence, centre, left, right
@@ -79,7 +78,7 @@ Mask = Sequence[bool] | np.ndarray
 
 
 def stages_read(chosen: Sequence[float] | np.ndarray) -> list[str]:
-    """Return the stages of a workspace that terms or features are made of.
+    """Return the stages of a workspace that terms or features require.
 
     Args:
         chosen: Weight or truth value of each term, (4,) or (7,); empty for the equal weights of equation 3.
@@ -94,7 +93,7 @@ def stages_read(chosen: Sequence[float] | np.ndarray) -> list[str]:
 
 
 class Deciding(NamedTuple):
-    """A context and what it does to a similarity.
+    """A context and its contribution to a similarity.
 
     Attributes:
         part: Contribution to the similarity, which may be negative.

@@ -1,9 +1,8 @@
-"""Generators of equation 2 by a pretrained causal language model, of which nothing is trained.
+"""Generators of equation 2 by a pretrained causal language model, which is not trained.
 
-Texts of near-equal length share a batch. Sums are cached, so that the same question is not computed
-again.
+Texts of similar length share a batch. Sums are cached.
 
-A causal model reads from left to right. What it is asked depends on `given`:
+A causal model reads from left to right. The computed probabilities depend on `given`:
 
     near   log p(s | l), l the sentence before the gap, and log p(r | s), r the one behind it. By Bayes' rule
            log p(l | s) = log p(l) + log p(s | l) - log p(s), so the left term costs nothing more.
@@ -12,8 +11,8 @@ A causal model reads from left to right. What it is asked depends on `given`:
            log p(l | s, r) = log p(l) + log p(s | l) + log p(r | l, s) - log p(s) - log p(r | s)
            log p(r | l, s)
 
-As pointwise mutual information, log p(s), log p(l | r) and log p(r | l) are taken off (`near`: log p(l) and log p(r)).
-All are per token of what is generated.
+For the pointwise mutual information, log p(s), log p(l | r) and log p(r | l) are subtracted (`near`: log p(l) and log
+p(r)). All terms are divided by the number of generated tokens.
 
 Letters: S sentences, C contexts, K cells (a sentence in a context, or a text behind another one), P parts of a cell, N
 rows of a batch, T tokens, V words.

@@ -105,12 +105,12 @@ class FrozenEncoder:
 
 
 class States:
-    """The stage `states` of a workspace with the sentences of its index, and what the encoder makes of other ones.
+    """The stage `states` of a workspace: the encoded sentences of its index, and the encoder for other sentences.
 
     Attributes:
         store: Chunks of the index.
         encoder: Frozen encoder.
-        vectors: (S, D) float32, of the index's sentences; (S, 0) where word pieces alone are kept.
+        vectors: (S, D) float32, vectors of the index's sentences; (S, 0) if only word pieces are stored.
         ids, starts: Word pieces of sentence i are ids[starts[i] : starts[i + 1]].
         idf: (V,) float32, ln((S + 1) / (sentences with the piece + 1)).
 

@@ -89,8 +89,9 @@ def weighted(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def choose_signed(features: np.ndarray, gold: np.ndarray) -> tuple[tuple[float, ...], float]:
     """Choose signed weights under which the weighted sum of features agrees best with ratings, by `choose_weights`.
 
-    Features (P, 7) are put on one scale; the first one that differs between the pairs has weight 1, and one that is 0
-    throughout has none. The weights are of the features as they are; with them comes Spearman's correlation times 100.
+    Features (P, 7) are standardized; the first feature that differs between the pairs has weight 1, and a feature that
+    is always 0 has weight 0. The returned weights apply to the original features, and are returned with Spearman's
+    correlation times 100.
     """
     check_rated(features, gold)
     spread = features.std(axis=0)

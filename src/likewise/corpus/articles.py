@@ -45,7 +45,7 @@ def heading_in(line: str) -> str | None:
 
 
 def clean_markup(text: str) -> str:
-    """Remove what is left of templates, links, tags and bullets in a line.
+    """Remove the remains of templates, links, tags and bullets in a line.
 
     >>> clean_markup("* '''Harrow''' () is a [[School|school]] , (; old) .")
     'Harrow is a school, (old).'

@@ -17,10 +17,10 @@ class Block:
     """A part of a marked text.
 
     Attributes:
-        kind: Kind of the block; a heading is a block of its own only if nothing stands below it.
-        lines: Lines unchanged, each with its number. Prose is without the marks of quotations; an entry of a list
-            has its own.
-        headings: Headings above the block, the outermost first.
+        kind: Kind of the block; a heading is a separate block only if it has no text.
+        lines: Unchanged lines with their numbers. The marks of quotations are removed from prose; the marks of list
+            entries are not.
+        headings: Headings above the block, starting with the outermost.
     """
 
     kind: BlockKind

@@ -52,10 +52,10 @@ def digest_of(text: str) -> bytes:
 def unrepeated(
     items: Iterable[_T], text_of: Callable[[_T], str], repeated: Callable[[_T], object] = lambda _: None
 ) -> Iterator[_T]:
-    """Yield the items whose text has not come before; to know them takes about 100 bytes each.
+    """Yield the items with new texts; the memory is about 100 bytes per item.
 
     Args:
-        repeated: Function that is called with each of the others.
+        repeated: Function that receives each repeated item.
     """
     seen: set[bytes] = set()
     for item in items:

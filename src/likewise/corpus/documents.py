@@ -133,8 +133,8 @@ class Triplet:
 def section_triplets(documents: Iterable[Document], count: int, seed: int = SEED, skip: int = 0) -> Iterator[Triplet]:
     """Yield triplets drawn from articles, in the order of the articles.
 
-    The opening of an article is not used, because it touches on every section. What is drawn from an article
-    depends on the seed and its id alone, so that a longer list begins with the shorter one.
+    The beginning of an article is not used, because it summarizes all sections. The triplets of an article depend only
+    on the seed and its id, so a longer list begins with the shorter list.
 
     Args:
         count: Maximum number of triplets; fewer if there are too few articles.

@@ -48,12 +48,12 @@ def named_encoding(name: str, sample: bytes, complete: bool = True) -> str:
     """Return Python's name of a file's encoding, from the given name and the beginning of the file.
 
     Args:
-        name: Encoding, or `AUTO`. A byte order mark wins over it.
+        name: Encoding, or `AUTO`. A byte order mark takes precedence.
         sample: First bytes of the file.
         complete: Whether the sample is the whole file.
 
     Returns:
-        The encoding, "utf-8" without doubt where the bytes are; `BINARY` if `AUTO` sees no text.
+        The encoding, which is "utf-8" for valid UTF-8; `BINARY` if `AUTO` detects no text.
 
     >>> named_encoding("auto", "Größe: 5 µm".encode("cp1252")), named_encoding("auto", "Größe".encode())
     ('cp1252', 'utf-8')
@@ -132,7 +132,7 @@ def decoded_as(content: bytes, name: str) -> str:
 
     Raises:
         LookupError: If there is no such encoding.
-        UnicodeDecodeError: If the bytes are none of it.
+        UnicodeDecodeError: If the bytes are invalid in the encoding.
 
     >>> decoded_as(b"it\x92s 5 \x80", "iso-8859-1")
     'it’s 5 €'
@@ -141,7 +141,7 @@ def decoded_as(content: bytes, name: str) -> str:
 
 
 def seen_encoding(content: bytes) -> str:
-    """Return the encoding that bytes look like, by their beginning; `BINARY` if they are no text."""
+    """Return the detected encoding of bytes; `BINARY` if they are not text."""
     return named_encoding(AUTO, content[:_BEGINNING], len(content) < _BEGINNING)
 
 

@@ -222,7 +222,7 @@ def numbered_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, bytes of UTF-8 with the line end) of a file.
 
-    A line longer than `limit` bytes comes in pieces with the same number, cut at a blank where there is one.
+    A line longer than `limit` bytes is divided into pieces with the same number, at a space if there is one.
 
     Args:
         on_encoding: Function that is called with the encoding of the file before its first line.

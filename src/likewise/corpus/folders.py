@@ -29,7 +29,7 @@ _CURE = "check its permissions, or exclude it"
 
 @dataclass
 class Listing:
-    """What was seen of a folder.
+    """The result of listing a folder.
 
     Attributes:
         folder: Path to the folder.
@@ -46,7 +46,7 @@ class Listing:
 
 
 def list_folder(folder: Path, exclude: Sequence[str] = ()) -> Listing:
-    """Look for the files of a folder and its subfolders that are read; links are followed.
+    """List the readable files of a folder and its subfolders; links are followed.
 
     Text, Markdown, reStructuredText, Org, AsciiDoc, JSONL, CSV, TSV, Parquet and MediaWiki dumps are read, compressed
     or not, and text without an ending, such as README; notebooks, and with the extra `files` web pages, mails, office
@@ -100,7 +100,7 @@ class _Walk:
                 raise CorpusError(f"exclude: {error}: give patterns as in a .gitignore") from None
 
     def files(self) -> Iterator[Path]:
-        """Yield the files that no rule leaves out."""
+        """Yield the files that no rule excludes."""
         seen: set[tuple[int, int]] = set()
         folders: list[tuple[Path, list[IgnoreRule]]] = [(self.listing.folder, _rules_above(self.listing.folder))]
         while folders:

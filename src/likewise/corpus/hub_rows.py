@@ -19,7 +19,7 @@ _SLICE = re.compile(r"(\w[\w.-]*)\[:(\d+)\]")
 def hub_rows(entry: str) -> Path:
     """Return a cached file of the rows of a data set, named after the column of its text.
 
-    The rows are streamed by the library `datasets`, once: another call finds the file, unless the data set has changed.
+    The library `datasets` streams the rows once; later calls reuse the file, unless the data set has changed.
 
     Args:
         entry: Name such as "hf:wikitext:wikitext-2-raw-v1:test:text". CONFIG may be empty, SPLIT is 'train' by default

@@ -231,7 +231,7 @@ def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Ite
 
 
 def plain_value(value: object) -> Any:
-    """Return a value of a row for JSON: numbers as Python's, a date as its ISO text, None for what is missing.
+    """Return a value of a row for JSON: Python numbers, dates in ISO format, and None for missing values.
 
     >>> plain_value(date(2024, 5, 1)), plain_value(float("nan")), plain_value(np.int64(3))
     ('2024-05-01', None, 3)

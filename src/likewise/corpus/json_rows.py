@@ -65,7 +65,7 @@ class JsonList(Format):
     in_folders = False
 
     def accepts(self, source: Source) -> bool:
-        """Return whether a file is called so, and is no file of lines."""
+        """Return whether a file has the suffix, and is not JSON Lines."""
         if format_suffix(source.path) not in (*self.suffixes, *JsonLines.suffixes):
             return False
         is_one = source.start.startswith(b"[") or (source.start.startswith(b"{") and b"\n" in source.start)
@@ -129,7 +129,7 @@ class _Pieces:
         """Return the next value.
 
         Raises:
-            ValueError: What follows is no JSON, or does not end.
+            ValueError: If the value is invalid JSON, or incomplete.
         """
         while True:
             try:

@@ -21,12 +21,12 @@ _SUFFIX = re.compile(r"\.[^\sA-Z]+")
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """Return all formats, in the order in which they are asked whether they accept a file.
+    """Return all formats in the order in which they are tried.
 
     Formats that this library registers come first, then other packages' formats, then text and rows.
 
     Raises:
-        CorpusError: What a package registers cannot be loaded, or is no subclass of `Format`.
+        CorpusError: If a registered format cannot be loaded, or is not a subclass of `Format`.
     """
     entries = sorted(entry_points_of(FORMATS_GROUP), key=lambda entry: (not _is_own(entry), entry.name))
     return (*map(_loaded, {entry.value: entry for entry in entries}.values()), *_OWN)

@@ -38,7 +38,7 @@ class Paragraph:
 def read_paragraphs(
     source: Source, *, blocks: bool = False, split_lines: bool = False, join_rows: bool = False
 ) -> Iterator[Paragraph]:
-    """Yield the paragraphs of a file in order, without what is no sentence in a wiki, which the report counts.
+    """Yield the paragraphs of a file in order, without other text of a wiki, which the report counts.
 
     Args:
         blocks: Whether to return other blocks of Markdown and documents, too: code, tables, and headings without text

@@ -47,7 +47,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class OfferedPair:
-    """Two texts that belong together, as the corpus itself shows.
+    """A pair of related texts from the corpus.
 
     Attributes:
         first, second: Texts of the pair; `first` is the shorter one, like a query.
@@ -71,17 +71,16 @@ def read_passages(
 ) -> list[Passage]:
     """Return the passages of a corpus in the order of its files.
 
-    Plain text gives a passage for each paragraph, or for each line where a line is one; Markdown for each paragraph,
-    with the heading above it; JSONL, CSV and Parquet for each paragraph of their field, with the row's title or
-    question above it; articles and MediaWiki dumps for each paragraph of a section.
-    Equal passages are given once, with `options.deduplicate`.
+    A passage is a paragraph of plain text, or a line if lines are passages; a paragraph of Markdown with its heading; a
+    paragraph of a field in JSONL, CSV and Parquet, with the row's title or question; or a paragraph of a section in
+    articles and MediaWiki dumps. With `options.deduplicate`, repeated passages are dropped.
 
     Args:
         spec: Path, folder, glob pattern, `bundled:wiki-sample`, or a list of these.
         options: Options of reading; passages of fewer than `min_words` words are dropped.
         most: Maximum number of passages; a larger corpus is sampled.
         seed: Random seed of the sample.
-        progress: as in `find_sources`; it shows what was skipped, too.
+        progress: Progress as in `find_sources`, which also reports skipped text.
         report: Report that counts kept and dropped passages.
     """
     options, report = options or CorpusOptions(), report or CorpusReport()

@@ -41,7 +41,7 @@ def field_names(header: Iterable[object]) -> list[str]:
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Return the names of columns as they are, unless two are alike: one of them would replace the other."""
+    """Return the names of columns; repeated names are made distinct."""
     return list(names) if len({*names}) == len(names) else field_names(names)
 
 

@@ -28,7 +28,7 @@ _AROUND = 300  # characters that a rule looks at on each side of a stop
 
 
 def ends_in_other_languages(text: str, ends_of_english: Callable[[], Iterable[int]]) -> list[int] | None:
-    """Return where the sentences of a paragraph end, behind their last mark, without the end of the paragraph itself.
+    """Return the offsets after the sentences of a paragraph, without the end of the paragraph itself.
 
     Args:
         text: Paragraph.

@@ -60,8 +60,8 @@ def find_sources(
     """Return the files of a spec with their formats, detected from the beginning of each file.
 
     Args:
-        progress: Progress of converted documents, with a line about skipped files of a folder. Without it these are an
-            error, as is any unreadable named file.
+        progress: Progress of converted documents, with a line about skipped files of a folder. Without it, skipped
+            files are errors, as are unreadable files that were named.
         report: Report of these lines and of notes about the files.
     """
     report = report if report is not None else CorpusReport()
@@ -123,7 +123,7 @@ def open_source(path: Path, options: CorpusOptions, report: CorpusReport | None 
         report: Report of the source.
 
     Raises:
-        CorpusError: The file cannot be read as asked; the message names the cure.
+        CorpusError: If the file cannot be read with these options; the message names the cure.
     """
     check_name(path)
     if options.field is None and path.suffix == ".jsonl" and path.parent.parent.name == "hub":  # made by `hub_rows`

@@ -24,10 +24,10 @@ class LabelledDataError(CorpusError):
 
 
 def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> Iterator[TableRow]:
-    """Read the rows of a file: the texts of the wanted columns in the order of `columns`.
+    """Read the rows of a file: the texts of the requested columns in the order of `columns`.
 
-    A file ending in .jsonl, .json, .parquet or .xlsx is read as such; any other has cells between tabs, commas or
-    semicolons below a header. Blank lines are skipped; white space around a text is taken off.
+    The suffixes .jsonl, .json, .parquet and .xlsx determine the format; other files have a header and cells separated
+    by tabs, commas or semicolons. Blank lines are skipped, and texts are stripped of white space.
 
     Args:
         optional: Names of further columns; the text of a missing column is empty.

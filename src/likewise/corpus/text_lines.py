@@ -53,7 +53,7 @@ def text_lines(source: Source) -> Iterator[Line]:
 
 
 def decoded_lines(source: Source, limit: int) -> Iterator[Line]:
-    """Yield (line number, text) of each line with its line end; one longer than `limit` bytes comes in pieces.
+    """Yield (line number, text) of each line with its line end; a line longer than `limit` bytes is divided.
 
     Undecodable lines are counted in the report and left out; if they are half or more, the file is rejected.
     """

@@ -149,7 +149,7 @@ def without_surrogates(text: str) -> str:
 
 
 def joined_words(words: Sequence[str]) -> str:
-    """Return words in one text: with a blank between two, unless both are of scripts that have none.
+    """Return words as one text, with a space between two words, unless both are of scripts without spaces.
 
     >>> joined_words(["The", "pump:", "水泵", "坏", "了。"])
     'The pump: 水泵坏了。'

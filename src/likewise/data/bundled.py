@@ -25,7 +25,7 @@ class BundledError(LikewiseError):
 
 @dataclass(frozen=True)
 class BundledModel:
-    """A model whose files come in packages of the registry.
+    """A model whose files are in packages of the registry.
 
     Attributes:
         files: Paths in the folder of installed packages: the model's folder, or the pieces of its file.
@@ -33,8 +33,8 @@ class BundledModel:
             application, a compiler), hence `--no-deps`.
         sha256: Checksum of the file, or of the weights in the folder, in hexadecimal.
         unpack: Function that writes the model from the file into a folder; None for a folder, which is used in place.
-        needs: Modules that unpacking needs.
-        is_encoder: Whether it is a sentence encoder, and not a pretrained language model.
+        needs: Modules that are required for unpacking.
+        is_encoder: Whether it is a sentence encoder instead of a language model.
     """
 
     files: tuple[str, ...]

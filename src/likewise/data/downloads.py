@@ -75,7 +75,7 @@ DATASETS: dict[str, tuple[HubFile, ...]] = {
 
 
 def unpack(file: HubFile, path: Path, work: Path) -> None:
-    """Write `file.made` below the folder `work`; a `DownloadError` says what is wrong with the file."""
+    """Write `file.made` below the folder `work`; a `DownloadError` names the fault of the file."""
     targets = [work / made for made in file.made]
     targets[0].parent.mkdir(parents=True, exist_ok=True)
     if file.name.endswith(".tar"):
@@ -157,9 +157,9 @@ def get_data(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[HubFile, str]:
-    """Fetch a data set into a folder of SentEval's layout; files that are already there are kept.
+    """Fetch a data set into a folder of SentEval's layout; existing files are not replaced.
 
-    The hub's files stay in its cache, under their pinned commit.
+    The files of the hub remain in its cache, under their pinned commit.
 
     Args:
         name: Name in `DATASETS`.

@@ -60,7 +60,7 @@ def _lines_of(page: Page) -> list[str]:
 
 
 def _with_text(source: Source, pages: Iterable[Page]) -> Iterator[Page]:
-    """Yield the pages of a document; what could not be read of one is told."""
+    """Yield the pages of a document; unreadable parts are reported."""
     for page in pages:
         if page.left_out:
             source.report.left_out(source.path, page.place, page.left_out)

@@ -29,7 +29,7 @@ class ReaderGuard:
         self._thread: ThreadPoolExecutor
 
     def read(self, path: Path, format: type, out: Path) -> str | None:
-        """Write the pages of a file as JSON lines, and return what is wrong with the file, None if nothing is.
+        """Write the pages of a file as JSON lines, and return the fault of the file, or None.
 
         Args:
             path: Path to the file.

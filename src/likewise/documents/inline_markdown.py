@@ -35,9 +35,9 @@ def plain(text: str) -> str:
 
 
 def without_links(text: str) -> str:
-    """Return Markdown with the words of a link, or of a picture, instead of it.
+    """Return Markdown in which links and pictures are replaced by their texts.
 
-    Code stays as it is, and so do brackets behind a word, such as an index or a call.
+    Code is not changed, nor are brackets after a word, such as an index or a call.
 
     >>> without_links('See [the *list*](a.md "A list") and ![](b.png).')
     'See the *list* and .'

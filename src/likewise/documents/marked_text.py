@@ -19,11 +19,11 @@ _KNOWN_BY_CONTENT = (Parquet(), Dump(), JsonLines())
 
 
 class MarkedText(Format):
-    """Text with marks of headings, lists and code: Markdown, and what becomes Markdown line by line.
+    """Text with markup of headings, lists and code: Markdown, and formats that are converted to Markdown line by line.
 
     Attributes:
-        marked: Function that writes lines as Markdown with a backslash before each character that is no mark; None for
-            Markdown itself.
+        marked: Function that converts lines to Markdown with a backslash before each character that is not markup; None
+            for Markdown itself.
     """
 
     name: ClassVar[str] = "Markdown"
@@ -32,7 +32,7 @@ class MarkedText(Format):
     marked: ClassVar[Callable[[Iterable[Line]], Iterator[Line]] | None] = None
 
     def accepts(self, source: Source) -> bool:
-        """Return whether the ending of a file is that of the format, and its lines need not stay as they are."""
+        """Return whether a file has the suffix of the format, and its lines may be converted."""
         return source.options.split != "line" and super().accepts(source)
 
     def read(self, source: Source) -> Iterator[Line]:

@@ -18,7 +18,7 @@ class Notebook(DocumentFormat):
         """Yield the cells, numbered from 1; outputs are skipped.
 
         Raises:
-            CorpusError: The file is no whole notebook.
+            CorpusError: If the file is not a complete notebook.
         """
         try:
             content = parse_json(source.path.read_text(encoding="utf-8-sig"))

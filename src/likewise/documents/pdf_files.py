@@ -44,7 +44,7 @@ _JOINING = re.compile(rf"{JOINING}(?=\s)")
 
 
 class Pdf(PagedFormat):
-    """PDF files, without the lines that stand above or below the text of most pages."""
+    """PDF files, without running heads and footers."""
 
     suffixes = (".pdf",)
     unit = "page"

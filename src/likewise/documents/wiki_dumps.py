@@ -53,7 +53,7 @@ class Dump(Format):
 def sections_of(heading: str, body: str) -> Sections:
     """Split a top-level section at its sub-headings; each line is a paragraph, cleaned of markup.
 
-    In `body` wiki lists and sub-headings are still marked by characters at the beginning of a line.
+    In `body`, wiki lists and sub-headings are still marked by characters at the beginning of a line.
     """
     sections: Sections = [(heading, [])]
     for line in body.split("\n"):
@@ -67,7 +67,7 @@ def sections_of(heading: str, body: str) -> Sections:
 def read_pages(source: Source) -> Iterator[tuple[int, str]]:
     """Yield (line number, XML) of each page of a dump; <page> and </page> must be on separate lines.
 
-    Read by lines and not by an XML parser of the whole file: memory stays at one page, and the line is known.
+    The file is read by lines instead of an XML parser, which limits the memory to one page and preserves line numbers.
     """
     path = source.path
     page: list[str] | None = None

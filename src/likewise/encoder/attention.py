@@ -1,8 +1,9 @@
-"""Attention computed in less time: the last layer for the pooled token alone, and a form that OpenVINO runs fast.
+"""Faster attention: the last layer for the pooled token alone, and a form that OpenVINO runs fast.
 
-With [CLS] or the mask of a prompt as pooling, a transformer's last layer is asked for one of its T vectors. Keys and
-values are made of all tokens; the query, and all that comes after attention, of one: of the layer's twelve D x D
-products with T rows (in BERT's shape), two are left (a test counts them). What comes out is the same up to rounding.
+With [CLS] or the mask of a prompt as pooling, only one of the T vectors of a transformer's last layer is needed. The
+keys and values are computed from all tokens, but the query and everything after the attention from one token: of the
+layer's twelve D x D products with T rows (in BERT's shape), two remain (a test counts them). The output is equal up to
+rounding.
 
 OpenVINO makes a kernel of its own of 'product, softmax, product', which takes a third of the time of an encoder that
 reads sentences. With one product for query, key and value, and with the scores transposed, so that the softmax goes

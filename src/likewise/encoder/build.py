@@ -28,7 +28,7 @@ _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "
 
 
 def open_base(base: str, dropout: float | None = None) -> tuple[Transformer, ModelSettings]:
-    """Load the Transformer module of a base, and read what the base carries besides it.
+    """Load the Transformer module of a base, and read the other settings of the base.
 
     Args:
         dropout: Dropout rate of hidden states and attention; None uses the base's rates.
@@ -103,7 +103,7 @@ def reads_left_to_right(transformer: Transformer) -> bool:
 def set_dropout(transformer: Transformer, probability: float | None) -> None:
     """Set the probability of every dropout of a transformer, including attention; None changes nothing.
 
-    Its configuration, which is saved with the model, keeps the base's, for the next training.
+    The saved configuration keeps the base's rates, for the next training.
     """
     if probability is None:
         return
@@ -116,15 +116,15 @@ def set_dropout(transformer: Transformer, probability: float | None) -> None:
 
 
 def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) -> PreTrainedTokenizerFast:
-    """Return a copy of a tokenizer that puts every text into the prompt of a template.
+    """Return a copy of a tokenizer that inserts every text into the prompt of a template.
 
     A mask token (or any special token) in a text is read as plain characters and changes nothing.
 
     Args:
-        tokenizer: Tokenizer of transformers, which may have a prompt already.
-        template: As in `build_prompt_encoder`.
-        final_stop: Whether to end a text that has no final stop with ' .'; a tokenizer that does so already goes on to
-            do it.
+        tokenizer: Tokenizer of transformers, which can already have a prompt.
+        template: See `build_prompt_encoder`.
+        final_stop: Whether to append ' .' to a text without a final full stop; a tokenizer that already does so
+            continues to do so.
     """
     if not getattr(tokenizer, "is_fast", False):
         raise LoadError("a prompt needs a fast tokenizer, which this base does not have: use another base")

@@ -29,7 +29,7 @@ _HUB_SECONDS = 3.0
 
 
 class LoadError(LikewiseError):
-    """Raised if a model cannot be loaded or lacks what is needed; the message names the reason and the cure."""
+    """Raised if a model cannot be loaded or is unsuitable; the message names the reason and the cure."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class ModelPlace:
 
 
 def check_loadable(name: str) -> ModelPlace:
-    """Find a model, and check that it exists without loading it. Takes about a second if the hub answers.
+    """Find a model, and check that it exists without loading it, which takes about a second if the hub answers.
 
     Args:
         name: Folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or `bundled:NAME`.
@@ -104,8 +104,7 @@ def check_loadable(name: str) -> ModelPlace:
 def files_of_model(folder: Path) -> dict[str, Path]:
     """Return the files that a model is read from, by name, in order.
 
-    They are the files of its folder, also behind links, and of the transformer in a separate folder that an adapter
-    in it names.
+    These are the files of its folder, including linked files, and of the transformer that an adapter refers to.
     """
     files: dict[str, Path] = {}
     seen = set()

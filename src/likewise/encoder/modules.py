@@ -49,10 +49,11 @@ class SavedModule(Module):
 
 
 class TrainingOnly(SavedModule):
-    """A module that is used in training only: saved in checkpoints, never exported.
+    """A module for training only, which is saved in checkpoints but never exported.
 
-    As a module of the encoder and not of the loss, it is clipped, synchronised across processes and resumed. It leaves
-    the features of evaluation as they are. A subclass returns from `_in_training` the features that training adds.
+    As a module of the encoder instead of the loss, its gradients are clipped and synchronized across processes, and its
+    state is resumed. It does not change the features in evaluation. A subclass returns the features for training from
+    `_in_training`.
     """
 
     def forward(self, features: Features, **kwargs: object) -> Features:
@@ -64,15 +65,15 @@ class TrainingOnly(SavedModule):
 
 
 def hub_arguments(subfolder: str, kwargs: Record) -> Record:
-    """Return those arguments of a module's `load` that its file readers accept."""
+    """Return the arguments of a module's `load` that its file readers accept."""
     names = ("token", "cache_folder", "revision", "local_files_only")
     return {"subfolder": subfolder} | {name: kwargs[name] for name in names if name in kwargs}
 
 
 def parts_of(model: nn.Module) -> list[nn.Module]:
-    """Return a model and its parts, one that is used twice also twice: `modules()` without its paths of names.
+    """Return a model and its parts, where a part that is used twice occurs twice: `modules()` without names.
 
-    A call with a single sentence looks at all parts of the model, and `modules()` would take a twentieth of its time.
+    A call with a single sentence inspects all parts of the model, and `modules()` would take a twentieth of its time.
     """
     parts = [model]
     for part in parts:  # it grows meanwhile
@@ -102,7 +103,7 @@ def without_training_head(model: SentenceTransformer) -> SentenceTransformer:
 
 @contextmanager
 def modes_restored(model: nn.Module) -> Iterator[None]:
-    """Give every module its mode of training or evaluation back behind a `with` block, also after an error."""
+    """Restore the training or evaluation mode of every module after a `with` block, also after an error."""
     modes = {module: module.training for module in model.modules()}
     try:
         yield
@@ -132,9 +133,10 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def forward_replaced(model: nn.Module, forward: Callable[..., object]) -> Iterator[None]:
-    """Let calls of a model go to another function in a `with` block, and give it its own `forward` back behind it.
+    """Replace the `forward` of a model by another function in a `with` block.
 
-    That may be one of the instance, such as the `forward` under autocast that accelerate sets.
+    The original `forward` can be an attribute of the instance, such as the `forward` under autocast that accelerate
+    sets.
     """
     before = vars(model).get("forward")
     vars(model)["forward"] = forward

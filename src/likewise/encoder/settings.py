@@ -1,10 +1,10 @@
 """The settings of a model: one record, read in one place, and passed on to derived models.
 
-`ModelSettings.of(model)` reads it; `carried_by` gives it to other modules; `prompt` and `task` say how a text in a role
-is encoded; `key` is what decides a vector besides the weights; `check` refuses what a verb cannot obey. Low-rank
-adapters (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models") are included: adapters that a base has
-learn on, or a new one is added. sentence-transformers saves such a model as its adapter alone, with the name of the
-transformer that it belongs to, and loads it where peft is installed.
+`ModelSettings.of(model)` reads it; `carried_by` transfers it to other modules; `prompt` and `task` determine how a text
+in a role is encoded; `key` contains the settings that determine a vector in addition to the weights; `check` refuses
+settings that a verb does not support. Low-rank adapters (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language
+Models") are included: adapters that a base has learn on, or a new one is added. sentence-transformers saves such a
+model as its adapter alone, with the name of the transformer that it belongs to, and loads it where peft is installed.
 """
 
 from __future__ import annotations
@@ -122,11 +122,11 @@ def hash_of_model(model: nn.Module, *said: object) -> str:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What a model carries besides its weights.
+    """The settings of a model in addition to its weights.
 
     Attributes:
         prompts, default_prompt: Prompts by name, and the name of the default prompt.
-        include_prompt: False if the pooling leaves the tokens of the prompt out.
+        include_prompt: Whether the pooling includes the tokens of the prompt.
         truncate_dim: Number of dimensions to which a vector is truncated; None keeps all.
         similarity: Name of the similarity function that the model was trained for.
         max_length: Maximum number of tokens of a text; None for a model without a limit.
@@ -196,9 +196,9 @@ class ModelSettings:
         )
 
     def carried_by(self, modules: Sequence[nn.Module], device: object = None) -> SentenceTransformer:
-        """Return a model of other modules that carries the prompts, the dimension and the similarity of this one.
+        """Return a model of other modules with the prompts, the dimension and the similarity of this model.
 
-        What else a record contains lies in the modules: the length and the tokenizer in the first one, routes,
+        The other settings are properties of the modules, such as the maximum length, the tokenizer, routes and
         adapters.
 
         Args:
@@ -220,10 +220,10 @@ class ModelSettings:
         return model
 
     def prompt(self, role: Role | None = None) -> str:
-        """Return the text that is put before a text in a role, '' for none; the default one for no role.
+        """Return the prompt of a text in a role, '' for none; without a role, the default prompt.
 
-        A role has the first of its prompts that is not empty. The default prompt is put before a text in a role only if
-        the model knows no prompt of the role at all, as in sentence-transformers.
+        The prompt of a role is the first of its prompts that is not empty. As in sentence-transformers, the default
+        prompt is only used if the model has no prompt for the role.
         """
         named = [self.prompts[name] for name in _PROMPTS[role] if name in self.prompts] if role else []
         if named:

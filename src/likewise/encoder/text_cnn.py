@@ -24,9 +24,9 @@ FILL = 1e-9
 class TextCNN(SavedModule):
     """A convolution of word vectors (B, T, D) to a sentence vector (B, F R), with F filters for each of R regions.
 
-    A sentence's vector is the same in every batch. A filter of region r is applied at each position where it covers a
-    word: r - 1 zeros lie before and behind the sentence, whatever it is padded with. Without `edges`, only at the
-    positions whose r words all lie in the sentence; a shorter sentence then has one, with zeros behind its words.
+    The vector of a sentence does not depend on its batch. A filter of region r is applied at each position where it
+    covers a word, with r - 1 zeros before and after the sentence. Without `edges`, it is only applied at positions
+    whose r words are all in the sentence; a shorter sentence then has one position, padded with zeros.
 
     Args:
         regions: Window sizes of the filters in words, one per bank.

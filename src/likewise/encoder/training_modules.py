@@ -204,7 +204,7 @@ class EncoderCopy(TrainingOnly):
         return vectors[:, : self.encoder.truncate_dim]
 
     def get_config_dict(self) -> Record:
-        """Return the settings; the encoder is a folder of its own."""
+        """Return the settings; the encoder is saved in a separate folder."""
         return {name: value for name, value in super().get_config_dict().items() if name != "encoder"}
 
     def save(self, output_path: str, *args: object, safe_serialization: bool = True, **kwargs: object) -> None:
@@ -300,9 +300,9 @@ def dropped(values: Tensor, probability: float, masks: Masks | None = None) -> T
 
 @contextmanager
 def fast_dropout(model: nn.Module, masks: Callable[[], Masks | None] = lambda: None) -> Iterator[None]:
-    """Let a model's own forward passes draw their masks by `dropped` in a `with` block.
+    """Draw the dropout masks of a model's forward passes by `dropped` in a `with` block.
 
-    One that computes its layers again for the gradient stays as it is: the second pass is not in its `forward`.
+    Models with gradient checkpointing are not changed, because their second pass is not in `forward`.
 
     Args:
         model: Encoder.

@@ -1,9 +1,9 @@
 """Word vectors: the first module of an encoder, built from a file or from a sentence encoder.
 
-What a light encoder learns is bounded by its word vectors. The vectors of a sentence encoder, which encodes each word
-as a separate text, carry its meaning of a word, and are made once for a vocabulary (the idea of model2vec). Frequent
-words are made short by smooth inverse frequency (Arora et al. 2017, "A simple but tough-to-beat baseline"), because an
-encoder gives 'the' as long a vector as 'volcano'.
+The quality of a light encoder is limited by its word vectors. A sentence encoder that encodes each word as a separate
+text provides such vectors for a vocabulary (the idea of model2vec). Frequent words are down-weighted by smooth inverse
+frequency (Arora et al. 2017, "A simple but tough-to-beat baseline"), because the encoder's vector of 'the' is as long
+as its vector of 'volcano'.
 
 Letters of the shapes: V words and sub-words, D numbers, E numbers of the encoder's vectors.
 """
@@ -102,7 +102,7 @@ def distill(source: str, counts: Counter[str], dimension: int, model: SentenceTr
 def build_static_words(
     source: str, sentences: Sequence[str], words: int, vectors_from: str = ""
 ) -> tuple[StaticEmbedding, int]:
-    """Return the mean of word vectors, before any training, and the number of the encoder's dimensions.
+    """Return the untrained mean of word vectors, and the number of the encoder's dimensions.
 
     The encoder's sub-words are joined by the frequent words of a corpus, so that a frequent word has a vector of its
     own and any other word the vectors of its pieces (the vocabulary of model2vec's distillation). A vector is the
@@ -172,8 +172,8 @@ def frequency_weighted(vectors: _Array, shares: _Array, mean: _Array) -> _Array:
     needs the sentences.
 
     Args:
-        shares: (V,) p, each word's share of the corpus's tokens.
-        mean: (D,) what is taken off.
+        shares: (V,) p, relative frequency of each word in the corpus.
+        mean: (D,) mean vector, which is subtracted.
     """
     return (vectors - mean) * (SMOOTHING / (SMOOTHING + shares))[:, None]
 

@@ -80,7 +80,7 @@ def folded(text: str) -> str:
 
 
 def analyzer(language: str) -> Callable[[str], list[str]]:
-    """Return a function that stems the words of a text; without a language it leaves them as they are.
+    """Return a function that splits a text into words and stems them; without a language, it does not stem.
 
     >>> analyzer("english")("Pumps failed")
     ['pump', 'fail']

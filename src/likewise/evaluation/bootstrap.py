@@ -36,7 +36,7 @@ class Difference:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the interval lies on one side of zero."""
+        """Whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
@@ -60,14 +60,14 @@ def sampled_scores(task: str, items: Sequence[Items], draws: int = DRAWS) -> np.
 
 
 def mid_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the rank of each value in samples that hold it `weights` times; equal values share the mean of theirs.
+    """Return the rank of each value in samples that contain it `weights` times; equal values share their mean rank.
 
     Args:
         values: (N,).
         weights: (b, N), each row with the sum N.
 
     Returns:
-        (b, N) from 1; what a sample does not hold has the rank between its neighbours.
+        (b, N) ranks from 1; a value that a sample does not contain has a rank between its neighbours.
 
     >>> mid_ranks(np.array([5.0, 7.0, 9.0]), np.array([[1, 2, 0]])).tolist()
     [[1.0, 2.5, 3.5]]

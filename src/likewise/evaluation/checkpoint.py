@@ -237,8 +237,8 @@ def scores_evaluator(
 ) -> CheckpointEvaluator:
     """Return an evaluator on P scored pairs, for an encoder (by its cosines) or a cross-encoder.
 
-    Metrics: `mse`, the mean squared error against the targets, the lowest of which it selects; `mse_harvest`, the same
-    on the scale of the scores; `spearman` and `pearson` with the scores, times 100 (0 where they are undefined).
+    The metrics are `mse`, the mean squared error of the targets, which is minimized; `mse_harvest`, the same on the
+    scale of the scores; and `spearman` and `pearson` with the scores, times 100 (0 if they are undefined).
 
     Args:
         to_target, from_target: Functions from scores to training targets, and back.
@@ -309,12 +309,12 @@ BATCH = 32
 
 
 class TokenCache:
-    """A list of tokenized sentences, to be encoded repeatedly while the model changes.
+    """A list of tokenized sentences, which are encoded repeatedly while the model changes.
 
-    Repeats are encoded once; batches hold different sentences of near-equal length, and their tokens are kept, so that
-    a call costs the forward passes only. The tokens are rebuilt when the tokenizing module, its longest sequence or
-    the model's prompt has changed. This is no `TextEncoder`: what is trained may be
-    any encoder, also one that the fast path does not take, and its scores are compared to the bit, in batches of 32.
+    Repeated sentences are encoded once. Batches consist of distinct sentences of similar length, and their tokens are
+    cached, so that a call only costs the forward passes. The tokens are recomputed when the tokenizing module, its
+    maximum length or the model's prompt changes. A `TextEncoder` is not used because the trained encoder can be of any
+    kind, and because its scores must be bitwise reproducible, in batches of 32.
 
     Args:
         sentences: S texts.

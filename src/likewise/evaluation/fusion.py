@@ -37,14 +37,15 @@ def towards_near(own: np.ndarray, near: np.ndarray) -> np.ndarray:
 
 
 def token_gains(own: np.ndarray, fits: np.ndarray) -> tuple[np.ndarray, float]:
-    """Compute what the fit of their tokens says of the first passages, on the scale of their scores, and of all others.
+    """Return the contributions of the token matches to the scores of the first passages, and of all other passages.
 
-    It is deviation(own) (fit - mean(fit)) / deviation(fit) for the first. The others, whose tokens are not examined,
-    get the mean of the least sixth of these, so that the examination of a passage neither raises nor lowers its score.
+    The contribution is deviation(own) (fit - mean(fit)) / deviation(fit) for the first passages. The other passages,
+    whose tokens are not compared, get the mean of the lowest sixth of these values, so that the comparison itself
+    neither raises nor lowers a score.
 
     Args:
-        own: (S,) the scores of the first passages.
-        fits: (S,) how well their tokens fit.
+        own: (S,) scores of the first passages.
+        fits: (S,) match of their tokens.
 
     >>> token_gains(np.array([1.0, 3.0]), np.array([0.25, 0.75]))
     (array([-1.,  1.]), -1.0)

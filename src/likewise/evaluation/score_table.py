@@ -120,11 +120,11 @@ class ScoreTable(Printed):
 
     Attributes:
         labels: Rows, in order.
-        cells: Label and name of the column to the scores; missing scores have no cell.
-        items: Label, seed and task to the items of the score, if they are known.
+        cells: Scores by label and name of the column; missing scores have no cell.
+        items: Items of a score by label, seed and task, if they are known.
         heading: Heading of the first column.
-        notes_of: Label to a cell of the last column, such as the number of seeds; empty for no such column.
-        reference: Row that the others are compared with; the first by default.
+        notes_of: Cells of an optional last column by label, such as the number of seeds.
+        reference: Row with which the other rows are compared; by default the first row.
     """
 
     labels: tuple[str, ...]
@@ -148,14 +148,13 @@ class ScoreTable(Printed):
         return frozenset(label for label, mean in means.items() if mean == max(means.values()))
 
     def difference(self, label: str, other: str, column: str | None = None) -> Difference | None:
-        """Return how much more a row scores than another, with the 95% interval over the items and the seeds.
+        """Return the difference between two rows, with the 95% confidence interval over the items and the seeds.
 
         Args:
             column: Title or name of a column; the first by default.
 
         Returns:
-            None if a score is missing, or if there is nothing to draw from: one seed, and a task whose items are not
-            known.
+            None if a score is missing, or if there is only one seed and the items of the task are unknown.
 
         Raises:
             EvaluationError: If there is no such row or column.
@@ -210,8 +209,8 @@ class ScoreTable(Printed):
     def texts(self) -> TableTexts:
         """Return the columns and the cells.
 
-        The best mean of each column is between two asterisks; one asterisk behind a cell says that the interval of
-        its difference from the reference does not hold zero.
+        The best mean of each column is between two asterisks; one asterisk after a cell means that the confidence
+        interval of its difference from the reference excludes zero.
         """
         last = ("Seeds",) if self.notes_of else ()
         columns = (self.heading, *(column.title for column in self.columns), *last)
@@ -246,7 +245,7 @@ class ScoreTable(Printed):
         return "\n\n".join(blocks)
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a row for each model, and for each column its mean, and its spread where there are several seeds."""
+        """Return a row for each model, with the mean of each column, and its spread if there are several seeds."""
         import pandas
 
         rows: dict[str, Record] = {label: {} for label in self.labels}

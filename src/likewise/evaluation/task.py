@@ -40,11 +40,11 @@ class TaskMissing(EvaluationError):  # noqa: N818 - an outcome that the report n
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """What a score is a statistic of: with it the difference of two models can be tested.
+    """The items from which a score is computed, which allow tests of the difference between two models.
 
     Attributes:
-        values: (N,) a value for each scored item: its own score, or the cosine of a rated pair.
-        gold: (N,) the ratings whose rank correlation with the values is the score; None if the score is the mean of the
+        values: (N,) value of each scored item: its score, or the cosine of a rated pair.
+        gold: (N,) ratings, if the score is their rank correlation with the values; None if the score is the mean of the
             values.
     """
 

@@ -24,14 +24,14 @@ from likewise.inference.sample import Sample
 
 
 class CheckedEngines:
-    """The engines of a model with its present weights.
+    """The engines of a model with its current weights.
 
-    The model itself is not held, so that it is free to go; it comes with the sample of each call.
+    The object holds no reference to the model, which is passed with the sample of each call.
 
     Attributes:
-        store: Exports of the model in the cache, and what is known of their vectors.
-        opened: Engines that are open in this process.
-        checked: Fidelity of the engines whose vectors are near enough, as far as this process knows.
+        store: Exports of the model in the cache, with the results of their checks.
+        opened: Open engines of this process.
+        checked: Fidelity of the engines that passed the check in this process.
         failed: Reasons of failures.
         hooked: Whether the model has hooks.
     """

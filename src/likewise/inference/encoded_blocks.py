@@ -50,14 +50,14 @@ def opened_encoder(opens: Callable[..., TextEncoder], parts: Parts) -> TextEncod
 
 
 def encode_blocks(blocks: Iterable[TextBlock], parts: Parts, engine: str, stop: StopRequest, ahead: int = 0) -> None:
-    """Encode the blocks that are not saved with the same texts, and drop saved blocks that are no longer there.
+    """Encode the blocks that are not saved with the same texts, and drop saved blocks that no longer exist.
 
     Args:
         blocks: Blocks in order.
         parts: Saved blocks, with the facts 'rows', 'texts' and 'engine'.
         engine: Engine of the encoder.
-        stop: Request to stop, which is obeyed after a block.
-        ahead: Number of further blocks that are begun before one is finished.
+        stop: Request to stop, which takes effect after a block.
+        ahead: Number of blocks that are started before the current block is finished.
     """
     names: set[str] = set()
     done = 0

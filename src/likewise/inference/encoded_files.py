@@ -49,7 +49,7 @@ _SAMPLE = 512  # texts on which every worker checks its engine, so that all come
 
 
 class EncodedFile(NamedTuple):
-    """The result of `encode_file`: the shape of what was written."""
+    """The result of `encode_file`: the shape of the vectors."""
 
     rows: int
     dimension: int

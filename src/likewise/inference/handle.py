@@ -40,13 +40,13 @@ _FORMAT = 3
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts about a model that a job needs before, or instead of, loading it.
+    """The facts about a model that a job needs before or without loading it.
 
     Attributes:
         fingerprint: Hash of the weights and the computation.
         dimension: Dimension of its vectors.
         longest: Maximum number of tokens that it reads; None for no limit.
-        truncate_dim: Dimension to which its vectors are truncated; None keeps them.
+        truncate_dim: Dimension to which its vectors are truncated, or None.
         prompts: Prompts of queries and documents by role; "" for other texts.
         tokenizer: Hash of the tokenizer; None if the fast path does not support the model.
         tokens: Dimension of its token vectors; 0 if it has none.
@@ -90,11 +90,11 @@ class Facts:
 
 
 class ModelHandle:
-    """A model that is loaded when it is first needed.
+    """A model that is loaded on demand.
 
     Args:
         model: Encoder, or its path or name as in `load`.
-        engine, precision: as in `load`; what is left to them is the model's own choice, if it is loaded.
+        engine, precision: See `load`; the defaults are the settings of a loaded model.
 
     Attributes:
         requested: Requested engine and precision.
@@ -155,14 +155,14 @@ class ModelHandle:
         progress: Progress | None = None,
         before: str = "",
     ) -> TextEncoder:
-        """Return the encoder of texts in a role: by an export in float32, where there is one, or by the loaded model.
+        """Return the encoder of texts in a role, by a float32 export if there is one, or by the loaded model.
 
         Args:
-            texts: First texts, by which the engine is chosen if the model is loaded.
+            texts: First texts, for the selection of the engine if the model is loaded.
             total: Approximate total number of texts.
             tokens: Whether token vectors are required.
             by_export: Whether an export may be used without loading the model.
-            normalize: Setting as in `TextEncoder`; an export has the default.
+            normalize: See `TextEncoder`; an export uses the default.
             progress: Progress that shows the engine.
             before: Engine of the resumed run.
         """
@@ -250,18 +250,18 @@ def export_encoder(
     prompt: str = "",
     engines: Sequence[EngineName] = EXPORTS,
 ) -> TextEncoder:
-    """Return what encodes texts by a checked float32 export in the cache.
+    """Return an encoder of texts by a checked float32 export in the cache.
 
     Args:
         fingerprint: Fingerprint of the model.
         tokenizer: Hash of the model's tokenizer (`Tokens.hash`).
         truncate_dim: Dimension to which vectors are truncated; None keeps them.
         prompt: Text before each text.
-        engines: Engines that may run it; the first one with an export does.
+        engines: Allowed engines in order of preference.
 
     Raises:
-        LookupError: If there is no export with this tokenizer, its vectors are not known to be torch's, or its engine
-            is not installed.
+        LookupError: If there is no export with this tokenizer, if its vectors are not verified, or if its engine is not
+            installed.
     """
     store = Store(fingerprint)
     cached = store.tokenizer(tokenizer) if tokenizer else None
@@ -285,7 +285,7 @@ def export_encoder(
 
 
 def remember(name: str | os.PathLike[str], facts: Facts) -> None:
-    """Keep the facts about the model of a folder, or a bundled one, for as long as none of its files changes."""
+    """Cache the facts about a bundled model, or the model of a folder, until one of its files changes."""
     with suppress(LookupError, OSError, CacheError):  # a model of the hub; a cache that can only be read
         cached("facts", _state(name), lambda folder: write_json(folder / _FACTS, asdict(facts)))
 

@@ -186,13 +186,13 @@ def default_prompt(model: SentenceTransformer) -> str:
 
 
 def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
-    """Return the name of a base: as it is given, or the name of the folder of a loaded encoder.
+    """Return the name of a base: the given name, or the folder of a loaded encoder.
 
-    An encoder that was changed since it was loaded, or never had a folder, is saved in the cache, in a folder called by
+    An encoder that has changed since it was loaded, or that has no folder, is saved in the cache, in a folder named by
     its content, so that the same encoder resumes the same job.
 
     Raises:
-        LoadError: If it is neither a name nor a sentence encoder, or has what a saved copy does not keep.
+        LoadError: If it is neither a name nor a sentence encoder, or has settings that a saved copy does not preserve.
     """
     if isinstance(base, str | os.PathLike):
         return os.fspath(base)

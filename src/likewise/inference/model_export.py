@@ -174,15 +174,14 @@ def _check_graph(model: SentenceTransformer) -> None:
 
 
 def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Progress) -> None:
-    """Make the export that `load(name).encode` takes on this processor, behind a job that made the model or read it.
+    """Create the export that `load(name).encode` uses on this processor, after a job that trained or used the model.
 
-    Where none would be faster, one is made all the same if there is none, since a command with an export starts in a
-    fifth of the time: it does without torch. Nothing is made if the package of an engine is missing, the cache is only
-    read, there is a GPU, the weights take more than 2 GB, or the variable LIKEWISE_EXPORTS is 'never'. An engine that
-    does not take the model is no error.
+    An export is also created if it is not faster, because a command with an export starts in a fifth of the time,
+    without torch. No export is created if the package of an engine is missing, the cache is read-only, there is a GPU,
+    the weights exceed 2 GB, or the variable LIKEWISE_EXPORTS is 'never'. An unsupported model is not an error.
 
     Args:
-        texts: 1 or more, on a sample of which its vectors are compared with torch's.
+        texts: At least one text; the vectors are compared with torch's vectors on a sample of the texts.
     """
     if os.environ.get("LIKEWISE_EXPORTS", "").strip().lower() == "never" or not texts:
         return

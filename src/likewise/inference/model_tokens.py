@@ -46,7 +46,7 @@ class UnfitModel(ValueError):  # noqa: N818 - the reason, not a fault
 
 
 def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None) -> Tokens:
-    """Return the tokenizer of a model for these texts; raise UnfitModel if the fast path does not take them."""
+    """Return the tokenizer of a model for these texts; raise UnfitModel if the fast path does not support them."""
     if not all(isinstance(text, str) for text in texts):
         raise UnfitModel("not all inputs are texts")
     if prompt and not all(getattr(module, "include_prompt", True) for module in model):

@@ -1,10 +1,10 @@
 """The choice of engine and precision for a model, with its reason.
 
-What is fast follows from the processor and was measured (benchmarks/notebook/speed.md): int8 where the processor
-multiplies it, bfloat16 where it has that, else the exported graphs where there is AVX2, and torch. That an engine keeps
-the vectors is checked on a sample of the user's own texts and remembered in the cache, by model, release and processor.
-An export takes 15 to 40 s: it is created if it was requested by name, or by a job that is long enough to justify it; a
-call of `encode` uses an existing export, and creates one only if its engine or precision was given.
+The fastest engine depends on the processor and was measured (benchmarks/notebook/speed.md): int8 or bfloat16 if the
+processor supports them natively, otherwise exported graphs with AVX2, and torch. The fidelity of the vectors is checked
+on a sample of the user's own texts and cached by model, release and processor. An export takes 15 to 40 s: it is
+created if it was requested by name, or by a job that is long enough to justify it; a call of `encode` uses an existing
+export, and creates one only if its engine or precision was given.
 
 Letters of the shapes: S sentences, D embedding.
 """
@@ -68,7 +68,7 @@ class Chosen:
         why: Reason in words.
         fidelity: Fidelity of the vectors; None for torch in float32.
         notes: Notes for the user, who requested another engine.
-        settled: Whether more texts cannot change the choice.
+        settled: Whether further texts cannot change the choice.
     """
 
     engine: Engine
@@ -111,7 +111,7 @@ class Policy:
         at_most: int | None,
         step: Step,
     ) -> tuple[Tensor, Chosen]:
-        """Return the vectors (S, D) of S texts of a call of `encode`, 1 or more, and what they were made by.
+        """Return the vectors (S, D) of S texts of a call of `encode`, at least one, and the engine that computed them.
 
         Args:
             batch_size: Number of sentences in a batch of a short call in float32, as in sentence-transformers.
@@ -191,7 +191,7 @@ class Policy:
             tell: Function that is called with a line before an export is created.
 
         Raises:
-            QuantisationRefused: If a precision was requested by name, and no engine here keeps the vectors in it.
+            QuantisationRefused: If a precision was requested by name, and no engine preserves the vectors in it.
             MissingExtraError: If an engine was requested by name, and its package is not installed.
         """
         close = choice.precision == "close"
@@ -359,6 +359,6 @@ def _foretell(model: SentenceTransformer, engine: Engine, texts: Sequence[str], 
 
 
 def settled(model: SentenceTransformer) -> EngineChoice:
-    """Return a model's engine for what is compared, chosen or kept: float32 if the model's own is left open."""
+    """Return a model's engine for comparisons and stored results: float32 unless the model has a setting."""
     own = getattr(model, "choice", EngineChoice("torch"))
     return EngineChoice(own.engine, "fp32" if own.precision == "close" else own.precision)

@@ -115,7 +115,7 @@ class TextEncoder:
         return vectors[np.array([place[text] for text in texts])]
 
     def items(self, texts: Sequence[str], side: TextSide | None = None) -> list[Item]:
-        """Return S texts as `vectors` takes them, on a side (None: the usual one)."""
+        """Return S texts as items for `vectors`, on a side (None: the default side)."""
         items: list[Item] = self._tokens.items(texts, self.side if side is None else side)
         return items
 
@@ -139,11 +139,12 @@ class TextEncoder:
         *,
         spread: Spread | None = None,
     ) -> tuple[np.ndarray, list[Taken]]:
-        """Return the vectors (S, D) of S items, 1 or more, and what is taken of their tokens.
+        """Return the vectors (S, D) of S items, at least one, and the results of `take` on their tokens.
 
         Args:
-            take: Function that is called with the token vectors (T, E) of each text as its batch finishes, because all
-                of them together would fill the memory; it runs in this thread, while the next batches are encoded.
+            take: Function that receives the token vectors (T, E) of each text as soon as its batch finishes, because
+                all token vectors together would fill the memory; it runs in this thread while the next batches are
+                encoded.
             step: Function that is called with the number of finished items after each batch.
             spread: Function that maps over the batches; None for all cores.
 
@@ -169,14 +170,14 @@ class TextEncoder:
         take: Callable[[np.ndarray], Taken] | None = None,
         step: Step = _nothing,
     ) -> tuple[Vectors, list[Taken]]:
-        """Run batches of items, given by their numbers: the loop that all vectors come from.
+        """Run batches of items, given by their indices; all vectors are computed by this loop.
 
         Args:
             workers: Number of threads that `spread` runs at the same time; see `Engine.open`.
-            take: Function that is called with the token vectors (T, E) of each text; None computes none.
+            take: Function that receives the token vectors (T, E) of each text; None computes no token vectors.
 
         Returns:
-            The vectors (S, D) as the engine gives them, and what was taken.
+            The vectors (S, D) of the engine, and the results of `take`.
         """
         engine = self.runs
         if take is not None and not engine.gives_tokens:

@@ -1,8 +1,8 @@
 """The texts to encode, in pieces: windows of a stream of lines, or parts of files that a worker reads by itself.
 
-Every line is one text, an empty line the empty text, so that row i belongs to line i. Only the line break and a byte
-order mark are taken off, and only '\\n' and '\\r\\n' end a line, as `wc -l` counts. With a `field` in the options, and
-in JSONL, each line is a JSON object, and the text is that field of it, `text` where none is named.
+Every line is one text, and an empty line is an empty text, so that row i belongs to line i. Only the line break and a
+byte order mark are removed, and only '\\n' and '\\r\\n' end a line, as `wc -l` counts. With a `field` in the options,
+and in JSONL, each line is a JSON object, and the text is this field, by default `text`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def lines_of(
 
 
 def check_source(path: str) -> None:
-    """Raise a LikewiseError if there is no such file, before anything else takes time."""
+    """Raise a LikewiseError if the file does not exist, before long work starts."""
     if path != STREAM:
         file = Path(path)
         if file.is_dir():

@@ -52,7 +52,7 @@ class WholeText(NamedTuple):
 
 
 class WholeTexts:
-    """The place of `Tokens` for a model that reads texts in a way of its own."""
+    """The replacement of `Tokens` for a model with its own preprocessing."""
 
     def items(self, texts: Sequence[str], side: TextSide) -> list[WholeText]:
         """Return texts with the side that they are on."""
@@ -63,7 +63,7 @@ class WholeTexts:
         return 1 + len(item.text) // 4
 
     def batch(self, items: Sequence[WholeText], at_least: int = 1) -> tuple[Sequence[WholeText], np.ndarray]:
-        """Return texts as they are."""
+        """Return the texts unchanged."""
         return items, np.ones((len(items), 1), dtype=np.int64)
 
 

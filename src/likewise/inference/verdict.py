@@ -17,7 +17,7 @@ LOWER = ("bf16", "int8")
 
 
 def candidates(choice: EngineChoice) -> list[EngineVariant]:
-    """Return the engines and precisions to try on this processor for what was asked, the fastest first."""
+    """Return the engines and precisions to try on this processor for a request, in descending order of speed."""
     named, auto = choice.precision in LOWER, choice.engine == "auto"
     among: dict[str, tuple[str, ...]] = {"auto": ("int8", "bf16", "fp32"), "close": ("bf16", "fp32")}
     tried = among.get(choice.precision, (choice.precision,))
@@ -37,19 +37,19 @@ def candidates(choice: EngineChoice) -> list[EngineVariant]:
 
 @dataclass(frozen=True)
 class PairFacts:
-    """What is known about an engine before it runs, on which `verdict` depends.
+    """The facts about an engine before it runs, on which `verdict` depends.
 
     Attributes:
         choice: Engine and precision that the caller requested.
-        failure: Reason for which it failed before; empty if it did not.
+        failure: Reason of an earlier failure, or an empty string.
         installed: Whether its package is installed.
         on_cpu: Whether the model is on the CPU.
-        own_forward: Whether parts of the model have a forward of their own, which torch's bfloat16 does not run.
+        own_forward: Whether parts of the model have their own `forward`, which torch's bfloat16 does not run.
         few: Whether there are too few texts for opening an export.
-        is_open: Whether it is open in this process, and its vectors are known to be near enough.
-        exported: Whether it can run without an export being made first.
-        pays: Whether an export may be made, and there is so much to encode that it pays.
-        judged: Whether its vectors are known, or there are texts to judge them by.
+        is_open: Whether it is open in this process, with verified vectors.
+        exported: Whether it can run without a new export.
+        pays: Whether an export is allowed, and justified by the number of texts.
+        judged: Whether its vectors are verified, or there are texts to verify them.
     """
 
     choice: EngineChoice
@@ -65,10 +65,10 @@ class PairFacts:
 
 
 class Verdict(NamedTuple):
-    """What is done with an engine, and why it is not checked.
+    """The decision on an engine, with the reason if it is not checked.
 
-    'check' compares its vectors with torch's and takes it if they are near enough; 'skip' goes on to the next engine;
-    'wait' encodes in float32 until there are texts to judge it by.
+    'check' compares its vectors with torch's and uses it if they are close enough; 'skip' tries the next engine; 'wait'
+    encodes in float32 until there are texts for the check.
     """
 
     action: Literal["check", "skip", "wait"]
@@ -76,7 +76,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(pair: EngineVariant, facts: PairFacts) -> Verdict:
-    """Return what is done with an engine and a precision.
+    """Return the decision on an engine and a precision.
 
     >>> verdict(("onnx", "fp32"), PairFacts(EngineChoice("auto", "close")))
     Verdict(action='skip', reason='there is no export for onnx')

@@ -23,11 +23,12 @@ class CollapseError(LikewiseError):
 
 
 class EncoderLoss(nn.Module, Generic[_Options]):
-    """A loss of sentence-transformers, made from an encoder and the options of a recipe.
+    """A loss of sentence-transformers for an encoder and the options of a recipe.
 
-    `model` is the encoder, or what the trainer wraps it in; `encoder` is always the encoder itself. `gathered` gives
-    the vectors of all processes, and `share` the factor of a mean over this process's rows, if several train one model.
-    A loss's own counters are lost when a training is stopped; `step` and `steps`, which the trainer sets, are not.
+    `model` is the encoder, or its wrapper by the trainer; `encoder` is always the encoder itself. With several
+    processes, `gathered` returns the vectors of all processes, and `share` the factor of a mean over the rows of this
+    process. The counters of a loss are lost if a training is interrupted, unlike `step` and `steps`, which the trainer
+    sets.
 
     Attributes:
         step: Number of earlier updates, also after a stop.
@@ -114,11 +115,11 @@ class EncoderLoss(nn.Module, Generic[_Options]):
 class DistillationLoss(EncoderLoss[Any]):
     """The mean of 1 - cos(vector, vector of a teacher), which is a `FrozenCopy` among the encoder's modules.
 
-    The encoder learns without dropout: what it should give is one vector, and not two views. Its own probability stays
-    in its configuration, for the next training.
+    The encoder is trained without dropout, because the target is a single vector. The dropout rate of its configuration
+    is preserved for the next training.
 
-    Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher; and one more as tokens
-    of the encoder for each other prompt that it should learn. No labels.
+    The inputs are two columns, the sentences as tokens of the encoder and as tokens of the teacher, and a further
+    column of the encoder for each other prompt. There are no labels.
     """
 
     def vectors(self, features: Features) -> Tensor:

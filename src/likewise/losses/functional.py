@@ -49,10 +49,9 @@ def add_angle(cosine: Tensor, margin_degrees: float) -> Tensor:
 
     cos(theta + m) = cos(theta) cos(m) - sin(theta) sin(m). Two departures from the bare formula:
 
-    - sin(theta)^2 is held at `SMALLEST_SINE_SQUARED` or above (its root has no derivative at 0);
-    - past theta + m = 180 degrees the bare cosine would rise again and reward worse pairs. There
-      cos(theta) + cos(m) - 1 is taken: equal at the seam, still falling with theta, and bounded. (ArcFace,
-      Deng et al. 2019, jumps at this seam.)
+    - sin(theta)^2 is at least `SMALLEST_SINE_SQUARED`, because its root has no derivative at 0; - beyond theta + m =
+    180 degrees, the cosine would rise again and reward worse pairs. It is replaced by cos(theta) + cos(m) - 1, which is
+    continuous, decreasing in theta, and bounded. (ArcFace, Deng et al. 2019, is discontinuous there.)
     """
     if margin_degrees == 0:
         return cosine
@@ -94,7 +93,7 @@ def arccon(
 def nt_xent(anchors: Tensor, positives: Tensor, temperature: float = 0.05, offset: int = 0) -> Tensor:
     """Return the normalised temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin.
 
-    Vectors of earlier batches behind the positives, a queue, are further negatives (ESimCSE, section 3.2).
+    Vectors of earlier batches (a queue), which follow the positives, are further negatives (ESimCSE, section 3.2).
     """
     return arccon(anchors, positives, margin_degrees=0.0, temperature=temperature, offset=offset)
 
@@ -156,10 +155,11 @@ def outside_margins(
 def agreeing_opposites(
     sentences: Tensor, negations: Tensor, opposites: Tensor, opposite_negations: Tensor, temperature: float = 0.05
 ) -> Tensor:
-    """Return the cross-entropy of picking the sentence that agrees among 'A', 'not A', 'B' and 'not B'.
+    """Return the cross-entropy of the agreeing sentence among 'A', 'not A', 'B' and 'not B'.
 
-    A and B are antonyms, so that 'A' agrees with 'not B' and 'not A' with 'B'. Each of the four is asked; chance is
-    log 3. Not in SNCSE: its soft negatives push 'A' and 'not A' apart and say nothing of what 'not A' is near to.
+    A and B are antonyms, so 'A' agrees with 'not B', and 'not A' with 'B'. Each of the four sentences is an anchor;
+    chance is log 3. This loss is not part of SNCSE, whose soft negatives separate 'A' from 'not A' without a positive
+    for 'not A'.
 
     Args:
         sentences, negations, opposites, opposite_negations: 'A', 'not A', 'B', 'not B', (Q, D) each. Q may be 0: the

@@ -14,11 +14,11 @@ SAME_TEXT = 0.85
 
 
 def false_negatives(first: Tensor, second: Tensor, share: float = 0.95) -> Tensor:
-    """Return which pairs of a batch are no safe negatives, (B, B) bool, by the vectors of the frozen base.
+    """Return the unsafe negatives of a batch, (B, B) bool, by the vectors of the frozen base.
 
-    Text j is excluded from the contrast of text i where its cosine reaches `share` of the cosine of the pair i (taken
-    as 0.6 if it is lower), or where it is nearly the same text as i's own partner. The filter by a share of the
-    positive is that of NV-Retriever (Moreira et al. 2024, section 4).
+    Text j is excluded from the negatives of text i if its cosine reaches `share` of the cosine of pair i (at least
+    0.6), or if it nearly equals the positive of i. The filter by a share of the positive is from NV-Retriever (Moreira
+    et al. 2024, section 4).
 
     Args:
         first, second: (B, D) the two texts of each pair under the base.
@@ -33,10 +33,10 @@ def false_negatives(first: Tensor, second: Tensor, share: float = 0.95) -> Tenso
 def filtered_contrast(
     first: Tensor, second: Tensor, left_out: Tensor, temperature: float = 0.05, margin_degrees: float = 0.0
 ) -> Tensor:
-    """Return ArcCon in both directions over the pairs that are not left out, the mean over 2B rows.
+    """Return ArcCon in both directions over the pairs that are not excluded, as the mean over 2B rows.
 
     Args:
-        first, second: (B, D), row i of both is a pair.
+        first, second: (B, D) vectors; row i of both is a pair.
         left_out: (B, B) bool, from `false_negatives`.
         temperature: Temperature tau.
         margin_degrees: Margin m in degrees; 0 for NT-Xent.

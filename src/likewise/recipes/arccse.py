@@ -126,7 +126,7 @@ def shortest_of_triplets(options: ArcCSEOptions) -> int:
 
 
 def with_triplets_counted(run: Run) -> Run:
-    """Return the run as it is, after telling how many of its sentences make a triplet."""
+    """Return the unchanged run, after a report of the number of its sentences with a triplet."""
     if run.options.triplet_weight:
         words = run.rows.with_format("numpy")["words"][:]
         enough = int((words >= (least := shortest_of_triplets(run.options))).sum())
@@ -184,11 +184,11 @@ def arccse_loss(
 
 
 def triplet_hinge(loss: EncoderLoss[ArcCSEOptions], triplets: Features | None) -> Tensor | None:
-    """Return L_triplet (ArcCSE, equation 4), the mean over K triplets; None where it is flat, or not examined.
+    """Return L_triplet (ArcCSE, equation 4), the mean over K triplets; None if it is flat, or not computed.
 
-    The hinge is flat for a triplet in the right order: a backward pass through it, two thirds of its cost, would add
-    zeros. So the encoder first reads all triplets without a gradient, in the updates that `TripletWatch` says, and then
-    those in the wrong order with one.
+    The hinge is flat for a triplet in the right order, for which a backward pass, two thirds of the cost, would add
+    zeros. The encoder therefore first encodes all triplets without gradients, in the updates that `TripletWatch`
+    selects, and then the triplets in the wrong order with gradients.
     """
     from likewise.encoder import TripletWatch, find_part
     from likewise.losses import functional

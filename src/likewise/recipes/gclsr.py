@@ -251,7 +251,7 @@ class GroupedCosine:
 
 
 def build_optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
-    """Return the SGD of section 4.1 and its schedule; the predictor has a constant rate of its own, unless it is 0."""
+    """Return the SGD of section 4.1 and its schedule; the rate of the predictor is constant, unless it is 0."""
     from torch.optim import SGD
 
     from likewise.encoder import find_part

@@ -60,17 +60,16 @@ class LightOptions(AdamWOptions):
             raise OptionError("vectors=... needs the network: omit hidden")
 
     def inputs(self) -> Record:
-        """Return the word vectors to start from."""
+        """Return the file of the initial word vectors."""
         return {"vectors file": self.vectors} if self.vectors else {}
 
 
 def with_teacher(run: Run) -> Run:
-    """Return a run whose rows have the column 'teacher': the base's vector of each sentence, less their mean, as bytes.
+    """Return a run with the column 'teacher': the base's vector of each sentence, minus their mean, as bytes.
 
-    The vectors lie in the cache, where every seed and every later run finds them. A stopped run resumes, and the engine
-    runs in bfloat16 or int8 where these are fast and near enough (a cosine of 0.998 to the exact vector, where a
-    student comes to 0.88). `teacher` holds E float16 numbers
-    (`numpy.frombuffer`).
+    The vectors are cached for every seed and every later run. An interrupted run is resumed, and the engine runs in
+    bfloat16 or int8 if these are fast and close enough (a cosine of 0.998 to the exact vector, compared with 0.88 for a
+    student). `teacher` contains E float16 numbers (`numpy.frombuffer`).
     """
     import numpy as np
 
@@ -139,7 +138,7 @@ def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, targets: Featur
 
 
 def build_optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:
-    """Return Adam with a rate of its own for the word vectors, and its schedule."""
+    """Return Adam with a separate rate for the word vectors, and its schedule."""
     from transformers import get_scheduler
 
     from likewise.recipes.optimizers import RowAdam

@@ -42,11 +42,11 @@ FinalStop = Annotated[
 
 @dataclass(frozen=True)
 class WithPresets:
-    """The base class of recipes and objectives: a way to make an encoder.
+    """The base class of recipes and objectives.
 
     Args:
         presets: Named option sets; the first is the default.
-        preset_notes: Line about each preset for the help text: where it comes from, and what is different in it.
+        preset_notes: Line about each preset for the help text, with its source and its differences.
     """
 
     name: str
@@ -61,7 +61,7 @@ class WithPresets:
         return type(next(iter(self.presets.values())))
 
     def options(self, preset: str | Options | None = None, **changes: object) -> Any:
-        """Return the options of a preset (the first one by default), or options of one's own, with changes.
+        """Return the options of a preset (by default the first one), or given options, with changes.
 
         Raises:
             OptionError: If there is no such preset or option, or the values contradict each other.

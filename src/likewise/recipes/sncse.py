@@ -118,14 +118,14 @@ def negation_views(
 
 
 def with_candidates(dataset: Dataset, rows: np.ndarray, share: float, seed: int, max_words: int = 25) -> np.ndarray:
-    """Return the rows with a share of them replaced by short sentences that may have an opposite, in order.
+    """Return the rows in order, with a share of them replaced by short sentences with a possible antonym.
 
-    In running text one sentence in eight has a word with an antonym behind 'be'; a loss on opposites wants more of
-    them. Fewer are replaced where the corpus does not hold enough.
+    In running text, one sentence in eight has a word with an antonym after 'be', and a loss on opposites needs more.
+    Fewer rows are replaced if the corpus does not contain enough.
 
     Args:
         rows: (R,) rows of the run.
-        max_words: Maximum number of words; longer sentences say more than what is negated.
+        max_words: Maximum number of words; longer sentences contain more than the negated statement.
     """
     import numpy as np
 
@@ -146,9 +146,9 @@ def with_candidates(dataset: Dataset, rows: np.ndarray, share: float, seed: int,
 
 
 def with_negations(run: Run) -> Run:
-    """Return a run whose rows have the column 'negation': the sentence's negation, or None if it has none.
+    """Return a run with the column 'negation': the negation of the sentence, or None.
 
-    The negations lie in the cache, under this choice of rows.
+    The negations are cached for this selection of rows.
     """
     options = run.options
     if options.negation == "none":
@@ -270,10 +270,10 @@ def encoded_views(loss: EncoderLoss[SNCSEOptions], *columns: dict[str, Tensor]) 
 
 
 def distilled_mask(run: Run) -> Run:
-    """Return a run from a base whose mask has learnt the base's own vector, if its mask is behind that vector.
+    """Return a run from a base whose mask is distilled, if the mask scores below the base's own vector.
 
-    It is behind it if it scores below it by more than the noise. The distillation is a training like any other: shown,
-    locked, and resumed after a stop; every seed and every later run of the same base and corpus finds its model.
+    The difference must exceed the noise. The distillation is an ordinary training: it reports its progress, is locked,
+    and can be resumed; its model is reused for every seed and every later run of the same base and corpus.
     """
     from likewise.encoder import has_own_vector
 

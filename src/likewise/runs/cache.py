@@ -57,7 +57,7 @@ def cache_folder() -> Path:
     """Return the folder of the cache: $LIKEWISE_CACHE if set, otherwise ~/.cache/likewise.
 
     Raises:
-        CacheError: If neither is known.
+        CacheError: If neither is set.
     """
     if named := os.environ.get("LIKEWISE_CACHE"):
         return Path(named).expanduser()
@@ -85,16 +85,16 @@ def made_in_cache(kind: str) -> Path:
 
 
 def cached(kind: str, key: object, make: Callable[[Path], object], *, resumes: bool = False) -> Path:
-    """Return the folder that the cache has for a key, which `make` fills unless an earlier call has done so.
+    """Return the cache folder of a key, which `make` fills unless an earlier call has done so.
 
-    One process makes it at a time, and others wait for it. It appears when it is whole, and one whose files have
-    changed or are truncated is rebuilt. There is no second way to store what can be rebuilt.
+    One process fills it at a time, and others wait for it. It becomes visible when it is complete, and is rebuilt if
+    its files have been modified or truncated. Everything that can be recomputed is stored in this way.
 
     Args:
         kind: Name in `KINDS`.
         key: Everything that determines the content, as a list of texts and numbers.
         make: Function that fills an empty folder.
-        resumes: Whether files that `make` wrote before a stop or an error remain for the next call.
+        resumes: Whether files that `make` wrote before an interruption or an error remain for the next call.
 
     Raises:
         CacheError: If the cache cannot be written, or the disk is full.
@@ -134,10 +134,10 @@ def in_cache(kind: str) -> Iterator[Path]:
 
 @contextmanager
 def being_made(kind: str, key: object, *, resumes: bool = False) -> Iterator[tuple[Path, Path | None]]:
-    """Yield the folder that the cache has for a key, and the one to fill in a `with` block, None if it is whole.
+    """Yield the cache folder of a key, and the folder to fill in a `with` block, None if it is complete.
 
-    This is `cached` for what is made by several processes, of which one calls this. The arguments and errors are those
-    of `cached`.
+    This is `cached` for a result that several processes compute, one of which calls this function. See `cached` for the
+    arguments and errors.
     """
     if folder := find_in_cache(kind, key):
         yield folder, None
@@ -164,11 +164,11 @@ def being_made(kind: str, key: object, *, resumes: bool = False) -> Iterator[tup
 
 
 class CachedRows:
-    """Rows of the cache by their keys, for what is made row by row: negations of sentences, queries for passages.
+    """Rows of the cache by their keys, for results that are computed row by row, such as negations of sentences.
 
-    They are a SQLite file for a kind and a key, as in `cached`, which several processes may use at once. A row has a
-    checksum, so that one that is damaged is rebuilt. A file that is damaged is begun again, and one that cannot be
-    written is skipped: the rows are then made again.
+    The rows of a kind and a key, as in `cached`, are stored in a SQLite file, which several processes can use at once.
+    A row has a checksum, and a damaged row is recomputed. A damaged file is replaced. If a file cannot be written, it
+    is not used, and the rows are recomputed.
 
     >>> rows = CachedRows("negation", ["an", "example"])
     >>> rows.put({b"one": ["A", None]})
@@ -198,7 +198,7 @@ class CachedRows:
         return base
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Any]:
-        """Return the values of those keys that are there."""
+        """Return the values of the existing keys."""
         values: dict[bytes, Any] = {}
         for key in keys:
             # A damaged page or text is an error, as is a closed file; what is behind it is rebuilt.
@@ -241,7 +241,7 @@ def find_in_cache(kind: str, key: object) -> Path | None:
 
 
 def hold_kind(place: Path) -> None:
-    """Hold the folder of a kind until this process ends, so that no `clear_cache` takes its files away meanwhile."""
+    """Lock the folder of a kind until this process ends, so that `clear_cache` does not remove its files."""
     with USING:
         while fcntl is not None and place not in IN_USE:
             try:

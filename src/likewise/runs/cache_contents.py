@@ -1,4 +1,4 @@
-"""What the cache contains, by kind, and its removal."""
+"""The content of the cache by kind, and its removal."""
 
 import os
 import shutil
@@ -39,9 +39,9 @@ def cache_entries() -> list[CacheEntry]:
 
 
 def clear_cache(*kinds: str) -> list[CacheEntry]:
-    """Remove the given kinds from the cache, or all; return what was removed.
+    """Remove the given kinds, or all kinds, from the cache; return the removed entries.
 
-    A kind that another process uses is left as it is.
+    A kind that another process uses is not removed.
     """
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise CacheError(f"the cache does not contain {unknown[0]}; choose one of {', '.join(KINDS)}")

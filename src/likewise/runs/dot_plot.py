@@ -14,8 +14,8 @@ class Dot:
     """A row of the drawing.
 
     Attributes:
-        score, said: Score, and gain in words.
-        low, high: Confidence interval of its gain; None if it has none.
+        score, said: Score, and description of the gain.
+        low, high: Confidence interval of the gain, or None.
         chosen: Whether it is highlighted.
     """
 
@@ -29,7 +29,7 @@ class Dot:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the interval lies on one side of zero."""
+        """Whether the interval excludes zero."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 

@@ -7,8 +7,8 @@
       likewise.json            the record: plan, facts, and the names of all files that the job wrote
       ...
 
-A file as the target (vectors.npy) has its working folder next to it, `.vectors.npy.unfinished/`. Nothing in a target
-is removed but what its own record names, and that only when its successor is whole.
+If the target is a file (vectors.npy), its working folder is next to it, `.vectors.npy.unfinished/`. Only files that the
+record of a target lists are removed from it, and only when their successors are complete.
 """
 
 import json
@@ -157,7 +157,7 @@ class Job:
         _clear(self.work)
 
     def seconds(self) -> float:
-        """Return the seconds of work so far, including those before a stop."""
+        """Return the seconds of work so far, including the work before an interruption."""
         return round(float(self.notes.get("seconds", 0.0)) + time.monotonic() - self._begun, 1)
 
     def finish(self, facts: Mapping[str, object] | None = None) -> Record:
@@ -287,8 +287,8 @@ def open_job(
 ) -> Iterator[Job]:
     """Open a job in a `with` block, locked against other processes.
 
-    Everything is checked before anything is written. Working files stay after an error or a stop, so that the same
-    command resumes from them; a job that made none leaves nothing behind.
+    Everything is checked before anything is written. Working files remain after an error or an interruption, so that
+    the same command can resume; a job without working files leaves nothing behind.
 
     Args:
         resume: "auto" resumes an interrupted job of the same plan, or starts if there is none; True requires
@@ -331,10 +331,10 @@ def open_job(
 def complete_installation(target: str | os.PathLike[str]) -> Record:
     """Complete the installation of a folder that was interrupted by a kill, for a job that reads it as input.
 
-    `open_job` does so too, but only once the job's input is known, and a half-installed model is not a valid input.
+    `open_job` also does so, but only once the job's input is known, and a partly installed model is not a valid input.
 
     Returns:
-        The record of the job that was completed, until `open_job` has taken note of it; {} where there is none.
+        The record of the completed job, until `open_job` has processed it; {} if there is none.
     """
     work = work_of(target)
     if not (work / INSTALLING).exists():

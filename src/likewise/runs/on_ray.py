@@ -1,8 +1,8 @@
-"""Calls of functions by the workers of a Ray cluster, the only way in which likewise uses other machines.
+"""Calls of functions by the workers of a Ray cluster, which is how likewise uses other machines.
 
-Ray schedules the calls, and repeats what a killed worker had under way. Nothing of likewise is started on the other
-machines: they have it installed, and see the same files. The calls are Ray's own tasks and not Ray Data, which wants
-all of its rows before it begins, gives none back in order while it runs, and does not run at a ray:// address.
+Ray schedules the calls, and repeats the calls of killed workers. The other machines must have likewise installed and
+share the files, but run no process of likewise. The calls are Ray tasks. Ray Data is not used, because it needs all
+rows before it starts, does not return rows in order while it runs, and does not support ray:// addresses.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class ClusterError(LikewiseError):
 def cluster(on: str | None, workers: int | None = None) -> Iterator[int]:
     """Connect to a Ray cluster in a `with` block, and yield the number of workers to use.
 
-    A cluster of this machine alone is started here and stopped at the end; another one is left as it is.
+    A local cluster is started here and stopped at the end; other clusters keep running.
 
     Args:
         on: 'ray' (see `HERE`), or the address of a cluster, as ray://head:10001; None connects to nothing and yields 0.
         workers: Number of workers; by default one per core of the cluster.
 
     Raises:
-        MissingExtraError: Ray is not installed.
+        MissingExtraError: If Ray is not installed.
         ClusterError: If the cluster does not answer, or a machine of it has other versions than this one; or workers
             are given without a cluster.
     """
@@ -96,13 +96,13 @@ def check_versions(node: str, there: Mapping[str, str]) -> None:
 
 
 def begun_on_ray(function: Callable[..., Result], *arguments: object) -> Callable[[], Result]:
-    """Begin to call a function in a worker of the `cluster`, on a core of its own; return what waits for the result.
+    """Start a call of a function on one core of the `cluster`; return a function that waits for the result.
 
-    A call whose worker is killed is repeated by another one. What a worker is to keep from one call to the next, such
-    as a model, the function keeps itself (`functools.lru_cache`).
+    If a worker is killed, another worker repeats its call. To reuse an object such as a model between calls, the
+    function caches it (`functools.lru_cache`).
 
     Raises:
-        LikewiseError: If the function raised it, in what is returned.
+        LikewiseError: If the called function raises it; the returned function raises it again.
     """
     import ray
 

@@ -165,9 +165,9 @@ _Kind = str | type[Options]
 def checked(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
     """Check the arguments of a public function by its signature.
 
-    An unknown name is an error that says the nearest one. An argument whose annotation is made of bool, int, float,
-    str, paths, a list or a class of options has to be of such a type. Whatever else is annotated, such as a model, is
-    for the function itself to check.
+    An unknown name is an error that suggests the most similar name. An argument whose annotation consists of bool, int,
+    float, str, paths, a list or a class of options must have such a type. The function itself checks other arguments,
+    such as a model.
 
         >>> @checked
         ... def halved(number: float, *, digits: int = 2) -> float:

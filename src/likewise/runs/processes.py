@@ -1,4 +1,4 @@
-"""The processes of one training, as torchrun or `accelerate launch` starts them: who writes, who waits, what is shared.
+"""The processes of one training, as torchrun or `accelerate launch` starts them, with their shared data.
 
 Letters of the shapes: B rows of this process, N rows of all processes, D numbers of a row.
 """
@@ -45,9 +45,9 @@ def is_first() -> bool:
 
 
 def by_first(work: Callable[[], _T]) -> _T:
-    """Call a function in the first process, and return its result, plain values, in all.
+    """Call a function in the first process, and return its result (plain values) in all processes.
 
-    Where it fails, the first process raises its error, and the others exit without a word.
+    If it fails, the first process raises its error, and the others exit silently.
     """
     if count() == 1:
         return work()
@@ -80,7 +80,7 @@ def gather_rows(rows: Tensor, *, ragged: bool = False) -> tuple[Tensor, int]:
     """Return the rows of all processes, (N, D) with gradients, and the first row of this process's own.
 
     Args:
-        rows: (B, D). In a run of one process they are returned as they are, with 0.
+        rows: (B, D) rows of this process. With a single process, they are returned unchanged, with 0.
         ragged: B may differ from one process to the next.
     """
     if count() == 1:
@@ -146,5 +146,5 @@ def _sizes(rows: int) -> list[int]:
 
 
 def _reduced(values: Sequence[int], how: str) -> list[int]:
-    """Return whole numbers, each reduced over the processes."""
+    """Return integers, each reduced over the processes."""
     return cast(list[int], reduce(torch.tensor([*map(int, values)], device=PartialState().device), how).tolist())

@@ -201,11 +201,11 @@ def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
 
 
 def seconds_each(work: Callable[[Sequence[Done]], object], items: Sequence[Done]) -> float:
-    """Return the seconds that `work` takes for one of some items, which are spread over what there is to do.
+    """Return the seconds that `work` takes per item, measured on a spread sample of the items.
 
-    A first small batch is not counted, as the first call is slower. Then batches grow until one takes half a second, so
-    that a large model is measured on few items and a small one on many; and until an item takes as long as in the batch
-    before, since on some processors the first ten calls are slow, and another program may hold one call up.
+    The first small batch is not counted, because the first call is slower. Then batches grow until a batch takes half a
+    second, so that a large model is measured on few items and a small model on many, and until the time per item is
+    stable, because on some processors the first ten calls are slow, and other programs can delay a call.
     """
     count = min(_FIRST, len(items))
     work(items[:: max(1, len(items) // count)][:count])

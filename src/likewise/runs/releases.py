@@ -37,7 +37,7 @@ def versions(*rooms: str) -> dict[str, str]:
 
 
 def releases() -> list[str]:
-    """Return the versions of the packages that decide a result, for the key of what the cache keeps."""
+    """Return the versions of the packages that determine a result, for the key of a cache entry."""
     numbers = versions()
     return [f"{package} {numbers[package]}" for package in DECIDING]
 

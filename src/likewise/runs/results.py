@@ -1,7 +1,7 @@
-"""Results of jobs: folders into which they are moved, safe to kill at any moment, and files that replace no others.
+"""Results of jobs: folders and files that are installed atomically and never replace other files.
 
-A file is replaced only if likewise wrote it, and it was not changed since. The note of that lies next to the file,
-since the cache may be cleared at any time: `.vectors.npy.likewise` for vectors.npy.
+A file is replaced only if likewise wrote it and it has not changed since. A marker next to the file records this,
+because the cache can be cleared at any time: `.vectors.npy.likewise` for vectors.npy.
 """
 
 import os

@@ -70,7 +70,7 @@ def give_usual_mode(*paths: Path) -> None:
 
 
 def is_full_disk(error: BaseException | None) -> bool:
-    """Return whether an error, or one behind it, is of a full disk: many libraries raise one of their own."""
+    """Return whether an error, or its cause, is a full disk; many libraries wrap this error."""
     while error is not None:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or _FULL.search(str(error)):
             return True
@@ -211,7 +211,7 @@ def chance() -> "list[Tensor]":
 
 
 def set_chance(states: "list[Tensor]") -> None:
-    """Restore the random states that `chance` returned; GPU states only where there are GPUs."""
+    """Restore the random states that `chance` returned, including GPU states if there are GPUs."""
     import torch
 
     torch.set_rng_state(states[0])

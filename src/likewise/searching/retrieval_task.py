@@ -7,7 +7,7 @@ needs the first hundred only.
 
 A folder contains `corpus.jsonl` or `docs.jsonl` (_id, title, text), `queries.jsonl` (_id, text), each also as .gz, and
 `qrels/PART.tsv` or `qrels-PART.tsv` (query, document, grade; a header is optional). `violations-PART.tsv` (query,
-document) may name documents that answer all of a query but what it excludes.
+document) can list documents that match a query except for its exclusion.
 
 Letters of the shapes: Q queries, N documents, D embedding.
 """
@@ -121,7 +121,7 @@ class RetrievalTask(OwnTask):
         )
 
     def _result_of_search(self, collection: Collection, search: DocumentSearch, progress: Progress) -> RetrievalResult:
-        """Score the documents that a search finds; what it does not find has no rank."""
+        """Score the documents that a search finds; other documents have no rank."""
         ranking = ranked_by(search.documents, collection.queries, collection.grades, progress)
         if not any(name in collection.documents for ranked in ranking.values() for name in ranked):
             other = next((name for ranked in ranking.values() for name in ranked), "nothing")

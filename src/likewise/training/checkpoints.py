@@ -13,7 +13,7 @@ from likewise.runs.whole_files import is_sealed, read_json, seal, write_json
 def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
     """Return the newest intact checkpoint with its step; (None, 0) if there is none.
 
-    One that was cut by a kill or has changed since is removed, and so is one whose best checkpoint is gone.
+    Truncated or modified checkpoints are removed, as are checkpoints whose best checkpoint is missing.
     """
     steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*")}
     for step, path in sorted(steps.items(), reverse=True):

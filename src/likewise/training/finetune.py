@@ -127,9 +127,9 @@ def finetune(
 def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[SentenceTransformer], SentenceTransformer]]:
     """Return a fine-tuned encoder to train further, and a function from the trained one to the model to save.
 
-    The encoder keeps its architecture. Its vectors are trained at their own length, without a last module that scales
-    them to length 1, which the saved model has again: a classifier, or a margin of distances, says little to vectors
-    that all have length 1. What was a choice of tokens and not learnt (the weights of a mask prompt) stays.
+    The architecture of the encoder does not change. Its vectors are trained without the final normalization, which the
+    saved model has again, because a classifier or a margin of distances has little effect on vectors of length 1. Fixed
+    weights of tokens, such as the weights of a mask prompt, are preserved.
     """
     model = load(base, precision="fp32")
     modules: list[nn.Module] = list(model)

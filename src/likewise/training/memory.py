@@ -25,11 +25,11 @@ _LARGEST = (1 << 30, 1 << 25)  # bytes; some releases of glibc refuse more than 
 
 @cache
 def keep_pages() -> bool:
-    """Let this process keep the memory that it frees; return whether that was set.
+    """Let this process keep freed memory; return whether this is supported.
 
-    glibc gives a large tensor pages of its own, and gives them back to the system when the tensor is freed. A step of
-    training makes and frees hundreds of them, and the system clears each page again before the next step writes to it:
-    a seventh of the time of a step. It is set once in a process, under Linux with glibc alone.
+    glibc allocates separate pages for a large tensor, and returns them to the system when the tensor is freed. A
+    training step allocates and frees hundreds of tensors, and the system clears each page again before the next step,
+    which takes a seventh of the time of a step. The setting is made once per process, and only on Linux with glibc.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -42,7 +42,7 @@ def keep_pages() -> bool:
 
 @contextmanager
 def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
-    """Let an encoder take its batches in chunks of some rows in a `with` block; 0 leaves it as it is."""
+    """Let an encoder process its batches in chunks of rows in a `with` block; 0 has no effect."""
     if not rows:
         yield
         return

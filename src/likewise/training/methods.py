@@ -80,12 +80,12 @@ class Method:
 def parse_methods(
     lines: Sequence[str | Method], *, preset: str | None = None, shared: Values | None = None
 ) -> tuple[Method, ...]:
-    """Read methods as they are written on the command line and in a configuration.
+    """Parse methods from the command line or a configuration.
 
     Args:
-        lines: Lines of one or more methods each; a `Method` is used as it is.
-        preset: Preset of recipes that name none.
-        shared: Options of all recipes, over the preset's.
+        lines: Lines of one or more methods each; a `Method` is used unchanged.
+        preset: Preset of recipes without their own preset.
+        shared: Options of all recipes, which override the preset.
 
     >>> [method.label for method in parse_methods(["simcse", "arccse margin={0,10}"])]
     ['simcse', 'arccse margin=0', 'arccse margin=10']

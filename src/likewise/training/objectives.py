@@ -55,10 +55,10 @@ class LabelledRows:
     """Rows of texts, with or without a label.
 
     Attributes:
-        dataset: Hugging Face dataset: the text columns in order, then 'label' where there is one.
+        dataset: Hugging Face dataset with the text columns in order, followed by 'label' if there is one.
         unit: Name of a row, in the plural.
         dropped: Number of dropped rows, by reason.
-        left_out: Description of dropped rows, with the place of the first one of each kind.
+        left_out: Description of dropped rows, with the location of the first row of each kind.
     """
 
     dataset: Dataset
@@ -96,9 +96,9 @@ def collect(
     """Collect rows in a dataset; those with an empty text or without a label are skipped.
 
     Args:
-        rows: Texts of each row, then its label.
+        rows: Texts of each row, followed by its label.
         kind: Arrow type of the label, "int64" or "float32"; None for rows without one.
-        number: (label, place) to the number to learn, None for no label.
+        number: Function from (label, location) to the numeric label; None if there are no labels.
     """
     from datasets import Dataset, Features, Value
 
@@ -149,13 +149,13 @@ class FinetuneOptions(SharpOptions):
 
 @dataclass(frozen=True)
 class Objective(WithPresets):
-    """A method for labelled rows of one kind.
+    """A training method for labelled rows of one kind.
 
     Attributes:
-        read: (files, data folder, options) to rows; no files means what the data folder contains, where it holds any.
-        held_out: (dataset, options) to an evaluator on rows that are not trained on.
-        build_loss: (encoder, options) to a sentence-transformers loss.
-        training_only: (dimension of the vectors) to modules that are in the encoder for training alone.
+        read: Function from (files, data folder, options) to rows; without files, it reads the data folder.
+        held_out: Function from (dataset, options) to an evaluator on held-out rows.
+        build_loss: Function from (encoder, options) to a loss of sentence-transformers.
+        training_only: Function from the dimension of the vectors to modules for training only.
         sides: Role of each column of texts for a model that encodes queries and documents in different ways; () if the
             columns have no sides, so that a base with routes of its own for them is refused.
     """

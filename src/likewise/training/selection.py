@@ -138,7 +138,7 @@ def sts_dev(
 
 
 def hold_out(groups: Sequence[object], count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Split rows into those to train on and those held out, both in order.
+    """Split rows into training rows and held-out rows, both in order.
 
     Args:
         groups: Group of each row; rows of one group (with the same first sentence) stay together.

@@ -100,10 +100,10 @@ class TrainingSteps(BaseTrainer):
 
     @contextmanager
     def as_saved(self) -> Iterator[None]:
-        """Run the model as it is saved: in float32, and between its weights at the start and the trained ones.
+        """Run the model as it is saved: in float32, with interpolated weights.
 
-        Wortsman et al. 2022, "Robust fine-tuning of zero-shot models": such weights keep most of what was gained and
-        lose less of what the base could do.
+        According to Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", a model with weights between the
+        base and the trained model keeps most of the gain and loses less of the base's quality.
         """
         now = dict(self.model.named_parameters())
         trained = {name: now[name].detach().clone() for name in self._start}
@@ -145,7 +145,7 @@ class TrainingSteps(BaseTrainer):
         """Add no callback: the record of the run says more."""
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log the loss and its parts, not rounded, and what it notes without minimising it (its `measures`)."""
+        """Log the unrounded loss, its parts, and its further `measures`, which are not minimized."""
         logs = {**logs, "seconds": round(time.monotonic() - self._begun, 2)}
         if "loss" in logs:
             sums = self.accum_loss_components["train"]

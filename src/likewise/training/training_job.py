@@ -206,15 +206,14 @@ class Training:
 
     Attributes:
         job: Name of the job in the words of the command line, "train arccse".
-        name, preset, base, seed: Facts for the record; the seed determines all randomness.
+        name, preset, base, seed: Entries of the record; the seed determines all randomness.
         dataset: Training rows: 'sentence' and 'words', or texts and 'label'.
         corpus: Facts on the data: 'sources', 'sentences' (the number of rows), 'unit' (what they are), 'sha256'.
         model: SentenceTransformer, or a CrossEncoder.
         collator: Function from rows to a batch.
         export: Function from the trained model to the saved model.
         optimizers: Function from the number of updates to optimizer and schedule; (None, None) is AdamW.
-        config: Arguments that it was started with, for run.toml, which `--config` of the command line reads; {} for no
-            such file.
+        config: Arguments of the training for run.toml, which `--config` of the command line reads; {} writes no file.
         at_end: Function from the saved model to further facts, such as its scores on a test part.
         as_shipped: Whether to evaluate the unchanged base before training, instead of the untrained encoder, which
             differs from it.

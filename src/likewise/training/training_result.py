@@ -92,7 +92,7 @@ def trained_card(record: Values, model: SentenceTransformer | CrossEncoder) -> s
 
 
 def model_card(model: SentenceTransformer | CrossEncoder, name: str, title: str, about: str, files: str) -> str:
-    """Return the text of a card: what a model is, and how it is loaded and used.
+    """Return the text of a model card, which describes a model and its usage.
 
     Args:
         name: Name of the method, as a tag.

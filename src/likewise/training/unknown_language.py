@@ -24,7 +24,7 @@ def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> f
     """Return the average number of letters per token of texts, one or more; an unknown token counts as none.
 
     Returns:
-        None for a tokenizer that does not say where its tokens are, or texts without a letter.
+        None for a tokenizer without offsets, or for texts without a letter.
     """
     if not tokenizer.is_fast:
         return None
@@ -42,10 +42,10 @@ def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> f
 
 
 def advice(encoder: Any, base: str, texts: Iterable[str]) -> str:
-    """Return what to know about text whose language the base does not know; "" if it knows it.
+    """Return a warning about text whose language the base does not support, or "".
 
     Args:
-        encoder: Encoder that is made of the base.
+        encoder: Encoder that is built from the base.
         texts: Sentences of the corpus.
     """
     tokenizer, sample = getattr(encoder, "tokenizer", None), list(islice(texts, _TEXTS))

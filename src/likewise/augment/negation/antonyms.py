@@ -1,7 +1,8 @@
 """Antonyms: if a negated word A has the antonym B, 'not A' agrees with 'B', and 'A' with 'not B'.
 
-SNCSE's soft negatives tell an encoder that 'A' and 'not A' differ; nothing in them tells it that 'not A' and 'B' agree.
-Four sentences of one pair of antonyms do. The paper has no such thing: it is an option of the recipe, off by default.
+SNCSE's soft negatives teach an encoder that 'A' and 'not A' differ, but not that 'not A' and 'B' agree, which four
+sentences of a pair of antonyms do. This loss is not part of the paper; it is an option of the recipe, which is disabled
+by default.
 """
 
 import re

@@ -43,9 +43,9 @@ class Refused(Exception):  # noqa: N818 - a refusal is an outcome, not an error
 class Clause:
     """A main clause.
 
-    `head` is its lexical verb (or 'be'), `finite` the word that shows the tense, which is `head` itself where
-    there is no auxiliary; `tag` is the tense of `finite`; `operator` says that 'not' can follow `finite`, so
-    that no form of 'do' is needed.
+    `head` is its lexical verb (or 'be'), and `finite` is the finite word, which is `head` itself if there is no
+    auxiliary; `tag` is the tense of `finite`; `operator` is whether 'not' can follow `finite`, so that no form of 'do'
+    is needed.
     """
 
     sentence: Span
@@ -82,9 +82,9 @@ class Clause:
 def main_clause(sentence: Span) -> Clause | None:
     """Return the main clause of a sentence; None if no finite verb is found.
 
-    A quoted clause in front of its reporting verb is the statement ('"I am here", said John.'), as is the
-    first of two clauses joined by a semicolon, which the parser hangs below the last. Behind the reporting
-    verb it is not: there the reporting verb is negated.
+    A quoted clause before its reporting verb is the main clause ('"I am here", said John.'), as is the first of two
+    clauses joined by a semicolon, which the parser attaches to the last. If the quotation follows the reporting verb,
+    the reporting verb is negated.
     """
     for head in _heads(sentence):
         clause = None if _bracketed(head, sentence) else _clause(head, sentence)

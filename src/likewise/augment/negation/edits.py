@@ -48,7 +48,7 @@ class Edits:
     def replace(self, token: Token, word: str, *, last: Token | None = None, keep_case: bool = True) -> None:
         """Replace a token (or the span up to `last`) by `word`, in its case unless `keep_case` is off.
 
-        An empty word takes the stretch out.
+        An empty word removes the span.
         """
         if not word:
             self.drop(token, last)

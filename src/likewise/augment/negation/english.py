@@ -14,14 +14,14 @@ _LATIN = re.compile("[A-Za-z]")
 
 
 class NotEnglishError(LikewiseError):
-    """Raised if sentences are of another language than English, whose negations alone are known."""
+    """Raised if sentences are not in English, the only language with negations."""
 
 
 def check_english(sentences: Iterable[str]) -> Iterator[str]:
-    """Return sentences, after a look at the first of them.
+    """Return sentences after a check of the language of the first sentences.
 
     Raises:
-        NotEnglishError: If most of these are of another language.
+        NotEnglishError: If most of the first sentences are in another language.
     """
     left = iter(sentences)
     first = list(islice(left, _LOOKED_AT))

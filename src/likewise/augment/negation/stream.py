@@ -1,4 +1,4 @@
-"""Negation of many sentences: in parallel, and read from the cache where they are known."""
+"""Negation of many sentences, in parallel and with a cache."""
 
 from __future__ import annotations
 

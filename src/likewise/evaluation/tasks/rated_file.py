@@ -1,4 +1,4 @@
-"""Your own rated pairs of sentences: `pairs:FILE`; and the one reader of such files, which `finetune sts` shares.
+"""Your own rated pairs of sentences, `pairs:FILE`, and their reader, which `finetune sts` shares.
 
 A file has columns called sentence1, sentence2 and score (or as `COLUMNS` lists), in any order and among others: a table
 with tabs, or with commas where its name ends in .csv, or JSONL. A table of three columns needs no header: score,

@@ -94,10 +94,10 @@ def mark(model: SentenceTransformer) -> tuple[object, ...]:
 
 
 def write_graphs(model: SentenceTransformer, write: Callable[[PooledGraph, bool], None]) -> None:
-    """Call a function with the graph of a model, and, if that leaves tokens out, with one that has them.
+    """Call a function with the graph of a model, and, if the graph omits tokens, with a second, full graph.
 
     Args:
-        write: Function of the graph, and of whether it is the second graph, which a model has that pools a single
+        write: Function that receives the graph, and whether it is the second graph of a model that pools a single
             token.
     """
     with tracing(model) as graph:
@@ -113,8 +113,8 @@ def tracing(model: SentenceTransformer, tokens: bool | None = None) -> Iterator[
     """Provide the graph in evaluation mode, without gradients and without a tracer's warnings.
 
     Args:
-        tokens: Whether it returns token vectors; None returns them if the model has them and does not pool a single
-            token, in which case its graph computes no others.
+        tokens: Whether the graph returns token vectors. With None, it does so unless the model pools a single token, in
+            which case the graph computes no other token.
     """
     try:
         has_tokens = token_dimension(model) > 0

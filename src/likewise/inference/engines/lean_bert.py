@@ -1,9 +1,9 @@
-"""A transformer of BERT's kind without the calls of its hundred modules, and, for many texts, without padding.
+"""A BERT-like transformer without the calls of its hundred modules, and, for many texts, without padding.
 
-In transformers, a sentence passes through some hundred `forward`s, which collect outputs, look for hooks and make
-masks. The same products in one loop give the same vectors to the last bit (`padded`). For many texts the rows of all
-tokens follow each other without padding, query, key and value come from one product, and attention runs on the texts
-of one length at a time, without a mask (`packed`): the vectors are the same up to rounding.
+In transformers, a sentence passes through about a hundred `forward` methods, which collect outputs, check for hooks and
+create masks. The same products in one loop give bitwise identical vectors (`padded`). For many texts, the rows of all
+tokens are concatenated without padding, the query, key and value are computed by one product, and attention runs on the
+texts of each length without a mask (`packed`); the vectors are equal up to rounding.
 
 Letters of the shapes: B sentences of a batch, T tokens of the longest, N tokens of all, D hidden, H heads.
 """
@@ -106,12 +106,12 @@ class LeanBert:
 
 
 def lean_bert(model: SentenceTransformer, *, whole: bool) -> LeanBert | None:
-    """Return the encoder in this form; None if it would not give the same vectors.
+    """Return the encoder in this form; None if its vectors would differ.
 
     Args:
         model: The encoder, in evaluation mode.
-        whole: Whether its last layer makes all tokens; otherwise a model that pools a single token is not taken, since
-            `only_pooled_token` saves more.
+        whole: Whether the last layer computes all tokens; otherwise, a model that pools a single token is not
+            supported, because `only_pooled_token` saves more.
     """
     first: Any = model[0]
     transformer: Any = getattr(first, "auto_model", None)

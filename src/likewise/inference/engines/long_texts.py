@@ -23,10 +23,10 @@ def is_long(model: SentenceTransformer, text: str) -> bool:
 
 
 def vector_of_long(model: SentenceTransformer, text: str) -> Tensor:
-    """Return the vector (D,) of a text: the mean of its tokens' vectors, given to the modules behind.
+    """Return the vector (D,) of a text: the mean of its tokens' vectors, passed through the following modules.
 
-    The mean over all tokens is the mean of the pieces' means, weighted with their tokens. A piece begins with a blank,
-    so that its tokens equal the tokens of the whole text.
+    The mean over all tokens is the mean of the pieces' means, weighted by their numbers of tokens. A piece begins with
+    a space, so that its tokens equal the tokens of the whole text.
     """
     import torch
 
@@ -48,7 +48,7 @@ def vector_of_long(model: SentenceTransformer, text: str) -> Tensor:
 
 
 def pieces_of(text: str) -> Iterator[str]:
-    """Yield a text in pieces that end before a blank, or where there is none for thousands of characters.
+    """Yield a text in pieces that end before a space, or anywhere if there is no space in thousands of characters.
 
     >>> [len(piece) for piece in pieces_of("ten chars " * 20_000)]
     [65533, 65530, 65530, 3407]

@@ -1,6 +1,6 @@
-"""The exports of models on disk. Nothing here imports torch, as that takes longer than a search.
+"""The exports of models on disk. This module does not import torch, which takes longer than a search.
 
-Exports are in the cache, by the weights that they were made of, and never in a folder of the user's.
+Exports are stored in the cache, by the hash of their weights, and never in a folder of the user.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Fidelity:
 
 
 class Store:
-    """The exports of a model in the cache, and what is known of their vectors."""
+    """The exports of a model in the cache, with the results of their checks."""
 
     def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
@@ -118,7 +118,7 @@ class Store:
         return (folder / TOKENIZER, read_json(folder / _FACTS)) if folder else None
 
     def put_tokenizer(self, tokens: Tokens, at_least: int) -> None:
-        """Keep a tokenizer, so that `export_encoder` can run an export by itself, if the cache can be written."""
+        """Store a tokenizer, if the cache is writable, so that `export_encoder` can run an export without the model."""
 
         def write(folder: Path) -> None:
             facts = {"pad": tokens.pad, "left": tokens.left, "special": tokens.special, "at_least": at_least}
@@ -144,7 +144,7 @@ class Store:
 
 @cache  # a look at the installed packages takes half a millisecond, a tenth of encoding a sentence
 def release(engine: str) -> str:
-    """Return the installed release of an engine; empty where there is none."""
+    """Return the installed release of an engine, or an empty string."""
     try:
         return version(PACKAGES[engine])
     except (KeyError, PackageNotFoundError):

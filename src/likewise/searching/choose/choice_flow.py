@@ -242,7 +242,7 @@ class _Run:
     rankings: list[list[list[str]]] = field(default_factory=list)
 
     def foretell(self, encoders: Mapping[str, ModelHandle], adapt: bool) -> None:
-        """Say what the work will cost, by a few passages."""
+        """Report an estimate of the time, measured on a few passages."""
         begun = [name for name in encoders if not (self.job.result / "indexes" / _folder(name)).exists()]
         if not begun or self.progress.quiet:
             return
@@ -305,7 +305,7 @@ class _Run:
             self.progress.tell(f"{name}: {score:.2f}")
 
     def adapted(self, names: Sequence[str], target: Path, minutes: float) -> None:
-        """Adapt each base to what is left of the text, and measure it."""
+        """Adapt each base to the text without the queries, and measure it."""
         # What was taken out of the passages is no text to adapt to: it holds the answers.
         rows = self.split.save(self.job.work / "learnt")
         how: Record = {"minutes": minutes, "corpus_options": CorpusOptions(field="text"), "quiet": self.progress.quiet}
@@ -396,7 +396,7 @@ class _Run:
 
 
 def discounted(rank: int | None) -> float:
-    """Return nDCG@10 times 100 if one passage is wanted, and is found at a rank from 0; None if it is not found.
+    """Return nDCG@10 times 100 if one passage is relevant and has a rank from 0; None means that it is not retrieved.
 
     >>> discounted(0), round(discounted(2), 1), discounted(None)
     (100.0, 50.0, 0.0)

@@ -45,7 +45,7 @@ class Excerpt:
     Attributes:
         id: Name of the passage.
         text: Sentences of the passage.
-        title: Headings above it, joined by " > ", the outermost first; "" without one.
+        title: Headings above it, joined by " > ", starting with the outermost; "" if there are none.
         group: Name of the title's document: passages of the same group and title share it.
         prose: Whether it consists of sentences; a line of code or of a table is not a query.
     """
@@ -77,7 +77,7 @@ class Query:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Passages without what was taken out of them, and the queries that have to find them again."""
+    """Passages without the removed queries, and the queries, which have to retrieve them."""
 
     passages: Sequence[Excerpt]
     queries: Sequence[Query] = field(default_factory=tuple)
@@ -178,9 +178,9 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random) -> tuple[list[Ex
 def sampled(
     paths: Sequence[Path], splitting: Splitting, most: int, seed: int = 1, report: CorpusReport | None = None
 ) -> tuple[list[Excerpt], int]:
-    """Read passages, and return about `most` of them, and how many there are.
+    """Read passages, and return about `most` of them, and their total number.
 
-    Those below one title or in one file stay together. The report takes a sentence on each row without text.
+    Passages of one title or one file stay together. The report lists each row without text.
     """
     rng, share, total = random.Random(seed), 1.0, 0
     selected: list[tuple[float, list[Excerpt]]] = []

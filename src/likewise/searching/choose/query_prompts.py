@@ -36,7 +36,7 @@ _FEWEST_WORDS = {"title": 2, "keywords": 2, "question": 4}
 
 
 def quoted(text: str) -> str:
-    """Return a passage as the model sees it: on one line, without what is beyond `LONGEST` words."""
+    """Return a passage for the prompt: on one line, truncated to `LONGEST` words."""
     return " ".join(text.split()[:LONGEST])
 
 
@@ -64,10 +64,10 @@ def answered(text: str) -> list[tuple[str, str]]:
 
 
 def cleaned(kind: str, text: str) -> str:
-    """Return the query in what a model has written; "" if there is none.
+    """Return the query in the output of a model; "" if there is none.
 
-    Cut off are what follows the first question mark, keywords that are there already or beyond the sixth, and quotation
-    marks. What repeats itself, is too short, or breaks off, is no query.
+    The text after the first question mark, repeated keywords and keywords after the sixth, and quotation marks are
+    removed. Repetitive, very short or incomplete outputs are not queries.
 
     >>> cleaned("keywords", "pump, Pump, valve, pump")
     'pump, valve'

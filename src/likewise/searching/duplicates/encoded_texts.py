@@ -40,7 +40,7 @@ _TEXTS, _ENDS, _VECTORS = "texts.txt", "ends.npy", "vectors.npy"
 
 
 class TextError(LikewiseError):
-    """Raised if there are too few texts, or what was given is none; the message names the cure."""
+    """Raised if there are too few texts, or the input is not text; the message names the cure."""
 
 
 class Unit(NamedTuple):
@@ -89,20 +89,20 @@ class CachedTexts:
 
     @property
     def first(self) -> np.ndarray:
-        """(S,) the place of each different text where it comes first."""
+        """(S,) first position of each distinct text."""
         places: np.ndarray = np.unique(self.number, return_index=True)[1]
         return places
 
     @property
     def of_all(self) -> str:
-        """A fingerprint of all texts in their order, where they stand, the model and the way to vectors."""
+        """The fingerprint of all texts in their order, their locations, the model and the encoding."""
         places = (self.number, self.position, self.file, self.line)
         said = "\0".join([self.fingerprint, str(self.read), *self.files]).encode("utf-8", "surrogatepass")
         return blake2b(said + b"".join(place.tobytes() for place in places), digest_size=16).hexdigest()
 
     @property
     def vectors(self) -> np.ndarray:
-        """(S, D) the vectors of the different texts, of length 1, read where they are needed."""
+        """(S, D) normalized vectors of the distinct texts, read on demand."""
         vectors: np.ndarray = np.load(self.folder / _VECTORS, mmap_mode="r")
         return vectors
 
@@ -164,8 +164,7 @@ def keep_texts(
 ) -> CachedTexts:
     """Read texts and encode each distinct text, unless an earlier call has done so.
 
-    A text of which the cache contains all vectors is not encoded again, whatever file it comes from. A run that was
-    stopped while it encoded is resumed.
+    A text with cached vectors is not encoded again, regardless of its file. An interrupted run is resumed.
 
     Raises:
         CorpusError: If a file cannot be read.

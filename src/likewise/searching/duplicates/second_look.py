@@ -26,11 +26,11 @@ _ASCII = 0.9
 
 
 class SecondLook:
-    """Names the reason why two texts with near vectors are no duplicates.
+    """A function that names the reason why two texts with similar vectors are not duplicates.
 
-    The words of both are compared as a whole. Then, without the sentences that both have, what is left is compared by
-    words and by vectors of its own: form letters, mails that quote each other and pages of one site are alike in most
-    of what they say, and a model reads only the beginning of a long text.
+    First, the words of both texts are compared as a whole. Then the texts without their common sentences are compared
+    by their words and by separate vectors, because form letters, mails with quotations and pages of one site share most
+    of their text, and a model only reads the beginning of a long text.
 
     Args:
         sample: Texts by which the language is detected. The lists of antonyms are English: in another language, two

@@ -206,10 +206,10 @@ def shared(first: Wording, second: Wording) -> float:
 
 
 def difference(first: Wording, second: Wording, known: bool = True) -> str:
-    """Name the difference that tells two near texts apart, one of `REASONS`, or "" for none.
+    """Return the difference that distinguishes two similar texts, one of `REASONS`, or "" for none.
 
-    A name counts if the other text has another word in its place, of which it is no misspelling. The order of the words
-    counts if nearly all words are the same, unless a part of the text was moved as a whole.
+    A name counts if the other text has another word in its position, of which it is not a misspelling. The order of the
+    words counts if nearly all words are the same, unless a part of the text was moved as a whole.
 
     Args:
         known: Whether the language has lists of words. Otherwise, texts are duplicates only if their words are equal,
@@ -380,7 +380,7 @@ def sentences_of(text: str) -> tuple[str, ...]:
 
 
 def the_rest(first: str, second: str) -> tuple[str, str]:
-    """Return what is left of two texts without the sentences that both have.
+    """Return two texts without their common sentences.
 
     >>> the_rest("Dear team. The pump leaks.", "dear team! The fan is loud.")
     ('The pump leaks.', 'The fan is loud.')

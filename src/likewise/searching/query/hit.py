@@ -151,11 +151,11 @@ def document_of(row: Values) -> tuple[str, object]:
 
 
 class Hits(list[Hit]):
-    """The hits of a search, the best first: a list, with what was made of the query.
+    """The hits of a search in descending order of their scores, as a list with the interpretation of the query.
 
     Attributes:
         without: Exclusion of the query in words, such as 'excluding'; passages about it are ranked lower.
-        demanded: Phrases that every hit contains, except for the last ones, whose number is `others`.
+        demanded: Phrases that every hit contains, except for the last `others` hits.
         barred: Words and phrases that no hit contains.
         missing: Words and phrases of the query that do not occur in the index.
         ranked: Phrases that raise the rank of a hit without being required.
@@ -178,7 +178,7 @@ class Hits(list[Hit]):
 
     @property
     def told(self) -> list[str]:
-        """Lines on what was made of the query, to show above the hits.
+        """The lines that describe the interpretation of the query, for display above the hits.
 
         >>> Hits(without="burnout", demanded=("heat pump",), missing=("flibbert",)).told
         ['without: burnout', 'only with: "heat pump"', 'no passage contains "flibbert"']
@@ -193,7 +193,7 @@ class Hits(list[Hit]):
         return lines + [f"no passage contains {_listed(self.missing)}"] * bool(self.missing)
 
     def to_dict(self) -> Record:
-        """Return plain values for JSON: what was made of the query, also in the lines of `told`, and the hits."""
+        """Return plain values for JSON: the hits, and the interpretation of the query, also as lines (`told`)."""
         made: Record = {name: list(getattr(self, name)) for name in ("demanded", "ranked", "barred", "missing")}
         made |= {"without": self.without, "others": self.others, "told": self.told}
         return made | {"hits": [hit.to_dict() for hit in self]}

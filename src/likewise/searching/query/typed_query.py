@@ -55,7 +55,7 @@ class TypedQuery:
 
     @classmethod
     def of(cls, query: str, language: str = "English") -> TypedQuery:
-        """Read what was typed.
+        """Parse a typed query.
 
         Each phrase has its own quotes. It is demanded in a query that is otherwise a few words: less than 7, at
         most one of them a stop word of the language, and no stop at the end. A word is barred by a hyphen before it if
@@ -63,7 +63,7 @@ class TypedQuery:
         barred. A query that bars all of its words bars none.
 
         Raises:
-            LikewiseError: If it has more than `MOST` such parts.
+            LikewiseError: If it has more than `MOST` phrases and barred words.
 
         >>> TypedQuery.of('"heat pump" winter -gas')
         TypedQuery(text='heat pump winter', demanded=('heat pump',), ranking=(), barred=('gas',))
@@ -119,7 +119,7 @@ def _excluded(query: str, parts: Sequence[re.Match[str]]) -> set[int]:
 
 
 def searched_words(text: str, language: str) -> str:
-    """Return the words of a query that are searched for: without function words, unless there are no others.
+    """Return the searched words of a query: without function words, unless there are no others.
 
     >>> searched_words("How does the pump fail?", "English"), searched_words("To be or not to be", "English")
     ('pump fail?', 'to be or not to be')
@@ -159,7 +159,7 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 def known_language(name: str) -> str:
-    """Return a language by the name that LanceDB has for it.
+    """Return the name of a language in LanceDB.
 
     Raises:
         LikewiseError: If there is no stemmer for it; the message names the supported languages.

@@ -19,7 +19,7 @@ _READ = 1 << 16
 
 
 class Connection(HttpToolsProtocol):
-    """A connection with limits: httptools and uvicorn have none on a head, its time, trailers or an unread answer.
+    """A connection with limits on the head, its time, trailers and unread answers, which httptools and uvicorn lack.
 
     - The head of a request arrives within `header_timeout`; clients that send half of a request each would otherwise
       hold all connections that a process may have.
@@ -55,7 +55,7 @@ class Connection(HttpToolsProtocol):
             self._wait(self._limits.header_timeout)
 
     def data_received(self, data: bytes) -> None:
-        """Read what has arrived, and refuse what is too large."""
+        """Read the received data, and refuse it if it is too large."""
         self._beside += len(data)
         if not self._refused:
             super().data_received(data)
@@ -68,7 +68,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(RequestError(f"headers and trailers have more than {self._limits.max_head:,} bytes", 431))
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request."""
+        """Refuse invalid requests."""
         self._refuse(RequestError("this is not a valid HTTP request"))
 
     def on_message_begin(self) -> None:
@@ -79,7 +79,7 @@ class Connection(HttpToolsProtocol):
             self._wait(self._limits.header_timeout)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header, but no trailer."""
+        """Store a header, but ignore trailers."""
         if self._in_head:
             super().on_header(name, value)
 

@@ -45,8 +45,8 @@ ListsOfNumbers = Annotated[list[ListedNumbers], Field(fail_fast=True)]
 class Body(BaseModel):
     """The body of a request. A null field is ignored, and an unknown field is an error.
 
-    Clients such as LiteLLM and Dify send null for what is not set. A field that is skipped in silence, such as
-    `filter` for `where`, would answer another question.
+    Clients such as LiteLLM and Dify send null for unset fields. An unknown field that is silently ignored, such as
+    `filter` instead of `where`, would change the meaning of a request.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -92,7 +92,7 @@ class SearchBody(Body):
 
 
 class TextObject(BaseModel):
-    """A text in an object, as Cohere and Jina also take it; the error names its other fields."""
+    """A text in an object, as in the APIs of Cohere and Jina; the error names its other fields."""
 
     model_config = ConfigDict(extra="allow")
 

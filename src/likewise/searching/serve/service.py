@@ -161,7 +161,7 @@ class Service:
         )
 
     def model_name(self, requested: str | None) -> str:
-        """Return the name of a model, which may be asked for by what it was loaded from; the first one for None.
+        """Return the name of a model, given by its name or its path; None selects the first model.
 
         Raises:
             RequestError: If there is no such model.

@@ -1,7 +1,7 @@
 """Dynamic batching: texts of many requests share the batches of a model.
 
-All of its state belongs to the event loop; only the batches themselves run in other threads. Requests take turns, so
-that one of thousands of texts does not keep a short one waiting.
+All state belongs to the event loop; only the batches run in other threads. Requests take turns, so that a request of
+thousands of texts does not delay a short request.
 """
 
 from __future__ import annotations
