@@ -29,7 +29,7 @@ def _whole_numbers(text: object) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in str(text).strip("[]").replace(",", " ").split())
     except ValueError:
-        raise typer.BadParameter(f"'{text}' is not a list of whole numbers") from None
+        raise typer.BadParameter(f"'{text}' is not a list of integers") from None
 
 
 @typed

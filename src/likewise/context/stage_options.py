@@ -233,7 +233,7 @@ class HarvestOptions(Options):
 
     def _check(self) -> None:
         if not self.ranks or min(self.ranks) < 1 or len(set(self.ranks)) < len(self.ranks):
-            raise OptionError(f"ranks must be different whole numbers of 1 or more, not {list(self.ranks)}")
+            raise OptionError(f"ranks must be distinct integers of 1 or more, not {list(self.ranks)}")
         if self.min_words > self.max_words:
             raise OptionError(
                 f"min_words {self.min_words} and max_words {self.max_words} exclude every sentence: lower min_words "

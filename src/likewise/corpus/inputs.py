@@ -197,7 +197,7 @@ def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Ite
     """Yield the row of each item, with its id.
 
     Raises:
-        CorpusError: If an item is not a text or a row like the first, or an id is given twice.
+        CorpusError: If an item is not a string or a row like the first item, or an id is given twice.
     """
     seen: dict[str, int] = {}  # the ids, with their rows
     for position, item in enumerate(items):

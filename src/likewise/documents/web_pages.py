@@ -146,7 +146,7 @@ def _number_items(soup: BeautifulSoup) -> None:
 
 
 def _whole(text: object, default: int) -> int:
-    """Return the whole number that an attribute contains, or the default."""
+    """Return the integer that an attribute contains, or the default."""
     return int(match[0]) if (match := re.match(r"\s*-?\d{1,9}", str(text))) else default
 
 

@@ -64,11 +64,11 @@ class OpenedIndex:
 
     @property
     def has_whole_ids(self) -> bool:
-        """Whether the ids are whole numbers, which are stored as texts."""
+        """Whether the ids are integers, which are stored as texts."""
         return self.record.ids == "int"
 
     def named(self, id: str | None) -> str | int | None:
-        """Return an id as it was given: as a whole number if all are."""
+        """Return an id as it was given: as an integer if all ids are integers."""
         whole = id is not None and self.has_whole_ids and id.removeprefix("-").isdecimal()
         return int(id) if id is not None and whole else id
 

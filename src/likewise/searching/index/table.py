@@ -222,7 +222,7 @@ class Table:
         return [source for source in sources if source not in requested]
 
     def next_id(self) -> int:
-        """Return the whole number after the largest id that is one."""
+        """Return the integer after the largest id that is an integer."""
         return max((int(id) for id in self.ids() if id.isdecimal() and len(id) < 19), default=-1) + 1
 
     def ids(self) -> list[str]:
@@ -286,7 +286,7 @@ class Table:
         return finished(self._table.take_offsets(places).select(columns).to_arrow())
 
     def keys(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the row ids (S,) of all passages, ascending, and the hashes (S,) of their texts, as whole numbers."""
+        """Return the row ids (S,) of all passages, ascending, and the hashes (S,) of their texts, as integers."""
         rows = self._select(["key"], with_ids=True)
         ids, keys = _ids(rows), rows["key"].to_pylist()
         order = np.argsort(ids)
@@ -420,7 +420,7 @@ def _row(passage: IndexedPassage) -> tuple[object, ...]:
 
 
 def number_of(key: str) -> int:
-    """Return the first 16 hex digits of a key as a whole number."""
+    """Return the first 16 hex digits of a key as an integer."""
     return int(key[:16], 16)
 
 

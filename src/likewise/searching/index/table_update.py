@@ -52,7 +52,7 @@ class TableUpdate:
 
     Attributes:
         metadata: Fields that are stored with passages; None for all.
-        id_kind: "int" as long as all ids are whole numbers, "text" otherwise.
+        id_kind: "int" as long as all ids are integers, "text" otherwise.
         partial: Partly skipped files, each with the reasons, which every update repeats.
         added, skipped, unread: as in `Changed`.
         stale: Sources of texts with new ids.
