@@ -113,6 +113,7 @@ def test_a_reader_whose_table_was_replaced_reads_the_record_again(mine, notes, s
         {"plan": {"job": "index"}},
         {"query": "x"},
         {"files": 3},
+        {"pipeline": {"neighbours": 2}},
     ],
 )
 def test_a_record_that_is_none_is_one_sentence(mine, change, says):
@@ -129,6 +130,19 @@ def test_an_index_of_another_format_is_refused(step, mine, says):
     (mine / "likewise.json").write_text(json.dumps(record | {"plan": plan}))
     with says(likewise.LikewiseError):
         likewise.search(mine, "the cat")
+
+
+def test_an_option_that_is_gone_names_the_index_and_the_cure(mine, says):
+    record = json.loads((mine / "likewise.json").read_text())
+    changes = {
+        "pipeline": record["pipeline"] | {"whitening": 0.5},
+        "plan": record["plan"] | {"versions": {"likewise": "0.9"}},
+    }
+    (mine / "likewise.json").write_text(json.dumps(record | changes))
+    with says(likewise.LikewiseError):
+        likewise.search(mine, "the cat")
+    with pytest.raises(likewise.LikewiseError, match="no search option whitening"):
+        likewise.index(["The cat."], out=mine, quiet=True)
 
 
 @pytest.mark.parametrize("table", [7, None, ["a"], {}])

@@ -100,7 +100,7 @@ class DocumentSearch(Protocol):
     settings: dict[str, str]
 
     def documents(self, query: str, limit: int) -> list[tuple[Sequence[str], float]]:
-        """Find the best documents, at most `limit`: the names that each goes by, the most exact first, and its score.
+        """Find the documents of the best `limit` passages: the names of each, the most exact first, and its score.
 
         A document may come several times; the first time counts.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
@@ -39,7 +40,11 @@ _BELOW = 1e-3
 
 
 class Request(NamedTuple):
-    """The arguments of a search."""
+    """The arguments of a search.
+
+    Attributes:
+        with_copies: Whether copies of a passage are hits of their own, in addition to the k.
+    """
 
     query: str
     k: int
@@ -48,6 +53,7 @@ class Request(NamedTuple):
     mode: Mode = "hybrid"
     where: str | None = None
     mark: bool = True
+    with_copies: bool = False
 
 
 class _Understood(NamedTuple):
@@ -212,6 +218,8 @@ class Search:
     def _hits_of(self, query: _Understood, request: Request, groups: list[list[_Match]]) -> Hits:
         """Return the hits of a page, with what was made of the query."""
         page, typed = groups[request.offset : request.offset + request.k], query.typed
+        if request.with_copies:
+            page = [[one] for one in sorted(chain.from_iterable(page), key=lambda one: -one.score)]
         texts = [group[0].row["text"] for group in page]
         vector = query.encoded.vector if query.encoded else None
         sentences = self._marked(query.text, vector, texts) if request.mark else texts

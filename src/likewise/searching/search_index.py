@@ -227,17 +227,7 @@ class Index:
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
         if by not in ("passage", "document"):
             raise SearchError(f"by is {by!r}: give passage or document")
-        text = normalize("NFC", in_plain_letters(without_surrogates(query)))
-        request = Request(text, k, offset, by, mode, where, mark)
-        while True:
-            opened = self._opened
-            steps = pipeline_of(pipeline, opened.pipeline)
-            try:
-                with damage(self.path):
-                    return Search(opened, self.encoder, steps, self.parts, self._reranker_of(steps)).hits(request)
-            except DamageError:
-                if state_of(self.path) == opened.state:
-                    raise  # otherwise the index was replaced by another one meanwhile
+        return self._hits(Request(query, k, offset, by, mode, where, mark), pipeline)
 
     def documents(
         self, query: str, limit: int = 100, *, mode: Mode = "hybrid", pipeline: Given | None = None
@@ -245,14 +235,14 @@ class Index:
         """Find the documents that best match a query, each with its names and the score of its best passage.
 
         The name of a row or text is its id; the names of a file are its path, name and stem. `likewise.evaluate` uses
-        this method to score an index.
+        this method to score an index. It differs from `search` in copies of a passage: each has its own score.
 
         Args:
             query, mode, pipeline: See `search`.
-            limit: Maximum number of passages.
+            limit: Maximum number of different passages.
         """
         best: dict[Sequence[str], float] = {}
-        for hit in self.search(query, limit, mode=mode, pipeline=pipeline, mark=False):
+        for hit in self._hits(Request(query, limit, mode=mode, mark=False, with_copies=True), pipeline):
             best.setdefault(hit.document, hit.score)
         return list(best.items())
 
@@ -270,6 +260,19 @@ class Index:
             "similarity": ", ".join(f"{part} {weights[part]:g}" for part in parts if weights[part]),
             "precision": f"an index built with {self.model}" if self.model else "an index",
         }
+
+    def _hits(self, request: Request, pipeline: Given | None) -> Hits:
+        """Return the hits of a request, from the present state of the index."""
+        request = request._replace(query=normalize("NFC", in_plain_letters(without_surrogates(request.query))))
+        while True:
+            opened = self._opened
+            steps = pipeline_of(pipeline, opened.pipeline)
+            try:
+                with damage(self.path):
+                    return Search(opened, self.encoder, steps, self.parts, self._reranker_of(steps)).hits(request)
+            except DamageError:
+                if state_of(self.path) == opened.state:
+                    raise  # otherwise the index was replaced by another one meanwhile
 
     def _reranker_of(self, steps: Pipeline) -> Reranker | None:
         """Return the cross-encoder of a pipeline, which is loaded once."""

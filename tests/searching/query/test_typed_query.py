@@ -313,6 +313,14 @@ def test_prose_may_have_more_quotes_than_a_query_may_demand(made):
     assert made.search(f"{words} so on")
 
 
+def test_documents_that_are_copies_have_scores_of_their_own(made):
+    """A search lists copies once, and a judgement may name any of them."""
+    scores = {name: score for (name,), score in made.documents("heat pump leaks in winter")}
+    assert list(scores)[:2] == ["8", "12"]
+    assert scores["8"] == scores["12"]
+    assert len(scores) == len(TEXTS)
+
+
 def test_documents_are_those_of_the_search_that_a_user_has(sentences, word_model, tmp_path):
     made = index(["The heat pump is loud.", *sentences[:20]], model=word_model, out=tmp_path / "a.index", quiet=True)
     for query in ('loud "heat pump"', "sentences -heat", '"pump heat" -loud'):

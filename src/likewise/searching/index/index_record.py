@@ -12,6 +12,7 @@ from typing import Any
 from likewise.inference.engines.engine import EnginePrecision
 from likewise.inference.handle import Facts
 from likewise.runs.job import read_record, work_of
+from likewise.runs.options import OptionError
 from likewise.runs.results import JobError, read_working_file
 from likewise.runs.whole_files import Record, Values
 from likewise.searching.index.conditions import SearchError
@@ -65,15 +66,17 @@ class IndexRecord:
         """Return the record of an index by the values of its file.
 
         Raises:
-            SearchError: If it was made by an older or a later version, or a value is not one that `index` writes.
+            SearchError: If it was made by an older or a later version, or a value is not one that `index` writes; the
+                message names the index and the cure.
         """
         _check_version(path, values["plan"].get("format"))
+        _check_options(path, values)
         query = values.get("query") or {}
         fits = {
             "table": OWN_FOLDER.fullmatch(f"{values.get('table')}.lance"),
             "geometry": OWN_FOLDER.fullmatch(str(values.get("geometry"))),
             "version": isinstance(values.get("version"), int),
-            "pipeline": isinstance(values.get("pipeline"), dict),
+            "pipeline": _is_pipeline(values.get("pipeline")),
             "query": isinstance(query, dict) and query.keys() <= _QUERY,
             "ids": values.get("ids", "") in ("", "int", "text"),
             "plan": isinstance(values["plan"].get("inputs"), dict),
@@ -170,3 +173,23 @@ def _check_version(index: Path, made: object) -> None:
         f"version, or "
         "rebuild it with `likewise index ... --overwrite`"
     )
+
+
+def _check_options(index: Path, values: Values) -> None:
+    """Raise SearchError if the search of an index has options that this version does not have."""
+    pipeline = values.get("pipeline")
+    gone = sorted(pipeline.keys() - Pipeline.model_fields) if isinstance(pipeline, dict) else []
+    if gone:
+        made_by = (values["plan"].get("versions") or {}).get("likewise", "unknown")
+        raise SearchError(
+            f"{index} was built by likewise {made_by}, and this version has no search option {', '.join(gone)}: "
+            "rebuild the index with `likewise index ... --overwrite`, or install that version"
+        )
+
+
+def _is_pipeline(values: object) -> bool:
+    """Return whether values are valid options of a pipeline."""
+    try:
+        return isinstance(values, dict) and bool(Pipeline(**values))
+    except OptionError:
+        return False
