@@ -33,7 +33,7 @@ class ConSERTLoss(EncoderLoss[ConSERTOptions]):
         if not isinstance(self._embeddings, nn.Module):
             name = type(encoder[0].auto_model).__name__
             raise LikewiseError(
-                f"ConSERT disturbs the output of a transformer's `embeddings`, and {name} has none: take a BERT- or "
+                f"ConSERT modifies the output of a transformer's `embeddings`, but {name} has none: use a BERT- or "
                 "RoBERTa-like base"
             )
         transformer: Any = encoder[0]

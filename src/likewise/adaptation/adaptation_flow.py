@@ -120,8 +120,8 @@ def adapt(
     settings.check(
         base,
         "adapt",
-        routes="it has one map for all texts; use `finetune triplets`, which trains both routes",
-        truncate_dim="its map is learnt on full vectors; omit it",
+        routes="it trains one map for all texts; use `finetune triplets`, which trains both routes",
+        truncate_dim="its map is trained on full vectors; omit it",
     )
     if prompts := sorted({text for text in (settings.prompt("query"), settings.prompt("document")) if text}):
         progress.tell(

@@ -122,7 +122,7 @@ def sample_passages(
         if not options.passages and used > fit:
             longer = (
                 f"{spoken(seconds)}, longer than the given {options.minutes:g} min: {base.name} needs this time for "
-                f"{counted(used, 'passage')}, and fewer would not suffice"
+                f"{counted(used, 'passage')}, which is the minimum"
             )
             if seconds > _OVER * 60 * options.minutes:
                 raise LikewiseError(f"{longer}. Give --minutes {math.ceil(seconds / 60)}, or a smaller base")

@@ -95,7 +95,7 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
         yield document
     if document is None:
         raise CorpusError(
-            f"{sources[0].path}:1: no document of {counted(len(sources), 'file')} has a sentence: give more text"
+            f"{sources[0].path}:1: no document in {counted(len(sources), 'file')} contains a sentence: give more text"
         )
 
 

@@ -176,7 +176,7 @@ def _are_files(head: list[object]) -> bool:
     file, text = str(head[named.index(True)]), others[0]
     excerpt = repr(text if len(text) <= 40 else f"{text[:40]}...") if isinstance(text, str) else _kind(text)
     raise CorpusError(
-        f"{file!r} is a file or a folder here, and {excerpt} is not: give files or texts, not both. Pass a text with "
+        f"{file!r} is a file or a folder here, but {excerpt} is not: give files or texts, not both. Pass a text with "
         f'the name of a file as a row, {{"text": {json.dumps(file)}}}'
     )
 
@@ -224,7 +224,7 @@ def _checked(items: Iterable[object], rows: bool, field: str, first: int) -> Ite
             raise CorpusError(f"{name} has the id {own!r}: give a string or an integer")
         if position and (own is None) == bool(seen):
             has, others = ("no id", "one") if own is None else ("an id", "none")
-            raise CorpusError(f"{name} has {has}, and the rows before it have {others}: give all or none")
+            raise CorpusError(f"{name} has {has}, but the rows before it have {others}: give all or none")
         if own is not None and (same := seen.setdefault(str(own), position)) != position:
             raise CorpusError(f"rows[{same}] and {name} have the same id: give each row its own")
         yield {ID: first + position if own is None else own, **{key: row[key] for key in row if key != ID}}

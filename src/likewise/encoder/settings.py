@@ -284,7 +284,7 @@ class ModelSettings:
         }
         for reason, what in present.items():
             if reason and what:
-                raise LoadError(f"--base {base} has {what}, which {verb} cannot keep: {reason}")
+                raise LoadError(f"--base {base} has {what}, which {verb} does not support: {reason}")
 
 
 def _fingerprint(tokenizer: object) -> str:

@@ -57,7 +57,7 @@ class LightOptions(AdamWOptions):
     def _check(self) -> None:
         super()._check()
         if self.vectors and not self.hidden:
-            raise OptionError("vectors=... needs the network: omit hidden")
+            raise OptionError("vectors=... requires the network: omit hidden")
 
     def inputs(self) -> Record:
         """Return the file of the initial word vectors."""

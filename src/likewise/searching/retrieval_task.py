@@ -126,7 +126,7 @@ class RetrievalTask(OwnTask):
         if not any(name in collection.documents for ranked in ranking.values() for name in ranked):
             other = next((name for ranked in ranking.values() for name in ranked), "nothing")
             raise DataError(
-                f"{search.name}: it returned {other}, and no document of {self.path}. Index the file of these "
+                f"{search.name}: it returned {other}, but no document of {self.path}. Index the file of these "
                 f"documents, so that each is identified by its _id."
             )
         for query, ranked in ranking.items():
