@@ -96,7 +96,7 @@ def sample_passages(
     options: AdaptOptions,
     progress: Progress,
 ) -> list[Passage]:
-    """Return the passages that are used, in order: as many as asked for, or as fit the time.
+    """Return the used passages in order: the requested number, or as many as fit the time.
 
     Nearly all of the time goes into encoding the texts that the passages offer, the rated pairs of the guard and the
     negations. Its speed is measured on a few passages, and the number that follows is noted in the job. If even the
@@ -131,7 +131,7 @@ def sample_passages(
             progress.tell(f"{spoken(seconds)} in all, measured on a few passages")
         job.note(passages=most)
     if most < len(passages):
-        reason = "as asked" if options.passages else "more do not fit into the given time"
+        reason = "as requested" if options.passages else "more do not fit into the given time"
         progress.tell(f"{most:,} of {len(passages):,} passages are used: {reason}")
     return [passages[int(i)] for i in np.sort(order[:most])]
 

@@ -2,7 +2,7 @@
 
     runs/arc/                  a folder as the target
       .unfinished/             the working folder, only until the job is finished
-        plan.json, notes.json  what was asked, and facts that outlive a stop
+        plan.json, notes.json  the plan, and facts that survive an interruption
         result/                what will be installed, when it is whole
       likewise.json            the record: plan, facts, and the names of all files that the job wrote
       ...
