@@ -78,7 +78,7 @@ class Workspace:
         record = read_record(folder)
         command = f"likewise context {COMMANDS[stage]} --work {self.path}"
         if not record:
-            begun = " (begun, not finished)" if work_of(folder).exists() else ""
+            begun = " (started, but not finished)" if work_of(folder).exists() else ""
             raise ContextError(f"{self.path} contains no {stage}{begun}: build it with '{command}'")
         options, inputs = record["plan"]["options"], record["plan"]["inputs"]
         for name, fingerprint in inputs.items():

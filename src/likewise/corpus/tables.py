@@ -89,6 +89,6 @@ def _places(names: Sequence[str], columns: Columns, optional: Sequence[str], whe
     if missing:
         there = ", ".join(name.strip()[:40] for name in names[:12])
         raise LabelledDataError(
-            f"{where}: there is no column {', '.join(missing)}, only {there}: name it in the header"
+            f"{where}: missing columns: {', '.join(missing)}; the file has {there}: rename its columns, or add a header"
         )
     return places

@@ -85,7 +85,7 @@ def read_pages(source: Source) -> Iterator[tuple[int, str]]:
     if page is not None:
         raise CorpusError(f"{path}:{number}: the dump ends within the page of line {began}: copy or download it again")
     if not seen:
-        raise CorpusError(f"{path}:{number}: the dump has no <page> on a line of its own: export it again")
+        raise CorpusError(f"{path}:{number}: the dump has no <page> on a separate line: export it again")
 
 
 def _read_dump(source: Source) -> Iterator[Article]:

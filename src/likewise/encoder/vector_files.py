@@ -160,7 +160,8 @@ def _from_lines(path: Path, source: str) -> WordTable:
         sizes = [sum(1 for _ in takewhile(_NUMBER.fullmatch, reversed(line.split()))) for line in islice(file, 100)]
     size = min(sizes)  # a word may be a number, too
     if not size or sizes.count(size) < _MOST * len(sizes):
-        raise WordVectorError(f"{source}: its lines have from {size} to {max(sizes)} numbers. {_CURE}")
+        what = f"lines with {size} to {max(sizes)} numbers" if max(sizes) else "lines without numbers"
+        raise WordVectorError(f"{source}: the file contains {what}. {_CURE}")
     words: dict[str, None] = {}
     rows: list[np.ndarray] = []
     with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:

@@ -78,7 +78,7 @@ class SNCSEOptions(ContrastiveOptions):
         super()._check()
         check_templates(self.template, self.other_template)
         if self.opposite_weight and self.negation == "none":
-            raise OptionError("opposite_weight needs negations: choose another value of negation than none")
+            raise OptionError("opposite_weight requires negations: set negation to a value other than none")
         if self.keep_weight and self.head:
             raise OptionError("keep_weight compares the vectors of the saved encoder: set head to false (--no-head)")
         if self.alpha > self.beta:

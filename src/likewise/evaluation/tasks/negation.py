@@ -165,7 +165,7 @@ def _row(line: str, where: str) -> tuple[list[str], int]:
         sentences = [record["input"], *record["sentences"]]
         label = int(record["label"])
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{where}: not a row of input, sentences and label ({error!r}).") from None
+        raise DataError(f"{where}: a row must have an input, sentences and a label ({error!r}).") from None
     if len(sentences) != 4 or not all(isinstance(s, str) for s in sentences) or not 0 <= label <= 2:
         raise DataError(f"{where}: a row must have an input, three sentences, and a label from 0 to 2.")
     return sentences, label

@@ -178,7 +178,7 @@ class TransferTask(Task):
             lines = read_lines(path, file.encoding)[file.header :]
             for place, line in enumerate(lines, start=1 + file.header):
                 if (match := re.fullmatch(file.row, line)) is None:
-                    raise DataError(f"{path}:{place}: not {file.form}. Copy the file again.")
+                    raise DataError(f"{path}:{place}: a line must consist of {file.form}. Copy the file again.")
                 cells = match.groupdict()
                 labels.append(cells.pop("label", file.label))
                 # An empty line is a full stop, as in SentEval's examples.

@@ -165,7 +165,9 @@ def duplicates(
     for target, formats in ((out, _TABLES), (keep_one, (".json",))):
         if target is not None and (ending := Path(target).suffix.lower()) in (*_NOT_WRITTEN, *formats):
             cure = ".jsonl" if target is out else ".jsonl, .csv, .tsv or .txt"
-            raise OptionError(f"{os.fspath(target)}: no {ending} file is written: give a name that ends in {cure}")
+            raise OptionError(
+                f"{os.fspath(target)}: {ending} files are not supported as output: give a name that ends in {cure}"
+            )
     check_results(*written, overwrite=overwrite)
     progress, source = Progress(quiet), given_texts(texts, corpus_options)
     encoded = keep_texts(source, model=model, engine=engine, precision=precision, progress=progress)
