@@ -157,7 +157,7 @@ class Objective(WithPresets):
         build_loss: Function from (encoder, options) to a loss of sentence-transformers.
         training_only: Function from the dimension of the vectors to modules for training only.
         sides: Role of each column of texts for a model that encodes queries and documents in different ways; () if the
-            columns have no sides, so that a base with routes of its own for them is refused.
+            columns have no sides, in which case a base with separate routes is refused.
     """
 
     read: Callable[[Sequence[Path], str | os.PathLike[str] | None, Any], LabelledRows]

@@ -198,7 +198,8 @@ class TrainingSteps(BaseTrainer):
     ) -> Tensor:
         """Run one forward and backward pass; with SAM, repeat the passes of an update at the perturbed weights.
 
-        The second pass runs under the same dropout masks: both gradients are of one function, as in SAM's paper.
+        The second pass uses the same dropout masks, so that both gradients belong to the same function, as in SAM's
+        paper.
         """
         own_loss: Any = self.loss
         if hasattr(own_loss, "steps"):

@@ -208,7 +208,7 @@ class Training:
         job: Name of the job in the words of the command line, "train arccse".
         name, preset, base, seed: Entries of the record; the seed determines all randomness.
         dataset: Training rows: 'sentence' and 'words', or texts and 'label'.
-        corpus: Facts on the data: 'sources', 'sentences' (the number of rows), 'unit' (what they are), 'sha256'.
+        corpus: Facts about the data: 'sources', 'sentences' (number of rows), 'unit' (name of a row), 'sha256'.
         model: SentenceTransformer, or a CrossEncoder.
         collator: Function from rows to a batch.
         export: Function from the trained model to the saved model.

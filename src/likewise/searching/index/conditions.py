@@ -1,7 +1,8 @@
-"""The conditions of a search, `where`: a small part of SQL, parsed here and translated for LanceDB.
+"""The filters of a search, `where`: a small subset of SQL, which is parsed here and translated for LanceDB.
 
-A condition comes from any user of the search, also over HTTP, and LanceDB would evaluate any function in it: one that
-repeats a text can ask for more memory than there is, which ends the process. So LanceDB never sees what was given.
+Any user of the search can pass a condition, also over HTTP, and LanceDB would evaluate any function in it: a function
+that repeats a string can exhaust the memory and end the process. The given condition is therefore never passed to
+LanceDB.
 
     condition   any ("OR" ...)     any: term ("AND" ...)
     term        "NOT" term | "(" condition ")" | comparison
@@ -10,9 +11,9 @@ repeats a text can ask for more memory than there is, which ends the process. So
                 | field "IS" ["NOT"] "NULL"
     value       field | literal     literal: 'text' | number | TRUE | FALSE
 
-Texts are compared without regard to case, but for ids; a file also by the end of its path; a list meets a comparison
-if one of its members does; a date without a time is the whole day, and '2024-05' the whole month; dates are not
-compared with texts that are none.
+String comparisons ignore case, except for ids. A file also matches by the end of its path, and a list matches if one of
+its members does. A date without a time is the whole day, and '2024-05' the whole month; dates are not compared with
+other strings.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class SearchError(LikewiseError):
 
 
 def condition_of(given: str, fields: Mapping[str, FieldColumn]) -> str:
-    """Return a condition as LanceDB reads it.
+    """Return a condition in the syntax of LanceDB.
 
-    A number may be compared with a text that shows one: what counts is the kind of the field.
+    A number can be compared with a string that contains a number, according to the kind of the field.
 
     >>> year = FieldColumn("int_year", "int")
     >>> condition_of("year >= '2004' AND NOT year = 2010", {"year": year})
@@ -65,11 +66,11 @@ def condition_of(given: str, fields: Mapping[str, FieldColumn]) -> str:
 
     Args:
         given: Condition.
-        fields: Fields that it may name, with their columns.
+        fields: Allowed fields, with their columns.
 
     Raises:
-        SearchError: If it holds anything else than fields, texts, numbers and the words above, or compares what cannot
-            be compared.
+        SearchError: If it contains anything except fields, strings, numbers and the words above, or an invalid
+            comparison.
     """
     return _Parser(given, fields).parsed()
 

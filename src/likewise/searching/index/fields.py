@@ -235,10 +235,10 @@ def has_no_seconds(value: object) -> bool:
 def stored_values(
     row: Values, kinds: Mapping[str, Kind], decimal: str | None = None
 ) -> tuple[tuple[object, ...], list[str]]:
-    """Return the values of a row's fields, in the order of `kinds`, and sentences on values of another kind.
+    """Return the values of a row's fields, in the order of `kinds`, and notes on values of another kind.
 
-    A value is None if it is not there, or is of another kind than the index contains, which an earlier update has
-    fixed.
+    A value is None if it is missing, or if its kind differs from the kind in the index, which an earlier update has
+    determined.
     """
     values, misfits = [], []
     for name, kind in kinds.items():

@@ -31,21 +31,21 @@ Blocks = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
 
 @dataclass(frozen=True)
 class Geometry:
-    """The vectors of an index in relation to each other. A position is a place in `rows`.
+    """The relations between the vectors of an index. A position is an index into `rows`.
 
     Attributes:
-        rows: (N,) the row ids of the passages, ascending, in the version of the table that the record names.
-        keys: (N,) the hashes of their texts, by which they are known in the next version.
-        near: (N, K) positions of the nearest passages, the nearest first; -1 if there are fewer.
-        similarity: (N, K) their cosines.
-        apart: (N, D) the vectors, of length 1, less their mean, in float16: LanceDB takes a tenth of a millisecond to
-            look one up.
-        mean: (D,) the mean vector.
+        rows: (N,) sorted row ids of the passages, in the version of the table that the record names.
+        keys: (N,) hashes of their texts, by which they are identified in the next version.
+        near: (N, K) positions of the nearest passages in ascending order of distance; -1 if there are fewer.
+        similarity: (N, K) cosines of the nearest passages.
+        apart: (N, D) normalized vectors minus their mean, in float16, because LanceDB takes a tenth of a millisecond to
+            look up a vector.
+        mean: (D,) mean vector.
         covariance: (D, D) of the vectors.
-        document: (N,) the number of each passage's document.
-        document_sizes: (M,) how many passages a document has.
-        document_rows: (M,) the place of its mean vector; -1 if it has one passage.
-        document_vectors: (L, D) the mean vectors of documents, float16.
+        document: (N,) number of each passage's document.
+        document_sizes: (M,) number of passages of each document.
+        document_rows: (M,) position of the mean vector of each document; -1 if the document has one passage.
+        document_vectors: (L, D) mean vectors of documents, float16.
         document_mean, document_covariance: (D,) and (D, D) of the mean vectors of all documents.
     """
 
@@ -65,7 +65,7 @@ class Geometry:
 
     @classmethod
     def open(cls, folder: Path) -> Geometry:
-        """Open the files of a folder; the larger ones are read where they are needed.
+        """Open the files of a folder; the larger files are memory-mapped.
 
         Raises:
             SearchError: If a file is missing or damaged.
@@ -291,7 +291,7 @@ def _documents(
     """Return the fields of a `Geometry` on documents.
 
     Args:
-        document: (N,) the number of each passage's document.
+        document: (N,) number of each passage's document.
         mean, covariance: (D,) and (D, D) of the passages.
     """
     sizes = np.bincount(document)

@@ -57,10 +57,10 @@ class Change:
 
 
 def files_of(given: TextSource) -> tuple[list[Path], list[Listing]]:
-    """Return the files that were named, and what was seen of the folders that were named.
+    """Return the given files, and the listings of the given folders.
 
     Raises:
-        CorpusError: If there is no such file, or nothing that is read.
+        CorpusError: If a file does not exist, or there is no readable file.
     """
     folders = [path for path in (Path(entry).expanduser() for entry in given.entries) if is_folder(path)]
     named = [entry for entry in given.entries if Path(entry).expanduser() not in folders]
@@ -111,7 +111,7 @@ class FilePlan:
         self.fresh = {one: path for one, path in self.requested.items() if one not in there or not there[one][2]}
 
     def fail(self, path: Path, reason: str) -> None:
-        """Keep the reason for which a file cannot be read.
+        """Store the reason why a file cannot be read.
 
         Raises:
             CorpusError: If it was named.
@@ -126,10 +126,10 @@ class FilePlan:
         return sum(sum(self.states[source][:1]) for source in self.fresh)
 
     def stale(self, keep: bool) -> list[str]:
-        """Return the sources that the index contains and that have changed, are gone or no longer named.
+        """Return the sources of the index that have changed, no longer exist, or are no longer listed.
 
         Args:
-            keep: Whether passages that are no longer named stay.
+            keep: Whether to keep passages that are no longer listed.
         """
         files = {str(path.resolve()) for path in self.requested.values()}
         unread = [_resolved(path) for path in self.unread]
@@ -148,7 +148,7 @@ def _resolved(path: Path) -> Path:
 
 
 def state_of(path: Path) -> State:
-    """Return values that change with the content of a file, its size first; an empty tuple if it is gone."""
+    """Return values that change with a file, beginning with its size; an empty tuple if there is no file."""
     try:
         status = path.stat()
         return status.st_size, status.st_mtime_ns, status.st_ino

@@ -121,10 +121,10 @@ def record_before(target: Path) -> IndexRecord | None:
 
 
 def finished_record(path: Path) -> IndexRecord:
-    """Return the record of an index, which is missing for a moment while a new one is put in its place.
+    """Return the record of an index, which is briefly missing while it is replaced.
 
     Raises:
-        SearchError: If there is no such index, or it is not finished.
+        SearchError: If the index does not exist, or is not finished.
     """
     end = time.monotonic() + _WAIT
     while not (values := read_record(path)) and work_of(path).is_dir() and time.monotonic() < end:

@@ -32,17 +32,17 @@ _LOST = re.compile(r"Not found|Not a directory|LanceError\(IO\)|[Cc]orrupt")
 
 
 class DamageError(SearchError):
-    """Raised if files of an index are gone or changed."""
+    """Raised if files of an index are missing or have changed."""
 
 
 def is_lost(error: BaseException) -> bool:
-    """Return whether files of a table are gone or changed, and the error is no limit of the system, such as a right."""
+    """Return whether files of a table are missing or have changed, and the error is not a limit of the system."""
     return bool(_LOST.search(str(error))) and limit_of(error) is None and not is_full_disk(error)
 
 
 @contextmanager
 def damage(folder: Path) -> Iterator[None]:
-    """Raise a SearchError with the cure where files of an index are gone, changed or cannot be read."""
+    """Raise a SearchError with the cure if files of an index are missing, have changed or cannot be read."""
     try:
         yield
     except (RuntimeError, OSError) as error:
@@ -91,9 +91,9 @@ def lancedb_module() -> ModuleType:
 
 
 def finished(work: Coroutine[object, object, _Made]) -> _Made:
-    """Wait for work of LanceDB in the loop in which it runs all of it, and return what comes of it.
+    """Wait for a task of LanceDB in its event loop, and return the result.
 
-    Its functions that are not asynchronous wait many times in a query, each time for the other thread.
+    LanceDB's synchronous functions wait for the other thread many times per query.
     """
     from lancedb.background_loop import LOOP
 
@@ -102,7 +102,7 @@ def finished(work: Coroutine[object, object, _Made]) -> _Made:
 
 
 def begun(work: Coroutine[object, object, _Made]) -> Callable[[], _Made]:
-    """Begin work of LanceDB, and return a function that waits for what comes of it."""
+    """Start a task of LanceDB, and return a function that waits for its result."""
     from lancedb.background_loop import LOOP
 
     return asyncio.run_coroutine_threadsafe(work, LOOP.loop).result

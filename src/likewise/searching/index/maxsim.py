@@ -1,8 +1,8 @@
-"""The token vectors of passages, stored in a few bytes each, and the fit of a query's tokens to them (MaxSim).
+"""The token vectors of passages, stored in a few bytes each, and their match with a query's tokens (MaxSim).
 
-An encoder computes a vector of each token on the way to the vector of the text. The sum over a query's tokens of the
-best match among a passage's (Khattab and Zaharia 2020, equation 3) sees single words that the one vector of a passage
-blurs. Here the vectors come from the encoder as it is, which was not trained for this.
+An encoder computes a vector of each token before it pools them into the vector of the text. The sum over a query's
+tokens of the best match among a passage's tokens (Khattab and Zaharia 2020, equation 3) represents single words, which
+a single vector does not. Here, the encoder was not trained for this purpose.
 
 Letters of the shapes: Q tokens of a query, T tokens of a passage, S passages, E a token's vector, P its projection,
 V the vocabulary.

@@ -28,7 +28,7 @@ _COUNTED = 10_000
 
 
 class Shared(NamedTuple):
-    """An index whose vectors another one takes, where it has the same text.
+    """An index whose vectors another index reuses for the same texts.
 
     Attributes:
         table: Passages of the index.
@@ -40,10 +40,10 @@ class Shared(NamedTuple):
 
     @classmethod
     def open(cls, path: Path, plan: Plan) -> Shared:
-        """Open an index that is finished.
+        """Open a finished index.
 
         Raises:
-            SearchError: If there is no such index, or its vectors differ from the plan's.
+            SearchError: If the index does not exist, or its vectors do not match the plan.
         """
         record = finished_record(path)
         deciding = [(record.options.get(name), plan.options[name]) for name in ("prompt", "truncate_dim")]

@@ -57,7 +57,7 @@ def has_text(text: str) -> bool:
 
 @dataclass(frozen=True)
 class IndexedPassage:
-    """A passage and its place.
+    """A passage and its location.
 
     Attributes:
         text: Sentences of the passage.
@@ -66,10 +66,10 @@ class IndexedPassage:
             file.
         title: Headings above it, or the title of its article.
         metadata: Values of the metadata fields, in their order; None if a row has none.
-        prose: Whether it consists of sentences, and not of code or a table.
+        prose: Whether it consists of sentences instead of code or a table.
         id: Id of its row; None if it has none.
-        read_title: Part of the title that the model reads; None for all of it.
-        source: Name of its text: of a file, or of a row or text with its values.
+        read_title: Part of the title that the model reads; None for the whole title.
+        source: Name of its source: a file, or a row or text with its values.
         file: Path to its file; "" without a file.
         is_last: Whether it is the last passage of its source.
     """
@@ -97,7 +97,7 @@ class IndexedPassage:
 
 
 class EncodedPassage(NamedTuple):
-    """A passage with its vector (D,), and with its tokens as they are stored; b"" if they are not."""
+    """A passage with its vector (D,), and its tokens in their stored form, b"" if they are not stored."""
 
     passage: IndexedPassage
     vector: np.ndarray
@@ -128,7 +128,7 @@ class TokenLimit:
         return max(8, self._longest - special - self.counts([self._prompt])[0] - _SPARE)
 
     def shortened(self, title: str) -> str:
-        """Return what is read of a title: half of all tokens at most."""
+        """Return the part of a title that is read, which has at most half of all tokens."""
         if not self.may_be_long([title]) or self.counts([f"{title}:"])[0] <= self.room // 2:
             return title
         return next(self.pieces(title, self.room // 2 - _SPARE)).strip()
@@ -139,11 +139,11 @@ class TokenLimit:
         return size > self._longest // 2 and self._tokenizer is not None
 
     def counts(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text, where it follows another one."""
+        """Return the number of tokens of each text after another text."""
         return [len(one.ids) for one in self._encoded([f" {text}" for text in texts])]
 
     def pieces(self, text: str, room: int) -> Iterator[str]:
-        """Yield a text in pieces of so many tokens at most, cut at a blank where there is one."""
+        """Yield a text in pieces with a maximum number of tokens, divided at a space if there is one."""
         (encoding,) = self._encoded([text])
         begins = [begin for begin, _ in encoding.offsets]
         start, token = 0, 0

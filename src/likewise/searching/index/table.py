@@ -1,8 +1,8 @@
-"""The table of passages in LanceDB: its columns, what is written to it, and its two kinds of search.
+"""The table of passages in LanceDB: its columns, its updates, and its two kinds of search.
 
-A reader sees the version that the record names, and so never half of an update. Row ids belong to one version. The
-column `searched` contains the text of a passage in the form that is searched; that of a field has a name of its own:
-its kind, and the name of the field as in a URL. Letters of the shapes: S passages, D embedding, Q queries.
+A reader sees the version that the record names, and thus never a partial update. Row ids belong to one version. The
+column `searched` contains the searched form of a passage's text. The name of a field's column consists of its kind and
+the URL-encoded name of the field. Letters of the shapes: S passages, D embedding, Q queries.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Table:
         return {row["source"]: (row["file"], row["last_count"], row["last_max"]) for row in files}
 
     def known(self, keys: Sequence[str]) -> dict[str, Encoded]:
-        """Return the vectors, (D,) each, and the tokens of those texts that are in the table, by key."""
+        """Return the vectors, (D,) each, and the tokens of the texts that are in the table, by key."""
         columns = ["tokens"] if self.has_tokens else []
         rows = self._select(["key", "vector", *columns], _among("key", keys))
         tokens = rows["tokens"].to_pylist() if columns else [b""] * len(rows)
@@ -212,7 +212,7 @@ class Table:
         return set(self._select(["source"], _among("source", sources))["source"].to_pylist())
 
     def others(self, ids: Sequence[str], sources: Sequence[str]) -> list[str]:
-        """Return the sources of ids, without some sources: what was known by these ids before."""
+        """Return the earlier sources of ids, except for some sources."""
         rows = self._select(["source"], f"{_among('id', ids)} AND NOT {_among('source', sources)}")
         return list(dict.fromkeys(rows["source"].to_pylist()))
 
@@ -232,8 +232,8 @@ class Table:
     def index_words(self, language: str) -> None:
         """Index the words of passages with their titles, if there is no such index.
 
-        All words are indexed, including function words and long words: a query of such words finds what
-        holds them. ICU divides text without blanks.
+        All words are indexed, including function words and long words, so that they can be searched. ICU divides text
+        without spaces.
         """
         from lancedb.index import FTS
 
@@ -332,7 +332,7 @@ class Table:
         return query.refine_factor(max(_TIMES, _REFINED // count)) if refined else query
 
     def begin_words(self, text: str, count: int) -> Callable[[], pa.Table]:
-        """Begin to look for the passages with the highest BM25 scores: `_rowid` and `_score` of what comes of it."""
+        """Start a search for the passages with the highest BM25 scores, whose result has `_rowid` and `_score`."""
         return begun(self._words(text).limit(count).select(["_score"]).with_row_id().to_arrow())
 
     def by_words(self, text: str, count: int, where: str | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -353,7 +353,7 @@ class Table:
         return self._table.query().nearest_to_text(kind(text, "searched", operator=operator))
 
     def tokens_of(self, ids: np.ndarray) -> list[bytes]:
-        """Return the tokens of row ids (S,), as they are stored."""
+        """Return the stored tokens of row ids (S,)."""
         tokens: list[bytes] = self._taken(ids, ["tokens"])["tokens"].to_pylist()
         return tokens
 

@@ -40,7 +40,7 @@ class Changed(NamedTuple):
     recall: float | None = None
 
     def lines(self) -> list[str]:
-        """Return the lines for the user: the first on what was skipped or read differently, and how many more."""
+        """Return the first notes on skipped or converted input, and the number of further notes."""
         reasons = [*self.unread, *(reason for reason in self.skipped if reason not in self.unread)]
         with_kinds = [(": read as " in reason or ", and read as " in reason, reason) for reason in shortened(reasons)]
         return [f"{'reading' if is_read else 'skipped'}: {reason}" for is_read, reason in with_kinds]
@@ -48,13 +48,13 @@ class Changed(NamedTuple):
 
 @dataclass
 class TableUpdate:
-    """The update of a table by what has changed.
+    """An update of a table by changed sources.
 
     Attributes:
-        metadata: Fields that are stored with passages; None for all.
+        metadata: Stored fields of passages; None for all fields.
         id_kind: "int" as long as all ids are integers, "text" otherwise.
-        partial: Partly skipped files, each with the reasons, which every update repeats.
-        added, skipped, unread: as in `Changed`.
+        partial: Partly skipped files with the reasons, which every update repeats.
+        added, skipped, unread: See `Changed`.
         stale: Sources of texts with new ids.
         requested: Sources of texts.
         changed: Sources of files that changed while they were read.
@@ -80,7 +80,7 @@ class TableUpdate:
         self.there = self.table.sources()
 
     def run(self, change: Change) -> Changed:
-        """Bring the table in line with what is given, and return what was done."""
+        """Update the table to the given sources, and return the changes."""
         if change.given is None:
             return Changed(removed=self.table.remove_ids(change.deleted))
         if change.given.in_memory:

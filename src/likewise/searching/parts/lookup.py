@@ -1,7 +1,7 @@
-"""What a search looks up of one query: its cosines and BM25 scores with passages, brought to one scale.
+"""The lookup of a query: its standardized cosines and BM25 scores with passages.
 
-Letters of the shapes: N all passages, S some of them, W those with words of the query, D embedding, Q tokens of
-the query, P a token's vector.
+Letters of the shapes: N all passages, S some passages, W passages with words of the query, D embedding, Q tokens of the
+query, P a token's vector.
 """
 
 from __future__ import annotations

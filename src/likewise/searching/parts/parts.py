@@ -128,10 +128,10 @@ class Words(Part):
 
 
 class TokenFit(Part):
-    """The fit of the first passages' tokens to the query's tokens (MaxSim).
+    """The match of the first passages' tokens with the query's tokens (MaxSim).
 
-    A query as long as the passages is no question but a text like them, which one vector describes as well: its tokens
-    find something alike everywhere, and comparing them takes long.
+    The tokens of a query that is as long as the passages are not compared, because such a query is itself a text: its
+    tokens match every passage, and their comparison takes long.
     """
 
     name = "tokens"
@@ -184,11 +184,11 @@ class Neighbours(Part):
 
 
 class Documents(Part):
-    """A share of the score of the whole document that a passage is of, if it has other passages.
+    """A fraction of the score of a passage's whole document, if the document has several passages.
 
-    The score combines the document's mean vector and the sum of its passages' BM25 scores, each standardised over
-    all documents: long documents are about a query in several passages, none of which may say all of it. The sum is
-    divided by a pivoted length, or a document of many passages would be above all others in every query.
+    The score combines the document's mean vector and the sum of its passages' BM25 scores, each standardized over all
+    documents, because a long document can match a query by several passages together. The sum is divided by a pivoted
+    length, which prevents documents with many passages from always ranking first.
     """
 
     name = "documents"
@@ -216,7 +216,7 @@ class Documents(Part):
 
 
 class Phrases(Part):
-    """The share of the query's phrases in quotes that stand in a passage."""
+    """The fraction of the query's quoted phrases that occur in a passage."""
 
     name = "phrases"
 
@@ -240,7 +240,7 @@ def registered_parts() -> tuple[type[Part], ...]:
     """Return the parts that other packages register as entry points of `likewise.search_parts`, by their names.
 
     Raises:
-        SearchError: If one cannot be loaded, or is no part.
+        SearchError: If an entry point cannot be loaded, or is not a part.
     """
     entries = sorted(entry_points_of(PARTS_GROUP), key=lambda entry: entry.name)
     parts = [load_registered(entry, type, f"the search part {entry.name!r}", SearchError) for entry in entries]
@@ -248,10 +248,10 @@ def registered_parts() -> tuple[type[Part], ...]:
 
 
 def checked_parts(parts: object, others: Sequence[type[Part]] = ()) -> tuple[type[Part], ...]:
-    """Return further parts of a search, after others.
+    """Return further search parts after a check.
 
     Raises:
-        SearchError: If one of them is no part, or has the name of another part or option.
+        SearchError: If an item is not a part, or has the name of another part or option.
     """
     if not isinstance(parts, Sequence) or isinstance(parts, str):
         kind = parts if isinstance(parts, type) else type(parts)

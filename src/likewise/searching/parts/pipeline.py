@@ -70,7 +70,7 @@ Given = Pipeline | Mapping[str, object] | str | os.PathLike[str]
 
 
 def pipeline_of(requested: Given | None, before: Pipeline | None = None) -> Pipeline:
-    """Return a pipeline from what was given, with what is not said taken from another one, or by default.
+    """Return a pipeline from options; missing options are taken from another pipeline, or are the defaults.
 
     Raises:
         OptionError: If an option is unknown or out of its range, or the file cannot be read.

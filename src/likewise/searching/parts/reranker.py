@@ -21,7 +21,7 @@ _AT_A_TIME = 16
 
 
 class Reranker:
-    """A cross-encoder of sentence-transformers, loaded when it is first needed; one thread scores at a time.
+    """A cross-encoder of sentence-transformers, which is loaded on demand; one thread scores at a time.
 
     Args:
         name: Path or hub name.

@@ -1,9 +1,8 @@
 """Queries with an exclusion, split into the request and the exclusion.
 
-Encoders and BM25 treat excluded words like requested words. Only phrases that are an order to leave something out
-are cues: 'other than', 'except' and 'without' alone often name the very thing that the answer is about, and so does
-'avoiding' behind a preposition. All patterns are matched on a query whose blanks are single ones, in a time
-proportional to its length.
+Encoders and BM25 treat excluded words like requested words. Only explicit requests for an exclusion are cues: a bare
+'other than', 'except' or 'without' often belongs to the topic, as does 'avoiding' after a preposition. All patterns are
+matched on a query with normalized spaces, in linear time.
 """
 
 from __future__ import annotations
@@ -41,9 +40,10 @@ _EMPTY = frozenset(
 
 
 def divided(query: str) -> tuple[str, str]:
-    """Divide a query into what it asks for and what it excludes; the second is "" if it excludes nothing.
+    """Split a query into the request and the exclusion, which is "" if nothing is excluded.
 
-    An excluded phrase ends at the next punctuation mark, in brackets with these, a list of short ones at its end.
+    An excluded phrase ends at the next punctuation mark or at the end of its brackets; a list of short phrases ends
+    with the list.
 
     >>> divided("What did Nietzsche write (excluding Zarathustra) and when?")
     ('What did Nietzsche write and when?', 'Zarathustra')

@@ -1,9 +1,9 @@
 """Exclusions: 'A, excluding X' learns the base's vector of A minus a part of X's vector. Not from a paper.
 
-Encoders put a text that asks to leave X out next to the texts about X. A rule on the query mends that: the vector of
-the rest, minus a fraction of the excluded words' vector. Here the encoder itself learns the rule, from sentences with
-exclusions that are written for them. Every sentence without one keeps the vector that it has: a distillation, in which
-the teacher never sees an exclusion. docs/systems/others.md has what chose the values.
+Encoders place a text that excludes X next to texts about X. A rule on the query corrects this: the vector of the rest,
+minus a fraction of the excluded words' vector. This recipe trains the encoder itself to apply the rule, on sentences
+with generated exclusions. The vectors of other sentences do not change: the training is a distillation in which the
+teacher never reads an exclusion. docs/systems/others.md states the sources of the values.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ def excluding(sentence: str, what: str, rng: random.Random) -> str:
 
 
 def with_exclusions(rows: list[Record], share: float, seed: int) -> Record:
-    """Return sentences, the texts whose vectors they learn, and what is excluded.
+    """Return sentences, the texts whose vectors are their targets, and the exclusions.
 
     Args:
         rows: B sentences.
-        share: Fraction of the sentences that get an exclusion: some words of the next one.
+        share: Fraction of the sentences with an exclusion, which consists of words of the next sentence.
 
     Returns:
         {'sentence': N texts, the B sentences first, 'meaning': N texts, 'excluded': E texts, 'excluded_rows': (E,),
@@ -108,10 +108,10 @@ def with_exclusions(rows: list[Record], share: float, seed: int) -> Record:
 
 
 def in_english(run: Run) -> Run:
-    """Return the run as it is; its exclusions are written in English.
+    """Return the unchanged run after a check that its text is English.
 
     Raises:
-        NotEnglishError: If most sentences are of another language.
+        NotEnglishError: If most sentences are in another language.
     """
     from likewise.augment.negation.english import check_english
 

@@ -64,7 +64,7 @@ class QueryEncoder:
         return EncodedQuery(words, vector, codec.projected(rows), codec.weights_of(ids))
 
     def of_sentences(self, opened: OpenedIndex, sentences: Sequence[str]) -> dict[str, np.ndarray]:
-        """Return the vectors (D,) of sentences, and of others that were looked at before."""
+        """Return the vectors (D,) of sentences, including previously encoded sentences."""
         known = opened.sentences
         if len(known) > _SENTENCES:
             known.clear()

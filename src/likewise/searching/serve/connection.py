@@ -23,12 +23,11 @@ class Connection(HttpToolsProtocol):
 
     - The head of a request arrives within `header_timeout`; clients that send half of a request each would otherwise
       hold all connections that a process may have.
-    - What is no body, such as a head, trailers or the extensions of a chunk, has up to `max_head` bytes on end.
-    - What follows after an answer, for example after one that a body is too large, is read and discarded for
-      `body_timeout`: most clients read the answer only when they have sent all, and would otherwise find the
-      connection closed.
-    - An answer is read within `timeout`, or at least 64 KiB of it.
-    - A client address has up to `connections`.
+    - Consecutive bytes outside of a body, such as a head, trailers or the extensions of a chunk, are limited to
+    `max_head`. - Data after an answer, for example after an error on the size of a body, is read and discarded for
+    `body_timeout`, because most clients only read the answer after they have sent everything, and would otherwise find
+    the connection closed. - An answer is read within `timeout`, or at least 64 KiB of it. - A client address has up to
+    `connections`.
 
     Args:
         limits: Limits of the service.

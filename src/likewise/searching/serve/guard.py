@@ -201,7 +201,7 @@ class _Values:
         """Count the values of the next piece.
 
         Raises:
-            RequestError: If there are too many, or this is no JSON in UTF-8, which is read in the same way by all.
+            RequestError: If there are too many values, or the body is not valid JSON in UTF-8.
         """
         if b"\0" in piece:
             raise RequestError("the body contains a NUL character: send JSON in UTF-8")

@@ -50,10 +50,10 @@ class _Work:
         self._encoding: Future[Any] | None = None
 
     def result(self, encoding: Future[_Answer]) -> _Answer:
-        """Wait for what is encoded now.
+        """Wait for the current encoding.
 
         Raises:
-            CancelledError: If the search was given up.
+            CancelledError: If the search was cancelled.
         """
         self._encoding = encoding
         if self._given_up:
