@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 # Before torch is imported: two threads that wait for each other make tiny models slower.
@@ -71,6 +72,17 @@ def _frozen_imports():
     """Keep what imports made out of the garbage collection that each training ends with: half of a second less."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _releases_read_once():
+    """Read the releases of packages and the code of the library once: each of a thousand jobs notes them."""
+    from likewise.runs import releases
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("version", "_code"):
+            patched.setattr(releases, name, cache(getattr(releases, name)))
+        yield
 
 
 def sentence(rng: random.Random, n_clauses: int = 1) -> str:

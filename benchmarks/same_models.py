@@ -27,25 +27,25 @@ from pathlib import Path
 import numpy as np
 
 SHARED = "--max-steps 5 --batch-size 8 --select-by last --precision fp32 --seed 1 --quiet"
-MINILM, GLOVE = "--base bundled:minilm", "--base bundled:glove"
 RECIPES = {
-    "arccse": f"arccse {MINILM} --pooling cls",
-    "arccse-mean": f"arccse {MINILM} --pooling mean --sam-rho 0.05",
-    "simcse": f"simcse {MINILM} --pooling cls",
-    "esimcse": f"esimcse {MINILM} --pooling cls",
-    "consert": f"consert {MINILM} --pooling last-two",
-    "ct": f"ct {MINILM} --pooling mean",
-    "tsdae": f"tsdae {MINILM} --pooling cls",
-    "mask-distillation": f"mask-distillation {MINILM}",
-    "sncse": f"sncse {MINILM}",
-    "exclusion": f"exclusion {MINILM}",
-    "light": f"light {MINILM}",
-    "gclsr": f"gclsr {GLOVE}",
+    "arccse": "arccse --pooling cls",
+    "arccse-mean": "arccse --pooling mean --sam-rho 0.05 --triplet-weight 1 --triplet-margin 0.5",
+    "simcse": "simcse --pooling cls --chunk 3",
+    "esimcse": "esimcse --pooling cls",
+    "consert": "consert --pooling last-two",
+    "ct": "ct --pooling mean",
+    "tsdae": "tsdae --pooling cls",
+    "mask-distillation": "mask-distillation",
+    "sncse": "sncse --distil-mask never",
+    "sncse-hard-negative": "sncse --distil-mask never --negation hard-negative --sam-rho 0.05",
+    "exclusion": "exclusion",
+    "light": "light --words 500",
+    "gclsr": "gclsr",
 }
 TOLERANCE = 1e-6
 
 
-def record(source: Path, out: Path, data: Path, only: str) -> None:
+def record(source: Path, out: Path, data: Path, only: str, base: str, words: str) -> None:
     """Train, encode and score with the package of `source`."""
     found: dict[str, np.ndarray] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -67,22 +67,27 @@ def record(source: Path, out: Path, data: Path, only: str) -> None:
             found[label] = np.asarray(vectors)
             print(label, found[label].shape, float(np.abs(found[label]).sum()), flush=True)
 
-        for label, words in RECIPES.items():
-            if only and label not in only.split(","):
-                continue
+        for label in [*RECIPES, "minilm", "sts"] if not only else only.split(","):
             target = folder / label
-            command(f"train {words} --corpus {corpus} --out {target} {SHARED}")
-            weights = b"".join(path.read_bytes() for path in sorted(target.rglob("*.safetensors")))
-            found[f"{label}, weights"] = np.frombuffer(hashlib.sha256(weights).digest(), np.uint8)
-            encode(label, str(target))
-        if not only:
-            encode("minilm", "bundled:minilm")
-            report = folder / "scores.json"
-            command(f"evaluate bundled:minilm --tasks sts --data {data / 'senteval'} --json {report}")
-            scores = dict(_scores(json.loads(report.read_text(encoding="utf-8"))))
-            found["sts"] = np.array([scores[key] for key in sorted(scores)])
-            print(json.dumps(scores))
-    np.savez(out, **found)
+            if label == "minilm":
+                encode(label, "bundled:minilm")
+            elif label == "sts":
+                found[label] = scores(data, folder / "scores.json")
+            else:
+                start = words if label == "gclsr" else base
+                command(f"train {RECIPES[label]} --base {start} --corpus {corpus} --out {target} {SHARED}")
+                weights = b"".join(path.read_bytes() for path in sorted(target.rglob("*.safetensors")))
+                found[f"{label}, weights"] = np.frombuffer(hashlib.sha256(weights).digest(), np.uint8)
+                encode(label, str(target))
+            np.savez(out, **found)
+
+
+def scores(data: Path, report: Path) -> np.ndarray:
+    """Return the scores of all-MiniLM-L6-v2 on the seven STS tasks, in the order of their names."""
+    command(f"evaluate bundled:minilm --tasks sts --data {data / 'senteval'} --json {report}")
+    found = dict(_scores(json.loads(report.read_text(encoding="utf-8"))))
+    print(json.dumps(found))
+    return np.array([found[key] for key in sorted(found)])
 
 
 def command(words: str) -> None:
@@ -134,7 +139,9 @@ def parser() -> argparse.ArgumentParser:
     making.add_argument("--out", type=Path, required=True)
     named = os.environ.get("LIKEWISE_DATA")
     making.add_argument("--data", type=Path, default=named, required=not named, help="of the sentences and STS tasks")
-    making.add_argument("--only", default="", help="these alone, with commas")
+    making.add_argument("--only", default="", help="recipes, minilm (its vectors) and sts (its scores), with commas")
+    making.add_argument("--base", default="bundled:minilm", help="of the trainings; a tiny one takes a minute")
+    making.add_argument("--words", default="bundled:glove", help="word vectors of gclsr")
     comparing = verbs.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
@@ -145,7 +152,7 @@ def main() -> None:
     given = parser().parse_args()
     if given.verb == "compare":
         sys.exit(compare(given.before, given.after))
-    record(given.source.resolve(), given.out, given.data.resolve(), given.only)
+    record(given.source.resolve(), given.out, given.data.resolve(), given.only, given.base, given.words)
 
 
 if __name__ == "__main__":

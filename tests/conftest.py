@@ -65,10 +65,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 def new_process() -> Callable[..., multiprocessing.Process]:
     """A function that starts a function in a process of its own, forked from a server that has imported training.
 
-    A new interpreter imports torch, transformers and datasets again, for which it takes several seconds.
+    A new interpreter imports torch, transformers and datasets again, for which it takes several seconds. A process has
+    one such server: benchmarks/kill.py, which the tests import, uses it too.
     """
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["likewise.training.train", "likewise.inference.encoded_files", "datasets"])
+    server.set_forkserver_preload(
+        [
+            "likewise.training.train",
+            "likewise.inference.encoded_files",
+            "likewise.context.discriminator",
+            "datasets",
+            "sklearn.linear_model",
+        ]
+    )
 
     def start(function: Callable[..., None], *arguments: object) -> multiprocessing.Process:
         process = server.Process(target=function, args=arguments, daemon=True)

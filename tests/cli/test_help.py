@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 import likewise
 from likewise.cli import build_app
@@ -145,9 +146,7 @@ def offered(line: str) -> list[str]:
     """Return what bash is told to offer at the end of a line."""
     words = line.split(" ")
     shell = {"_LIKEWISE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    code = "import sys; sys.argv[0] = 'likewise'; from likewise.cli import main; main()"
-    found = subprocess.run([sys.executable, "-c", code], env=os.environ | shell, capture_output=True, text=True)
-    return found.stdout.split()
+    return CliRunner().invoke(build_app(), env=shell, prog_name="likewise").stdout.split()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 import likewise
 
-mteb = pytest.importorskip("mteb")
-
 FIRST = ["the cat sees the dog", "a house by the river", "the bird sings", "the king visits the town", "a red garden"]
 SECOND = [
     "the dog sees the cat",
@@ -22,7 +20,12 @@ RATINGS = [4.0, 0.5, 2.0, 4.5, 1.0]
 
 
 @pytest.fixture
-def task():
+def mteb():
+    return pytest.importorskip("mteb")
+
+
+@pytest.fixture
+def task(mteb):
     from datasets import Dataset, DatasetDict
     from mteb.abstasks import AbsTaskSTS
     from mteb.abstasks.task_metadata import TaskMetadata
@@ -54,7 +57,7 @@ def model_folder(tiny_model, tmp_path):
     return str(tmp_path / "model")
 
 
-def test_mteb_scores_a_loaded_model_as_scipy_does_its_cosines(model_folder, task):
+def test_mteb_scores_a_loaded_model_as_scipy_does_its_cosines(model_folder, task, mteb):
     model = likewise.load(model_folder, precision="fp32")
     (found,) = mteb.evaluate(model, [task], cache=None, show_progress_bar=False).task_results
     first, second = (model.encode(texts, normalize_embeddings=True) for texts in (FIRST, SECOND))

@@ -19,11 +19,14 @@ from likewise.inference.encoded_files import write_part
 from likewise.runs.on_ray import ClusterError, begun_on_ray, check_versions, cluster
 from likewise.runs.releases import versions
 
-ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
+
+@pytest.fixture(scope="module", autouse=True)
+def ray():
+    return pytest.importorskip("ray", reason="needs the extra 'ray'")
 
 
 @pytest.fixture(scope="module")
-def local():
+def local(ray):
     """A cluster of two workers, which what is called in it uses and does not stop."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", str(Path(likewise.__file__).parents[1]))
@@ -38,7 +41,7 @@ def rows_of(folder):
     return pa.concat_tables([parquet.read_table(path) for path in sorted(Path(folder).glob("*.parquet"))])
 
 
-def test_encoding_gives_the_rows_of_one_process(local, saved_model, corpus_file, tmp_path, monkeypatch):
+def test_encoding_gives_the_rows_of_one_process(local, ray, saved_model, corpus_file, tmp_path, monkeypatch):
     monkeypatch.setattr(text_pieces, "WINDOW", 64)
     found = [
         likewise.encode_file(
@@ -115,7 +118,7 @@ def test_what_a_worker_cannot_read_is_one_sentence(local, says):
         wait()
 
 
-def test_a_cluster_that_cannot_be_used_is_one_sentence(monkeypatch, says):
+def test_a_cluster_that_cannot_be_used_is_one_sentence(ray, monkeypatch, says):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with says(ClusterError), cluster("ray://127.0.0.1:9"):
         pass
