@@ -32,7 +32,7 @@ RUN = [ROOT / "README.md", DOCS / "get-started.md", DOCS / "extend.md", *sorted(
 NOT_RUN = re.compile(r"<!-- not run: .+ -->\n```python")
 """What stands before a block that needs a network or a service."""
 
-SMALL = {'"bundled:wiki-sample"': '"wiki.txt.gz"', '"sts"': '"pairs:pairs.tsv"', "minutes=15": "passages=120"}
+SMALL = {'"bundled:wiki-sample"': '"wiki.txt.gz"', '"sts"': '"pairs:pairs.tsv"', "minutes=15": "passages=120, width=16"}
 """What a test has in the place of a larger text."""
 TRAINING = re.compile(r'(likewise\.train\([^)]*out="[^"]+")')
 
