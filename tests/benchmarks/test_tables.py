@@ -15,8 +15,6 @@ RESULTS = sorted((ROOT / "benchmarks/results").glob("*.jsonl"))
 FIGURE = re.compile(r"(?<![\w.-])\d+[.,]\d+")
 """A figure with decimals, or with thousands."""
 
-BY_HAND = "measured by hand"
-
 
 @pytest.fixture(scope="module")
 def tables(script):
@@ -31,13 +29,13 @@ def test_the_tables_of_the_pages_are_what_make_tables_makes(tables):
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
-def test_every_table_with_figures_is_made_or_says_that_it_was_measured_by_hand(tables, page):
+def test_every_table_with_figures_is_made(tables, page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for name, _ in tables.BLOCK.findall(text):
         assert name in tables.rendered()
     typed = tables.BLOCK.sub("", text)
     for row in re.findall(r"^\|.*\|$", typed, re.MULTILINE):
-        assert not FIGURE.search(row) or BY_HAND in row, f"{page}: {row}"
+        assert not FIGURE.search(row), f"{page}: {row}"
 
 
 def test_no_figure_is_typed_into_the_template(tables):
@@ -46,7 +44,7 @@ def test_no_figure_is_typed_into_the_template(tables):
     cells = re.sub(r"`[^`]*`", "", cells)  # options
     for row in re.findall(r"^\|.*\|$", cells, re.MULTILINE):
         _, _, figures = row.strip("|").partition("|")
-        assert not FIGURE.search(figures) or BY_HAND in row, row
+        assert not FIGURE.search(figures), row
 
 
 def test_a_table_is_written_between_its_marks_alone(tables):
