@@ -16,7 +16,7 @@ TRAINED = {
     "systems/others": (),
     "guides/train": (),
     "guides/not": ("--distil-steps", 1, "--batch-size", 8),
-    "guides/light": ("--batch-size", 16, "--words", 50, "--hidden", 8),
+    "guides/light": ("--batch-size", 16, "--words", 50, "--hidden", 64),
 }
 """What shortens the training of a page's first command, besides its base and its updates."""
 
