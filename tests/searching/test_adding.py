@@ -128,7 +128,7 @@ def test_texts_are_called_by_their_places_and_added_ones_by_the_next(sentences, 
 
 def test_a_new_field_is_a_field_from_then_on(made, sentences, says):
     made.add([{"id": "x", "text": sentences[60], "author": "Ada", "year": 1850}])
-    assert made.fields["author"] == "texts"
+    assert made.fields["author"] == "strings"
     assert [hit.id for hit in made.search("the", where="author = 'Ada'")] == ["x"]
     with says(CorpusError):
         made.add([{"id": "y", "text": sentences[61], "year": "soon"}])
