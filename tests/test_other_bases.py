@@ -177,7 +177,7 @@ def test_a_language_model_learns_in_float32_from_its_mean_and_not_from_its_first
         ("sncse", {"negation": "none"}, ""),
         ("sncse", {"template": "X means [MASK].", "negation": "none"}, "a masked language model"),
         ("mask-distillation", {}, ""),
-        ("consert", {}, "take a BERT- or RoBERTa-like base"),
+        ("consert", {}, "use a BERT- or RoBERTa-like base"),
     ],
 )
 def test_a_recipe_takes_a_language_model_or_says_why_not(recipe, options, reason, llama, corpus_file, tmp_path, says):

@@ -112,7 +112,7 @@ def test_binary_files_of_a_folder_are_skipped_and_a_named_one_is_refused(notes, 
     assert "binary.txt:1" in found.skipped[1]
     found = index([notes, notes / "page.py"], out=tmp_path / "a.index", quiet=True)
     assert found.passages == 43, "a named file is read"
-    with says(LikewiseError, hidden=r"(?<=binary: give ).*"):
+    with says(LikewiseError, hidden=r"(?<=null byte: give ).*"):
         index(notes / "picture.bin", out=tmp_path / "a.index", quiet=True)
 
 
