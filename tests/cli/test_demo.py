@@ -84,7 +84,9 @@ def tiny(tiny_base, saved_model, tmp_path):
         words=str(vectors),
         corpus=str(texts),
         arccse={"pooling": "cls", **short},
-        sncse={"preset": "negation", "distil_steps": 2, **short},
+        distillation=short,
+        distilled_words=(3, 40),
+        sncse={"preset": "negation", "distil_mask": "never", **short},
         sncse_words=(3, 40),
         gclsr={
             "sentences": 32,

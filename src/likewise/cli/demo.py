@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from importlib.resources import files
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 import likewise
+from likewise.cli.demo_items import DemoItems, answered, apart, choice, nearest
 from likewise.cli.groups import typed
 from likewise.errors import require_extra
 
@@ -22,11 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.table import Table
 
+    from likewise.cli.demo_items import Encode
     from likewise.context import Origin
     from likewise.context.origin import Deciding
-
-    Encode = Callable[[Sequence[str]], object]
-    Question = tuple[str, str, str, str]
 
 MINUTES = 7
 """Minutes that `make demo` takes on two cores, measured by `benchmarks/demo.py`."""
@@ -47,17 +44,18 @@ _MATRIX = 12
 """Sentences in the pictures of cosines."""
 _OWN = {
     "arccse",
-    "cls",
     "contexts",
     "demo.html",
     "demo.json",
     "gclsr",
-    "idle",
+    "mask",
     "sncse",
     "surrogate",
     "weaknesses.index",
 }
 """The names in the folder of a demonstration."""
+_ONE_CHECKPOINT = {"select_by": "last", "eval_steps": 0}
+"""Options of a training that is too short to be saved before its end."""
 
 
 class DemoSettings(NamedTuple):
@@ -67,19 +65,22 @@ class DemoSettings(NamedTuple):
     words: str = "bundled:glove"
     corpus: str | Path = "bundled:wiki-sample"
     arccse: Mapping[str, Any] = {
-        **{"pooling": "cls", "learning_rate": 1e-4, "max_steps": 15, "triplet_limit": 8, "select_by": "last"},
-        "batch_size": 32,
+        **{"pooling": "cls", "learning_rate": 1e-4, "max_steps": 15, "triplet_limit": 4, "batch_size": 32},
+        **{"max_length": 24, **_ONE_CHECKPOINT},
     }
+    distillation: Mapping[str, Any] = {"batch_size": 16, "max_steps": 100, **_ONE_CHECKPOINT}
+    distilled_words: tuple[int, int] = (4, 9)
     sncse: Mapping[str, Any] = {
-        **{"preset": "negation", "max_steps": 80, "batch_size": 16, "learning_rate": 3e-4, "opposite_share": 0.9}
+        **{"preset": "negation", "distil_mask": "never", "max_steps": 80, "batch_size": 8, "learning_rate": 3.5e-4},
+        **{"opposite_share": 0.9, **_ONE_CHECKPOINT},
     }
-    sncse_words: tuple[int, int] = (5, 12)
+    sncse_words: tuple[int, int] = (4, 12)
     gclsr: Mapping[str, Any] = {
         **{"sentences": 4096, "batch_size": 256, "filters": 100, "max_steps": 12, "warmup_epochs": 1},
-        "select_by": "last",
+        **_ONE_CHECKPOINT,
     }
     context_words: int = 30_000
-    surrogate: Mapping[str, Any] = {"preset": "profiles", "max_steps": 12}
+    surrogate: Mapping[str, Any] = {"preset": "profiles", "max_steps": 12, "max_length": 48}
     weaknesses: int = 0
 
 
@@ -124,74 +125,11 @@ class DemoRow:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class DemoItems:
-    """Sentences with a paraphrase each, and questions with 'not', all written by hand for this demonstration.
-
-    Attributes:
-        questions: Negated sentence with three candidates, of which the last means the same. None of their antonyms is
-            in the training of the preset `negation`.
-        taught: Questions whose antonyms are in the list that the preset `negation` teaches.
-    """
-
-    sentences: Sequence[str]
-    paraphrases: Sequence[str]
-    questions: Sequence[Question]
-    taught: Sequence[Question]
-
-    @classmethod
-    def read(cls) -> DemoItems:
-        """Return the items of the package."""
-        from likewise.augment.negation.antonyms import antonyms
-
-        pairs, listed = _table("paraphrases.tsv"), antonyms()
-        by_taught: dict[bool, list[Question]] = {False: [], True: []}
-        for row in _table("nots.tsv"):
-            one, other = row["one"], row["other"]
-            is_taught = listed.get(one) == other or listed.get(other) == one
-            by_taught[is_taught] += [question(row["sentence"], one, other), question(row["sentence"], other, one)]
-        sentences, paraphrases = ([row[name] for row in pairs] for name in ("sentence", "paraphrase"))
-        return cls(sentences, paraphrases, by_taught[False], by_taught[True])
-
-    def cosines(self, encode: Encode) -> np.ndarray:
-        """Return the cosines of all sentences with all paraphrases, (N, N)."""
-        return _units(encode, self.sentences) @ _units(encode, self.paraphrases).T
-
-
-def answered(encode: Encode, questions: Sequence[Question]) -> float:
-    """Return the share of questions whose nearest candidate is the right one, in %."""
-    queries, *given = (_units(encode, [row[place] for row in questions]) for place in range(4))
-    return 100 * float(((queries * given[2]).sum(axis=1) > _best(queries, given)).mean())
-
-
-def question(sentence: str, one: str, other: str) -> Question:
-    """Return 'not one', and the candidates 'one', 'not other' and 'other'.
-
-    >>> question("The lift is {}.", "full", "empty")
-    ('The lift is not full.', 'The lift is full.', 'The lift is not empty.', 'The lift is empty.')
-    """
-    negated = sentence.replace(" is {}", " is not {}")
-    return negated.format(one), sentence.format(one), negated.format(other), sentence.format(other)
-
-
-def nearest(cosines: np.ndarray) -> float:
-    """Return in how many rows the value on the diagonal is the largest, in %."""
-    return 100 * float((cosines.argmax(axis=1) == range(len(cosines))).mean())
-
-
-def apart(cosines: np.ndarray) -> float:
-    """Return the mean of the values off the diagonal: of sentences that have nothing to do with each other."""
-    count = len(cosines)
-    return float((cosines.sum() - cosines.trace()) / (count * (count - 1)))
-
-
 def arccse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
     """Train ArcCSE as its paper does, from the vector at [CLS], which no training made a sentence vector."""
-    untrained = _at_cls(settings.base, out / "cls")
     trained = likewise.train("arccse", settings.corpus, base=settings.base, out=out / "arccse", **settings.arccse)
-    before, after, base = (
-        items.cosines(likewise.load(model).encode) for model in (untrained, trained.path, settings.base)
-    )
+    encoders = _untrained(settings.base), _trained(trained.path), _trained(settings.base)
+    before, after, base = map(items.cosines, encoders)
     shows = (
         Figure(UNRELATED, apart(before), apart(after), "cosine"),
         Figure(NEAREST, nearest(before), nearest(after)),
@@ -203,15 +141,31 @@ def arccse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow
 
 
 def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
-    """Train SNCSE with the preset that sees 'not', on short sentences."""
-    from likewise.corpus import CorpusOptions
+    """Distil the mask on short sentences, and train SNCSE from it with the preset that sees 'not'."""
+    from likewise.corpus import CorpusOptions, prepare
 
-    shortest, longest = settings.sncse_words
-    short = CorpusOptions(min_words=shortest, max_words=longest)
-    trained = likewise.train(
-        "sncse", settings.corpus, base=settings.base, out=out / "sncse", corpus_options=short, **settings.sncse
+    rows, as_lines = prepare(settings.corpus).dataset[:], CorpusOptions(split="line")
+
+    def short(fewest: int, most: int) -> list[str]:
+        return [text for text, words in zip(rows["sentence"], rows["words"], strict=True) if fewest <= words <= most]
+
+    mask = likewise.train(
+        "mask-distillation",
+        short(*settings.distilled_words),
+        base=settings.base,
+        out=out / "mask",
+        corpus_options=as_lines,
+        **settings.distillation,
     )
-    before, after = (likewise.load(model).encode for model in (settings.base, trained.path))
+    trained = likewise.train(
+        "sncse",
+        short(*settings.sncse_words),
+        base=mask.path,
+        out=out / "sncse",
+        corpus_options=as_lines,
+        **settings.sncse,
+    )
+    before, after = _trained(settings.base), _trained(trained.path)
     shows = tuple(
         Figure(name, answered(before, questions), answered(after, questions), chance=100 / 3)
         for name, questions in ((TAUGHT, items.taught), (OTHERS, items.questions))
@@ -219,22 +173,30 @@ def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow,
     against = Figure(NEAREST, nearest(items.cosines(before)), nearest(items.cosines(after)))
     samples = [row for rows in (items.taught, items.questions) for row in rows[:: max(1, len(rows) // 3)]]
     examples = [
-        {"question": row[0], "candidates": row[1:], "before": _choice(before, row), "after": _choice(after, row)}
+        {"question": row[0], "candidates": row[1:], "before": choice(before, row), "after": choice(after, row)}
         for row in samples
     ]
-    return DemoRow("sncse", "the base", shows, against, float(trained.record["seconds"])), {"asked": examples}
+    spent = float(mask.record["seconds"]) + float(trained.record["seconds"])
+    return DemoRow("sncse", "the base", shows, against, spent), {"asked": examples}
 
 
 def gclsr(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow, dict[str, Any]]:
     """Train GCLSR, which has no transformer, and measure how fast it encodes."""
-    trained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "gclsr", **settings.gclsr)
-    idle = {**settings.gclsr, "max_steps": 1, "learning_rate": 1e-12}
-    untrained = likewise.train("gclsr", settings.corpus, base=settings.words, out=out / "idle", quiet=True, **idle)
-    idle_encoder, fast, base = (
-        likewise.load(os.fspath(model)) for model in (untrained.path, trained.path, settings.base)
-    )
-    slow, quick = (_rate(encoder.encode, [*items.sentences, *items.paraphrases]) for encoder in (base, fast))
-    before, after = (nearest(items.cosines(encoder.encode)) for encoder in (idle_encoder, fast))
+    from likewise.encoder.modules import without_training_head
+    from likewise.recipes import find_recipe
+
+    recipe, untrained = find_recipe("gclsr"), list[Any]()
+
+    def build(*arguments: Any) -> Any:
+        encoder = recipe.build_encoder(*arguments)
+        untrained.append(without_training_head(copy.deepcopy(encoder)))
+        return encoder
+
+    copied = replace(recipe, build_encoder=build)
+    trained = likewise.train(copied, settings.corpus, base=settings.words, out=out / "gclsr", **settings.gclsr)
+    fast, base = _loaded(trained.path), _loaded(settings.base)
+    slow, quick = (_rate(encoder.encode, items.sentences) for encoder in (base, fast))
+    before, after = (nearest(items.cosines(encoder.encode)) for encoder in (untrained[-1], fast))
     shows = (Figure(SPEED, slow, quick, "/s"),)
     against = Figure(f"its training: {NEAREST}", before, after)
     return DemoRow("gclsr", "the base's speed", shows, against, float(trained.record["seconds"])), {}
@@ -252,8 +214,7 @@ def contexts(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoR
     ]
     origin = stages.open_origin(work, stages.ScoreOptions(terms=("coherence",)), stages.SelectionOptions(size=20))
     taught = likewise.distill(work=work, base=settings.base, out=out / "surrogate", **settings.surrogate)
-    untaught = _at_cls(settings.base, out / "cls")
-    before, after = (nearest(items.cosines(likewise.load(model).encode)) for model in (untaught, taught.path))
+    before, after = (nearest(items.cosines(encode)) for encode in (_untrained(settings.base), _trained(taught.path)))
     alone = nearest(_by_contexts(origin, items))
     spent = sum(stage.record["seconds"] for stage in made) + float(taught.record["seconds"])
     shows = (Figure(NEAREST, before, after),)
@@ -353,33 +314,6 @@ def _check_folder(out: Path) -> None:
         raise JobError(f"{out} contains other files: choose another --out for the demo")
 
 
-def _table(name: str) -> list[dict[str, str]]:
-    """Return the rows of a table of the package."""
-    text = files("likewise.cli").joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def _units(encode: Encode, texts: Sequence[str]) -> np.ndarray:
-    """Return the vectors of texts at length 1, (N, D)."""
-    import numpy as np
-
-    vectors = np.asarray(encode(texts), dtype=np.float64)
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1)[:, None], 1e-12)
-
-
-def _best(questions: np.ndarray, given: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the larger cosine of the two wrong candidates, (N,)."""
-    import numpy as np
-
-    return np.maximum(*((questions * candidates).sum(axis=1) for candidates in given[:2]))
-
-
-def _choice(encode: Encode, row: Sequence[str]) -> int:
-    """Return the place of the candidate that is nearest to a question."""
-    vectors = _units(encode, row)
-    return int((vectors[1:] @ vectors[0]).argmax())
-
-
 def _rate(encode: Encode, texts: Sequence[str]) -> float:
     """Return the sentences that are encoded per second, the better of two passes."""
     seconds = []
@@ -417,10 +351,30 @@ def _table_of(rows: Sequence[DemoRow]) -> Table:
     return table
 
 
-def _at_cls(base: str, out: Path) -> Path:
-    """Save the untrained encoder whose vector is the last layer at [CLS]."""
-    from likewise.encoder.build import build_encoder
-    from likewise.encoder.modules import without_training_head
+@cache
+def _loaded(model: str | Path) -> Any:
+    """Return a saved encoder."""
+    return likewise.load(model)
 
-    without_training_head(build_encoder(base, pooling="cls", head=False)).eval().save_pretrained(str(out))
-    return out
+
+@cache
+def _trained(model: str | Path) -> Encode:
+    """Return the `encode` of a saved encoder, which encodes each text once."""
+    import numpy as np
+
+    encode, known = _loaded(model).encode, dict[str, Any]()
+
+    def encoded(texts: Sequence[str]) -> np.ndarray:
+        if new := [text for text in dict.fromkeys(texts) if text not in known]:
+            known.update(zip(new, encode(new), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return encoded
+
+
+@cache
+def _untrained(base: str) -> Encode:
+    """Return the `encode` of the untrained encoder whose vector is the last layer at [CLS]."""
+    from likewise.encoder.build import build_encoder
+
+    return build_encoder(base, pooling="cls", head=False).eval().encode
