@@ -5,6 +5,7 @@ import os
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
+from likewise.corpus.files import kernel_devices
 from likewise.corpus.folders import list_folder
 from likewise.corpus.sources import find_files
 
@@ -86,6 +87,15 @@ def test_what_cannot_be_looked_at_is_named(tree):
     assert {path.name for path in listing.unread} >= {"gone.txt"}
     assert all(str(path) in reason for path, reason in listing.unread.items())
     assert "kernel.txt" not in names(listing)
+
+
+def test_a_folder_without_a_kernel_mount_is_read(tree, monkeypatch):
+    """In a chroot, /proc and /sys are ordinary folders on the disk that holds the text."""
+    monkeypatch.setattr("pathlib.Path.is_mount", lambda self: False)
+    kernel_devices.cache_clear()
+    assert kernel_devices() == frozenset()
+    assert "a.txt" in names(list_folder(tree))
+    kernel_devices.cache_clear()
 
 
 def test_a_file_of_the_kernel_and_what_cannot_be_looked_at_are_refused_by_name(tmp_path, monkeypatch, says):

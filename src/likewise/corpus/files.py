@@ -123,8 +123,11 @@ def check_ends(path: Path) -> None:
 
 @cache
 def kernel_devices() -> frozenset[int]:
-    """Return the numbers of the file systems that hold no files of a disk: a read of one may never end."""
-    return frozenset(Path(place).stat().st_dev for place in ("/proc", "/sys") if Path(place).is_dir())
+    """Return the numbers of the file systems that hold no files of a disk: a read of one may never end.
+
+    Where nothing is mounted at /proc or /sys, as in a chroot, the place is an ordinary folder of a disk.
+    """
+    return frozenset(Path(place).stat().st_dev for place in ("/proc", "/sys") if Path(place).is_mount())
 
 
 def is_folder(path: Path) -> bool:
