@@ -1,6 +1,6 @@
 """The format of Markdown, and the base class of formats that become Markdown line by line."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import ClassVar
 
@@ -19,17 +19,16 @@ _KNOWN_BY_CONTENT = (Parquet(), Dump(), JsonLines())
 
 
 class MarkedText(Format):
-    """Text with markup of headings, lists and code: Markdown, and formats that are converted to Markdown line by line.
-
-    Attributes:
-        marked: Function that converts lines to Markdown with a backslash before each character that is not markup; None
-            for Markdown itself.
-    """
+    """Text with markup of headings, lists and code: Markdown, and formats that are converted to it line by line."""
 
     name: ClassVar[str] = "Markdown"
     suffixes: ClassVar[tuple[str, ...]] = (".md", ".markdown")
     holds: ClassVar[Contents] = "markdown"
-    marked: ClassVar[Callable[[Iterable[Line]], Iterator[Line]] | None] = None
+
+    @staticmethod
+    def marked(lines: Iterable[Line]) -> Iterator[Line]:
+        """Convert lines to Markdown with a backslash before each character that is not markup; Markdown stays."""
+        yield from lines
 
     def accepts(self, source: Source) -> bool:
         """Return whether a file has the suffix of the format, and its lines may be converted."""
@@ -47,9 +46,9 @@ class MarkedText(Format):
         for value in (", ".join(map(str, one)) if isinstance(one, list) else one for one in fields.values()):
             if isinstance(value, str) and value != title and len(value) > _LONG_FIELD:  # an abstract is text, too
                 yield Block("prose", [(1, " ".join(value.split()))], (title,) if title else ()), fields
-        below, marked = chain(first, lines), type(self).marked
-        blocks = markdown_blocks(marked(below) if marked else below, title=title, escaped=marked is not None)
-        yield from ((block if marked else linkless(block), fields) for block in blocks)
+        is_converted = self.marked is not MarkedText.marked
+        blocks = markdown_blocks(self.marked(chain(first, lines)), title=title, escaped=is_converted)
+        yield from ((block if is_converted else linkless(block), fields) for block in blocks)
 
     def fields(self, source: Source) -> Iterator[Values]:
         """Yield the front matter."""

@@ -18,7 +18,7 @@ from likewise.documents.paged_format import PagedFormat
 from likewise.documents.web_pages import page_of_html, stream_info
 
 if TYPE_CHECKING:
-    from bs4 import BeautifulSoup
+    from bs4 import BeautifulSoup, Tag
 
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _BEHIND_ROW = re.compile(r"^(\| .* \|)(?=[^\s|])", re.MULTILINE)  # what follows a chart, by MarkItDown
@@ -236,9 +236,14 @@ class OpenDocument(PagedFormat):
         yield page_of_html(str(soup.body), table_infer_header=True)
 
 
+def _is_raised(part: Tag) -> bool:
+    """Return whether an element sets its text as a superscript."""
+    return str(part.get("text-position", "")).startswith("super")
+
+
 def _to_html(soup: BeautifulSoup) -> None:
     """Change the elements of an OpenDocument text to HTML; notes stand in brackets, and boxes below their paragraph."""
-    raised = {part.parent.get("name") for part in soup(attrs={"text-position": re.compile("^super")}) if part.parent}
+    raised = {part.parent.get("name") for part in soup(_is_raised) if part.parent}
     for blank in soup(("s", "tab", "line-break", "frame")):
         blank.insert_before(" ")
     for note in soup("note"):
