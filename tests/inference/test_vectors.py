@@ -131,6 +131,24 @@ def test_cosines_stay_within_one_and_what_is_no_text_is_told(tiny_model, says):
             similarity(["a cat"], others, model=tiny_model)
 
 
+@pytest.mark.parametrize(
+    ("library", "column"),
+    [
+        ("polars", lambda pl: pl.Series(["a cat", "the dog"], dtype=pl.Categorical)),
+        ("pyarrow", lambda pa: pa.chunked_array([["a cat"], ["the dog"]], pa.large_string())),
+        ("pyarrow", lambda pa: pa.array(["a cat", "the dog"]).dictionary_encode()),
+        ("pandas", lambda pd: pd.Series(["a cat", "the dog"], dtype="category", index=[7, 3])),
+    ],
+)
+def test_a_column_of_texts_is_encoded_and_what_is_missing_is_named(library, column, tiny_model):
+    module = pytest.importorskip(library)
+    wanted = encode(tiny_model, ["a cat", "the dog"])
+    np.testing.assert_array_equal(encode(tiny_model, column(module)), wanted)
+    np.testing.assert_allclose(encode(tiny_model, "a cat"), wanted[:1], atol=1e-6)
+    with pytest.raises(LikewiseError, match=r"texts\[1\], .* is not a string"):
+        encode(tiny_model, ["a cat", None])
+
+
 def test_a_long_job_says_how_long_before_it_starts(saved_model, sentences, tmp_path, monkeypatch, capsys):
     from likewise.inference import load, policy
     from likewise.inference.engines.engine import ENDLESS, EngineChoice

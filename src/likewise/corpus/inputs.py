@@ -111,11 +111,10 @@ def given_texts(
         return TextSource([*head, *items], options)
     rows = isinstance(head[0], Mapping)
     lines = options.split == "line" and not rows
-    folder = made_in_cache("texts")
     field = (options.field or TEXT) if rows else TEXT
     suffix = ".txt" if lines else ".jsonl"
     with ExitStack() as own:
-        made = tempfile.NamedTemporaryFile(dir=folder, prefix="making-", suffix=suffix)  # noqa: SIM115
+        made = tempfile.NamedTemporaryFile(dir=made_in_cache("texts"), prefix="making-", suffix=suffix)  # noqa: SIM115
         file = (stack or own).enter_context(made)
         digest, count = blake2b(digest_size=16), 0
         for row in _checked(chain(head, items), rows, field, first):
@@ -127,8 +126,7 @@ def given_texts(
         file.flush()
         path, name = Path(file.name), f"texts{suffix}"
         if not stack:  # the same texts keep their time, by which what is made of them is known
-            key = [digest.hexdigest(), suffix]
-            path = cached("texts", key, lambda made: (made / name).hardlink_to(file.name)) / name
+            path = cached("texts", [digest.hexdigest(), suffix], lambda to: (to / name).hardlink_to(file.name)) / name
     read = {"encoding": "utf-8"} if lines else {"encoding": "utf-8", "split": "auto", "field": field}
     return TextSource(str(path), options.updated(**read), True, rows, count, first)
 

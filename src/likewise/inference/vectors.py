@@ -41,7 +41,7 @@ def encode(
 
     Args:
         model: Encoder. Its training mode and the global random state are restored.
-        sentences: S strings; repeated strings are encoded once.
+        sentences: S strings, as a list, an array or a column; repeated strings are encoded once.
         batch_size: Maximum number of sentences in a batch; by default only the number of tokens is limited.
         precision: Precision of encoding: "fp32" for unchanged torch, "bf16" for torch under bfloat16 autocast (faster
             on hardware that supports it; it changes about the third digit), or None for the model's own choice (torch
@@ -53,15 +53,16 @@ def encode(
         (S, D) float32.
 
     Raises:
-        LikewiseError: If the batch size is not positive, the precision is unknown, or the vectors are not finite.
+        LikewiseError: If a text is not a string, the batch size is not positive, the precision is unknown, or the
+            vectors are not finite.
     """
     if batch_size is not None and batch_size < 1:
         raise LikewiseError(f"batch_size must be 1 or more, not {batch_size}.")
     cast = autocast(model, precision)
-    if not len(sentences):
+    texts, display = _texts(sentences), progress or Progress(quiet=True)
+    if not texts:
         return np.zeros((0, dimension(model)), dtype=np.float32)
     choice = settled(model) if precision is None else TorchEngine(model, precision)
-    texts, display = list(sentences), progress or Progress(quiet=True)
     with undisturbed(model), display.bar("encoding", len(texts)) as bar, torch.inference_mode(), cast:
         side = TextSide(default_prompt(model))
         encoder = text_encoder(model, choice, texts, side=side, normalize=normalize, batch_size=batch_size)
@@ -130,21 +131,19 @@ def similarity(
         raise TypeError("similarity takes a model and two texts, or lists of texts: similarity(model, texts, others)")
     texts, others = arguments if len(arguments) == 2 else (arguments[0], None)
     encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
-    rows = [texts] if isinstance(texts, str) else _texts(texts)
-    columns = [others] if isinstance(others, str) else [] if others is None else _texts(others)
+    rows, columns = _texts(texts), [] if others is None else _texts(others)
     vectors = encode(encoder, [*rows, *columns], normalize=True).astype(np.float64)  # (S + O, D)
     cosines = (vectors[: len(rows)] @ (vectors if others is None else vectors[len(rows) :]).T).clip(-1, 1)
     return cosines.item() if isinstance(texts, str) and isinstance(others, str) else cosines
 
 
 def _texts(texts: Any) -> list[str]:
-    """Return a list of texts, an array or a column of any library as a list."""
-    listed = list(texts.to_pylist() if hasattr(texts, "to_pylist") else texts)
-    if hasattr(texts, "columns") or hasattr(texts, "column_names") or not all(isinstance(text, str) for text in listed):
-        wrong = next((text for text in listed if not isinstance(text, str)), "a table")
-        raise LikewiseError(
-            f"similarity compares strings, but {wrong!r} is not a string: give strings, or lists or columns of them"
-        )
+    """Return one text, a list of texts, an array or a column of any library as a list."""
+    listed = [texts] if isinstance(texts, str) else list(texts.to_pylist() if hasattr(texts, "to_pylist") else texts)
+    others = (f"texts[{place}], {text!r:.60}," for place, text in enumerate(listed) if not isinstance(text, str))
+    is_table = hasattr(texts, "columns") or hasattr(texts, "column_names")
+    if wrong := "a table" if is_table else next(others, ""):
+        raise LikewiseError(f"{wrong} is not a string: give strings, or lists or columns of them")
     return listed
 
 
