@@ -24,6 +24,8 @@ from sentence_transformers.sentence_transformer.modules import (
 from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
 from sentence_transformers.sparse_encoder.modules import SpladePooling
 from transformers import (
+    AutoConfig,
+    AutoModel,
     AutoTokenizer,
     BertConfig,
     BertForSequenceClassification,
@@ -31,6 +33,7 @@ from transformers import (
     GPT2Model,
     RobertaConfig,
     RobertaModel,
+    T5EncoderModel,
 )
 
 import likewise
@@ -283,6 +286,37 @@ def test_a_tokenizer_without_padding_and_a_position_too_few_are_no_fault(tiny_ba
     alone = likewise.load(tmp_path / "gpt", device="cpu", precision="fp32").encode(sentences[:1])
     both = likewise.load(tmp_path / "gpt", device="cpu", precision="fp32").encode([sentences[0], "the cat " * 20])
     np.testing.assert_allclose(alone[0], both[0], atol=1e-5)
+
+
+WIDE = {"vocab_size": 200, "pad_token_id": 0}
+NARROW = WIDE | {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+BASES = {
+    "albert": NARROW | {"embedding_size": 16},
+    "deberta-v2": NARROW | {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 16},
+    "distilbert": WIDE | {"dim": 32, "hidden_dim": 64, "n_layers": 2, "n_heads": 2},
+    "electra": NARROW | {"embedding_size": 16},
+    "gpt2": WIDE | {"n_embd": 32, "n_layer": 2, "n_head": 2},
+    "modernbert": NARROW | {"cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3},
+    "qwen3": NARROW | {"num_key_value_heads": 1, "head_dim": 16},
+    "t5": WIDE | {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2},
+}
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_a_small_base_of_each_architecture_trains_and_compares(kind, tiny_base, corpus_file, sentences, tmp_path):
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(kind, **BASES[kind])
+    model = T5EncoderModel(config) if kind == "t5" else AutoModel.from_config(config)
+    model.save_pretrained(tmp_path / kind)
+    AutoTokenizer.from_pretrained(tiny_base).save_pretrained(tmp_path / kind)
+    options = SMALL | {"select_by": "last", "pooling": "mean"}
+    result = likewise.train("simcse", corpus_file, base=tmp_path / kind, out=tmp_path / "out", **options)
+    trained = SentenceTransformer(str(result.path), device="cpu")
+    before = SentenceTransformer(str(tmp_path / kind), device="cpu")
+    first, second = trained.encode(sentences[:2])
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert likewise.similarity(sentences[0], sentences[1], model=result.path) == pytest.approx(cosine, abs=1e-3)
+    assert not np.allclose(first, before.encode(sentences[0]), atol=1e-6)
 
 
 def test_a_token_without_weights_is_told(tiny_base, tiny_model, tmp_path, says):
