@@ -1,6 +1,7 @@
 """Parts of documents that are easily passed over: texts within texts of mails, fields of Word, forms of PDF, boxes."""
 
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,17 @@ def test_a_formula_without_a_value_is_told(tmp_path):
         assert "The pump leaks." in texts
         assert any(":3: a formula" in told for told in source.report.messages), field
         assert source.report.is_partial
+
+
+@pytest.mark.parametrize(("name", "part"), [("a.odt", "content.xml"), ("a.docx", "word/document.xml")])
+def test_a_cut_part_of_an_archive_is_no_shorter_text(name, part, tmp_path):
+    whole = PARTS / {"a.odt": "boxes.odt", "a.docx": "fields.docx"}[name]
+    with zipfile.ZipFile(whole) as before, zipfile.ZipFile(tmp_path / name, "w") as after:
+        for one in before.namelist():
+            content = before.read(one)
+            after.writestr(one, content[: len(content) // 2] if one == part else content)
+    with pytest.raises(CorpusError, match=f"cannot be read as .{name[2:]}"):
+        pages_of(tmp_path / name)
 
 
 def test_rich_text_is_refused(tmp_path, says):

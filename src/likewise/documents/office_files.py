@@ -226,7 +226,9 @@ class OpenDocument(PagedFormat):
         from bs4 import BeautifulSoup
 
         with zipfile.ZipFile(path) as archive:
-            soup = BeautifulSoup(archive.read("content.xml"), "xml")
+            content = archive.read("content.xml")
+        fromstring(content)  # an error if it is damaged, which the next parser passes over
+        soup = BeautifulSoup(content, "xml")
         for tag in soup(_SKIPPED):
             tag.decompose()
         for tag in soup(True):
