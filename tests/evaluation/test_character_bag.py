@@ -12,15 +12,17 @@ TEXTS = ["Die Pumpe ist undicht.", "Die Pumpen waren undicht.", "Niemand kam heu
 
 
 def grams(text, sizes):
-    text = text.lower()
-    return Counter(text[i : i + n] for n in range(sizes[0], sizes[1] + 1) for i in range(len(text) - n + 1))
+    """The n-grams of each word with a blank before and after it; characters for sizes of 1."""
+    words = [text.lower()] if sizes == (1, 1) else [f" {word} " for word in text.lower().split()]
+    return Counter(w[i : i + n] for w in words for n in range(sizes[0], sizes[1] + 1) for i in range(len(w) - n + 1))
 
 
 def by_hand(first, second, texts, sizes):
     """The cosine of TF-IDF vectors, from the definition."""
     holding = Counter(gram for text in texts for gram in grams(text, sizes))
     weight = {gram: math.log((1 + len(texts)) / (1 + count)) + 1 for gram, count in holding.items()}
-    one, other = ({g: n * weight[g] for g, n in grams(text, sizes).items() if g in weight} for text in (first, second))
+    counts = [grams(text, sizes) for text in (first, second)]
+    one, other = ({g: (1 + math.log(n)) * weight[g] for g, n in some.items() if g in weight} for some in counts)
     product = sum(value * other.get(gram, 0.0) for gram, value in one.items())
     return product / math.sqrt(sum(v * v for v in one.values()) * sum(v * v for v in other.values()))
 

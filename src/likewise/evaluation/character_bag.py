@@ -15,14 +15,17 @@ import numpy as np
 from likewise.corpus.sentences import read_sentences
 from likewise.corpus.words import has_unspaced
 from likewise.evaluation.task import EvaluationError
+from likewise.runs.whole_files import Record
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from likewise.runs.progress import Progress
 
-SIZES, SIZES_WITHOUT_BLANKS = (2, 4), (1, 1)
-"""The shortest and the longest n-grams, in scripts with blanks between words and in those without."""
+WITHIN_WORDS: Record = {"analyzer": "char_wb", "ngram_range": (2, 4)}
+"""Settings of scikit-learn for scripts with blanks between words."""
+WITHOUT_BLANKS: Record = {"analyzer": "char", "ngram_range": (1, 1)}
+"""Settings of scikit-learn for the other scripts."""
 
 
 class CharacterBag:
@@ -42,7 +45,9 @@ class CharacterBag:
 
     @classmethod
     def fitted(cls, texts: Sequence[str]) -> Self:
-        """Count the n-grams of texts.
+        """Count the n-grams of texts, of 2 to 4 characters within words, or single ones in scripts without blanks.
+
+        The weight of an n-gram is its IDF times 1 plus the logarithm of its count.
 
         Raises:
             EvaluationError: If the texts hold no n-gram.
@@ -50,7 +55,7 @@ class CharacterBag:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         unspaced = 2 * sum(map(has_unspaced, texts)) > len(texts)
-        counted = TfidfVectorizer(analyzer="char", ngram_range=SIZES_WITHOUT_BLANKS if unspaced else SIZES)
+        counted = TfidfVectorizer(**(WITHOUT_BLANKS if unspaced else WITHIN_WORDS), sublinear_tf=True)
         try:
             counted.fit(texts)
         except ValueError as reason:
