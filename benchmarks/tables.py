@@ -27,7 +27,11 @@ from rows import Difference, ResultFile, difference
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-PAGES = [ROOT / "README.md", HERE / "notebook/search.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(HERE / f"notebook/{name}.md" for name in ("languages", "search")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 _SHOWN: list[Difference] = []
 """The intervals of a rendering."""
 PROCESSORS = ("avx2", "bf16-vnni")
