@@ -1,6 +1,10 @@
 import pytest
 
+import likewise
+from likewise.cli.training_commands import train
 from likewise.recipes import RECIPES, OptionError, TrainingOptions, find_recipe, recipe_names
+from likewise.recipes.all_recipes import FUNCTIONS
+from likewise.runs.plugins import COMPARED
 
 
 def test_misspelt_option_is_an_error_that_lists_the_options(says):
@@ -36,6 +40,16 @@ def test_every_option_has_a_help_text_and_a_preset_is_found_by_name(says):
         find_recipe("arccse").options("paper")
     with says(OptionError):
         find_recipe("simsce")
+
+
+def test_commands_that_are_no_recipes_have_functions():
+    assert set(train().list_commands(None)) - set(recipe_names()) - set(COMPARED) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_command_that_is_no_recipe_names_its_function(name, says):
+    with says(OptionError):
+        likewise.train(name, ["The pump leaks."], out="runs/other")
 
 
 def test_paper_presets_hold_the_values_of_section_4_1():

@@ -251,6 +251,4 @@ class SavedModel:
     @cached_property
     def model(self) -> Any:
         """The saved model, loaded on first access."""
-        if self.record.get("kind") != "cross-encoder":
-            return load(self.path)
-        return CrossEncoder(str(self.path))
+        return CrossEncoder(str(self.path)) if self.record.get("kind") == "cross-encoder" else load(self.path)

@@ -160,6 +160,4 @@ def autocast(model: SentenceTransformer | CrossEncoder, precision: Precision | N
     """Return the context for a precision: bfloat16 autocast for "bf16", otherwise nothing."""
     if precision not in (None, "fp32", "bf16"):
         raise LikewiseError(f"Unknown precision {precision!r}; choose 'fp32' or 'bf16'.")
-    if precision == "bf16":
-        return torch.autocast(model.device.type, dtype=torch.bfloat16)
-    return nullcontext()
+    return torch.autocast(model.device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()

@@ -84,9 +84,7 @@ def verdict(pair: EngineVariant, facts: PairFacts) -> Verdict:
     'check'
     """
     reason = "" if facts.choice.engine != "auto" else _reason_to_skip(pair, facts)
-    if reason:
-        return Verdict("skip", reason)
-    return Verdict("check" if facts.judged else "wait")
+    return Verdict("skip", reason) if reason else Verdict("check" if facts.judged else "wait")
 
 
 def _reason_to_skip(pair: EngineVariant, facts: PairFacts) -> str:

@@ -66,9 +66,7 @@ def by_first(work: Callable[[], _T]) -> _T:
 
 def in_turn() -> AbstractContextManager[None]:
     """Run a block in the first process of each machine, then in the others, which find its files in the cache."""
-    if count() == 1:
-        return nullcontext()
-    return PartialState().local_main_process_first()
+    return nullcontext() if count() == 1 else PartialState().local_main_process_first()
 
 
 def any_of(flag: bool) -> bool:
