@@ -49,9 +49,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 REPLACED: dict[str, dict[str, Any]] = {
     "at most six deviations of words in exclusions": {"parts.parts._HIGHEST": np.inf},
     "quotes and hyphens": {"search_flow.TypedQuery.of": lambda query, language: TypedQuery(query)},
-    "demanded phrases": {"query.typed_query._is_prose": lambda text, language: True},
+    "demanded phrases": {"query.typed_query._is_prose": lambda text, quoted, language: True},
     "no stop words in queries": {"search_flow.searched_words": lambda text, language: folded(text)},
-    "copies are listed once": {"search_flow._grouped": lambda results, by: [[one] for one in results]},
     "no tokens of long queries": {"parts.parts._AS_LONG": np.inf},
     "folded letters": {f"{room}.folded": str.lower for room in ("index.table", "query.typed_query", "search_flow")},
 }

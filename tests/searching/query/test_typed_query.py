@@ -271,11 +271,13 @@ def test_hits_are_printed_in_any_encoding(encoding, saved_model, tmp_path):
     [
         ('"heat pump"', True),
         ('"heat pump" noise -gas', True),
-        ('noise "heat pump" cellar of hotels at night', False),  # seven words
+        ('noise "heat pump" cellar of hotels at night', False),
         ('noise "heat pump" in winter', True),
+        ('noise "heat pump" cellar hotels night winter', False),
+        ('"¿qué bomba?" fuga', True),
         ('what is the "heat pump"', False),
         ('Articles on systems, including "what you see is what you get" systems.', False),
-        ('During the "training" phase, words are selected.', False),
+        ('During the "training phase", words are selected.', False),
         ("水泵 “密封圈”", True),
         ("地下室的水泵的 “密封圈” 为什么坏了", False),
     ],
@@ -286,9 +288,26 @@ def test_a_phrase_demands_in_a_few_words_and_ranks_in_prose(query, demanded):
     assert not set('"“”') & set(typed.text)
 
 
+@pytest.mark.parametrize(
+    ("query", "demanded", "ranking"),
+    [
+        ('encoded "%20"', (), ()),
+        ('"%20" "heat pump"', ("heat pump",), ()),
+        ('encoded "//absolute/path"', (), ("//absolute/path",)),
+        ('During the "training" phase, words are selected.', (), ()),
+        ('"training" phase', ("training",), ()),
+        ('"training" phase words selected', (), ()),
+        ('What is the "C++" of a pump?', (), ("C++",)),
+    ],
+)
+def test_code_is_not_demanded_and_a_word_of_prose_is_no_phrase(query, demanded, ranking):
+    typed = TypedQuery.of(query)
+    assert (typed.demanded, typed.ranking) == (demanded, ranking)
+
+
 def test_words_around_a_phrase_are_prose_by_the_stop_words_of_the_language():
-    assert TypedQuery.of('wo ist die "Pumpe"', "German").ranking
-    assert TypedQuery.of('wo ist die "Pumpe"', "Spanish").demanded
+    assert TypedQuery.of('wo ist die "alte Pumpe"', "German").ranking
+    assert TypedQuery.of('wo ist die "alte Pumpe"', "Spanish").demanded
 
 
 def test_a_phrase_of_prose_ranks_passages_higher_and_puts_none_out(word_model, tmp_path):

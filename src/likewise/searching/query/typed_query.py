@@ -20,6 +20,10 @@ MOST = 32
 _STOPS = (".", "?", "!", "。", "？", "！")
 _PROSE, _SILENT = 7, 2
 """Words outside of quotes, and stop words among them, from which on a query is prose, and not words alone."""
+_AROUND = 2
+"""The most words outside of quotes for each word inside of them, in a query that is not prose."""
+_CODE = re.compile(r"[^\w\s.,;:!?¿¡'’‘(\[…]")
+"""The first character of a phrase that is code, such as %20: passages are searched for it without that character."""
 _PART = re.compile(
     r"(?:(?<=[\s(\[])|^)(?:(?P<bar>[-\u2013\u2212\uff0d])?[\"“”„«](?P<phrase>[^\"“”„«»]++)[\"“”»](?=[\s,.;:?!)\]]|$)"
     r"|[-\u2013\u2212\uff0d](?P<word>\.?[^\W\d_]"
@@ -44,7 +48,7 @@ class TypedQuery:
     Attributes:
         text: Query without barred words and quotes.
         demanded: Phrases that the first passages must contain.
-        ranking: Phrases that raise the rank of a passage: in prose, quotes may only mark a word, a title or a saying.
+        ranking: Phrases that raise the rank of a passage: in prose, quotes may only mark a title or a saying.
         barred: Words and phrases that no passage may contain.
     """
 
@@ -57,10 +61,12 @@ class TypedQuery:
     def of(cls, query: str, language: str = "English") -> TypedQuery:
         """Parse a typed query.
 
-        Each phrase has its own quotes. It is demanded in a query that is otherwise a few words: less than 7, at
-        most one of them a stop word of the language, and no stop at the end. A word is barred by a hyphen before it if
-        a blank is before that; a number is not barred, as -40 is one. A phrase that the query excludes in words is
-        barred. A query that bars all of its words bars none.
+        Each phrase has its own quotes. It is demanded in a query that is otherwise a few words: fewer than 7, at most
+        twice as many as are quoted, at most one of them a stop word of the language, and no stop at the end. A phrase
+        that begins with a symbol, such as "%20", is never demanded, since the search ignores that symbol. A single word
+        that is not demanded is a word like the others. A word is barred by a hyphen before it if a blank is before
+        that; a number is not barred, as -40 is one. A phrase that the query excludes in words is barred. A query that
+        bars all of its words bars none.
 
         Raises:
             LikewiseError: If it has more than `MOST` phrases and barred words.
@@ -69,6 +75,8 @@ class TypedQuery:
         TypedQuery(text='heat pump winter', demanded=('heat pump',), ranking=(), barred=('gas',))
         >>> TypedQuery.of('What is the noise of a "heat pump"?').ranking
         ('heat pump',)
+        >>> TypedQuery.of('encoded "%20"')
+        TypedQuery(text='encoded %20', demanded=(), ranking=(), barred=())
         >>> TypedQuery.of('pumps, excluding "natural gas"').barred
         ('natural gas',)
         >>> TypedQuery.of("a post-war 5\\" disk at -40 degrees").text
@@ -91,22 +99,29 @@ class TypedQuery:
             at = part.end()
         outside.append(query[at:])
         text = " ".join("".join([*left, query[at:]]).split())
-        demanded = [] if _is_prose(" ".join(outside), language) else quoted
+        is_prose = _is_prose(" ".join(outside), quoted, language)
+        demanded = [] if is_prose else [one for one in quoted if not _CODE.match(one)]
         if len(demanded) + len(barred) > MOST:
             raise LikewiseError(f"the query has {len(demanded) + len(barred)} phrases and -words: give {MOST} or fewer")
         if not _WORD.search(text) and barred:
             return cls(query)
-        ranking = [] if demanded else quoted[:MOST]
+        ranking = [one for one in quoted if one not in demanded and _is_more_than_a_word(one)][:MOST]
         unique = [tuple(dict.fromkeys(phrases)) for phrases in (demanded, ranking, barred)]
         return cls(text if quoted or barred else query, *unique)
 
 
-def _is_prose(text: str, language: str) -> bool:
+def _is_prose(text: str, quoted: Sequence[str], language: str) -> bool:
     """Return whether the text around phrases is a sentence, and not a few search words."""
     silent, text = stop_words(language), text.strip()
-    if text.endswith(_STOPS):
+    if text.endswith(_STOPS) or sum(word in silent for word in _WORD.findall(folded(text))) >= _SILENT:
         return True
-    return word_count(text) >= _PROSE or sum(word in silent for word in _WORD.findall(folded(text))) >= _SILENT
+    return word_count(text) >= min(_PROSE, _AROUND * sum(map(word_count, quoted)) + 1)
+
+
+def _is_more_than_a_word(phrase: str) -> bool:
+    """Return whether a phrase says more than its words: adjacent ones, a name such as C++, or text without spaces."""
+    names = _NAME.findall(folded(phrase))
+    return len(names) > 1 or not _WORD.fullmatch(names[0]) or not has_blanks(phrase)
 
 
 def _excluded(query: str, parts: Sequence[re.Match[str]]) -> set[int]:
