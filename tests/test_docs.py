@@ -32,7 +32,7 @@ RUN = [ROOT / "README.md", DOCS / "get-started.md", DOCS / "extend.md", *sorted(
 NOT_RUN = re.compile(r"<!-- not run: .+ -->\n```python")
 """What stands before a block that needs a network or a service."""
 
-SMALL = {'"bundled:wiki-sample"': '"wiki.txt.gz"', '"sts"': '"pairs:pairs.tsv"', "minutes=15": "passages=120, width=16"}
+SMALL = {'"bundled:wiki-sample"': '"wiki.txt.gz"', '"sts"': '"pairs:pairs.tsv"', "minutes=15": "passages=120"}
 """What a test has in the place of a larger text."""
 TRAINING = re.compile(r'(likewise\.train\([^)]*out="[^"]+")')
 
@@ -146,9 +146,10 @@ def test_the_python_of_a_page_runs(page, desk, saved_model, indexed):
     for folder, made in (("runs/arc", saved_model), ("my.index", indexed)):
         if f'out="{folder}"' not in text:
             shutil.copytree(made, desk / folder)
-    names = {"__name__": "page"}
+    names, model = {"__name__": "page"}, repr(str(saved_model))
+    models = {'"bundled:minilm"': model, 'adapt("my-text/", ': f'adapt("my-text/", base={model}, '}
     for block in blocks:
-        for larger, smaller in (SMALL | {'"bundled:minilm"': repr(str(saved_model))}).items():
+        for larger, smaller in (SMALL | models).items():
             block = block.replace(larger, smaller)
         block = TRAINING.sub(r"\1, max_steps=4", block)
         for wanted in re.findall(r"^(?:from|import) (langchain_core|llama_index|haystack)\b", block, re.MULTILINE):

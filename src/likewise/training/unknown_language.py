@@ -28,7 +28,7 @@ def letters_per_token(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> f
     """
     if not tokenizer.is_fast:
         return None
-    encoded: Any = tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True)
+    encoded: Any = tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     letters, tokens, unknown = 0, 0, tokenizer.unk_token_id
     for text, *parts in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True):
         ids: set[int] = set()
