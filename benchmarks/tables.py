@@ -188,6 +188,14 @@ def compared(label: str, script: str, *names: str, digits: int = 2) -> str:
     return f"| {label} | {' | '.join(ratios)} | `{script}` | {'; '.join(dates)} |"
 
 
+def peak_memory(label: str, name: str) -> str:
+    """Return a row of the table of memory: the megabytes of the peer and ours on the plainest processor, and the date."""
+    row = _latest(name, PROCESSORS[0])
+    if row is None:
+        raise LookupError(f"benchmarks/results/speed.jsonl: no claim {name!r} on {PROCESSORS[0]}")
+    return f"| {label} | {row['peer']:,.0f} | {row['ours']:,.0f} | {row['date']} |"
+
+
 def rendered(template: str | None = None) -> dict[str, str]:
     """Return every table of the template by its name."""
     _SHOWN.clear()
@@ -199,7 +207,7 @@ def rendered(template: str | None = None) -> dict[str, str]:
         "taught": TAUGHT,
         "not_taught": OTHERS,
     }
-    known += (survivors, stage, values, rows_of, compared, best_search, of_rule)
+    known += (survivors, stage, values, rows_of, compared, peak_memory, best_search, of_rule)
     environment.globals |= {function.__name__: function for function in known}
     text = environment.from_string(template or (HERE / "tables.md.j2").read_text(encoding="utf-8")).render()
     return dict(BLOCK.findall(text))
