@@ -189,7 +189,7 @@ def compared(label: str, script: str, *names: str, digits: int = 2) -> str:
 
 
 def peak_memory(label: str, name: str) -> str:
-    """Return a row of the table of memory: the megabytes of the peer and ours on the plainest processor, and the date."""
+    """Return a row of the table of memory: megabytes of the peer and ours on the plainest processor, the date."""
     row = _latest(name, PROCESSORS[0])
     if row is None:
         raise LookupError(f"benchmarks/results/speed.jsonl: no claim {name!r} on {PROCESSORS[0]}")
