@@ -1,9 +1,6 @@
 """Shards: a killed run goes on without loss, several machines make the same harvest."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,19 +68,19 @@ def test_every_pair_is_there_with_its_score(source, whole):
     assert [score for _, _, score, _, _ in whole] == pytest.approx(toy_similarity([row[:2] for row in whole]))
 
 
-def test_a_killed_run_goes_on_and_no_pair_is_lost_or_doubled(source, whole, tmp_path, says):
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import test_harvest_stage as t\n"
-        "t.score(t.build_source(), sys.argv[2], t.slow)\n"
-    )
+def score_slowly(out):
+    score(build_source(), out, slow)
+
+
+def test_a_killed_run_goes_on_and_no_pair_is_lost_or_doubled(source, whole, new_process, tmp_path, says):
     out = tmp_path / "harvest"
-    run = subprocess.Popen([sys.executable, "-c", code, str(Path(__file__).parent), str(out)])
+    run = new_process(score_slowly, out)
     deadline = time.monotonic() + 90
-    while run.poll() is None and time.monotonic() < deadline and len(list(out.rglob("shard-*.parquet"))) < 3:
+    while run.is_alive() and time.monotonic() < deadline and len(list(out.rglob("shard-*.parquet"))) < 3:
         time.sleep(0.01)
-    os.kill(run.pid, signal.SIGKILL)
-    assert run.wait(timeout=90) == -signal.SIGKILL
+    run.kill()
+    run.join(90)
+    assert run.exitcode == -signal.SIGKILL
     shards = sorted(out.rglob("shard-*.parquet"))
     shards[0].write_bytes(b"half a shard")
     (shards[0].parent / f".{shard_name(9)}.123.part").write_bytes(b"half a shard")
