@@ -42,7 +42,7 @@ _UNITS = (
     "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
     "nineteen twenty"
 )
-"""'One' is skipped, as it mostly is no number."""
+"""'One' is skipped, as it is usually not a number."""
 _TENS = "thirty forty fifty sixty seventy eighty ninety"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
 _NUMBER_WORDS = {
