@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from likewise.context import Origin
     from likewise.context.origin import Deciding
 
-MINUTES = 7
+MINUTES = 5
 """Minutes that `make demo` takes on two cores, measured by `benchmarks/demo.py`."""
 NEAREST = "own paraphrase is the nearest of 200"
 UNRELATED = "cosine of unrelated sentences"
