@@ -189,11 +189,11 @@ def compared(label: str, script: str, *names: str, digits: int = 2) -> str:
 
 
 def peak_memory(label: str, name: str) -> str:
-    """Return a row of the table of memory: megabytes of the peer and ours on the plainest processor, the date."""
+    """Return a row of the table of memory: megabytes of the peer and ours on the plainest processor."""
     row = _latest(name, PROCESSORS[0])
     if row is None:
         raise LookupError(f"benchmarks/results/speed.jsonl: no claim {name!r} on {PROCESSORS[0]}")
-    return f"| {label} | {row['peer']:,.0f} | {row['ours']:,.0f} | {row['date']} |"
+    return f"| {label} | {row['peer']:,.0f} | {row['ours']:,.0f} |"
 
 
 def rendered(template: str | None = None) -> dict[str, str]:

@@ -20,6 +20,15 @@ TRAINED = {
 }
 """What shortens the training of a page's first command, besides its base and its updates."""
 
+OWN_TEXT = {
+    "guides/adapt": ("--base", "bundled:minilm"),
+    "guides/another-language": (),
+    "guides/duplicates": ("--model", "bundled:minilm"),
+    "guides/files": (),
+    "guides/search": (),
+}
+"""What is added to the first command of a page on your own text: the default base, which a small one replaces."""
+
 
 def commands_of(page):
     """Return the commands of the first block of a page, as lists of words, without its installation."""
@@ -78,3 +87,15 @@ def test_the_first_commands_of_contexts_explain_a_similarity(cli, articles, save
         done = cli(*command, *(("--set", f"states.encoder={saved_model}") if "states" in command else ()))
         assert done.exit_code == 0, (command, done.output)
     assert "[...]" in done.output
+
+
+@pytest.mark.parametrize("page", OWN_TEXT)
+def test_the_first_command_of_a_page_reads_your_own_text(page, cli, sentences, saved_model, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("my-text").mkdir()
+    for path in (Path("my-text/notes.txt"), Path("messages.txt")):
+        path.write_text("".join(f"{sentence}\n" for sentence in sentences), encoding="utf-8")
+    command = [*commands_of(page)[0], *OWN_TEXT[page]]
+    done = cli(*(str(saved_model) if word == "bundled:minilm" else word for word in command))
+    assert done.exit_code == 0, done.output
+    assert Path(command[command.index("--out") + 1]).exists()
