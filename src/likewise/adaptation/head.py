@@ -212,7 +212,7 @@ def _lost_negation(head: Head, texts: FrozenTexts, rows: np.ndarray) -> Tensor:
 def _batches(
     head: Head, texts: FrozenTexts, pairs: np.ndarray, options: HeadTrainingOptions, seed: int
 ) -> Iterator[np.ndarray]:
-    """Yield the rows of each batch: random pairs, each with some of its nearest neighbours."""
+    """Yield the rows of each batch: random pairs, each with some of its nearest neighbors."""
     rng = np.random.default_rng([seed, 5])
     targets = torch.from_numpy(head.all(texts, pairs[:, 1]))  # (P, D)
     size = min(options.batch_size, len(pairs))

@@ -42,7 +42,7 @@ _PASSAGES = 0.4  # share of passages that offer a measuring pair, below which th
 
 @dataclass(frozen=True)
 class OwnText:
-    """A text as an adaptation uses it; no passage is both measured on and learnt from.
+    """A text as an adaptation uses it; no passage is both measured on and learned from.
 
     Attributes:
         passages: Used passages, in order.

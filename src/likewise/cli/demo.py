@@ -37,7 +37,7 @@ ALIKE = ("He was elected president.", "The voters chose him as their leader.")
 EXCLUDING = "ways to inject code, excluding SQL"
 """The query of the search."""
 _PLAIN = {"tokens": 0, "neighbours": 0, "excluded": 0}
-"""The pipeline of a plain hybrid: the standardised scores of vectors and of BM25, added."""
+"""The pipeline of a plain hybrid: the standardized scores of vectors and of BM25, added."""
 _HITS = 5
 _WIDTH = 80
 _MATRIX = 12

@@ -245,7 +245,7 @@ class Transformers(Generators):
     """An encoder-decoder for each task, of torch's own layers (pre-norm).
 
     Embeddings of token position and sentence position are added to the word embeddings (section 4.1). A side is encoded
-    by itself, so that its memory is computed once for all that read it; one learnt token is part of every memory, for
+    by itself, so that its memory is computed once for all that read it; one learned token is part of every memory, for
     omitted texts. Ids after the V words: end of a text, separator of sentences, start of a target.
 
     Args:

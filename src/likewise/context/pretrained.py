@@ -44,7 +44,7 @@ _BATCH_TOKENS = 2_048
 _PIECE = 4_096
 """Cells that a stopped run may lose."""
 _ROWS = 64
-"""Distributions over all words that are normalised at a time: these fit a processor's cache."""
+"""Distributions over all words that are normalized at a time: these fit a processor's cache."""
 
 
 class PretrainedGenerators:

@@ -6,7 +6,7 @@ a value comes from, and what differs from the paper: docs/systems/contexts.md.
 
 Profiles, this library's, are another lesson: which contexts of a workspace each of its sentences fits. In a batch of B
 sentences, half of the B contexts are the best contexts of a sentence each, found as for a pair, and half are random:
-some contexts are near, as in equation 4, and most are not. The paper distils one number for a pair.
+some contexts are near, as in equation 4, and most are not. The paper distills one number for a pair.
 
 Letters of the shapes: B sentences of a batch, C contexts of it.
 """

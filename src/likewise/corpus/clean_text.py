@@ -9,7 +9,7 @@ from unicodedata import normalize
 _T = TypeVar("_T")
 _INVISIBLE = re.compile(
     "\u00ad[ \t\r]*\n[ \t]*"  # a word that is divided at the end of a line
-    # colours and links of a terminal, as logs have
+    # colors and links of a terminal, as logs have
     "|\u001b(?:\\[[0-9;?]*[A-Za-z]|\\(B|\\]8;[^\u0007\u001b]{0,2000}(?:\u0007|\u001b\\\\))"
     "|[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u200f\u2060\ufeff\ud800-\udfff]"
 )

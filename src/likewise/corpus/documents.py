@@ -1,4 +1,4 @@
-"""Documents: sentences with their neighbours and the headings above them; and triplets from their sections.
+"""Documents: sentences with their neighbors and the headings above them; and triplets from their sections.
 
 Triplets (Ein Dor et al. 2018) are a sentence, one of the same section and one of another: a sentence is nearer in theme
 to its own section than to others of the article. Their set has 1.8 million triplets for training and 222 thousand for

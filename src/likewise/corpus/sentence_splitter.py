@@ -2,7 +2,7 @@
 
 The rule of `split="auto"`, on the first 500 lines (at most 64 KiB) of a file, without blank ones:
 
-1. Wrapped prose: of the pairs of neighbouring lines, 30% or more continue (a line that ends no sentence, then
+1. Wrapped prose: of the pairs of neighboring lines, 30% or more continue (a line that ends no sentence, then
    one that begins with a small letter), and most of these were full: the next word would take the line past
    80% of the usual greatest length. Also 10% or more of the lines begin with a capital and 5% or more hold a
    stop, so that no list of loose sentences, however written, is mistaken for it.
@@ -158,7 +158,7 @@ def is_prose(lines: Sequence[str]) -> bool:
 
 
 def paragraphs_of(text: str) -> list[str]:
-    r"""Return the paragraphs of a text of any layout: wrapped lines are joined, white space is normalised.
+    r"""Return the paragraphs of a text of any layout: wrapped lines are joined, white space is normalized.
 
     >>> paragraphs_of("One line\nwas wrapped.\n\nTwo.")
     ['One line was wrapped.', 'Two.']

@@ -20,7 +20,7 @@ TableRow = tuple[str, Sequence[Any]]
 
 
 class LabelledDataError(CorpusError):
-    """Raised if labelled data is malformed or missing; the message names the file, the line and the cure."""
+    """Raised if labeled data is malformed or missing; the message names the file, the line and the cure."""
 
 
 def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> Iterator[TableRow]:

@@ -26,7 +26,7 @@ class DownloadError(LikewiseError):
 
 @dataclass(frozen=True)
 class HubFile:
-    """One file of a dataset repository: an archive, a Parquet table of labelled pairs, or a text that is copied.
+    """One file of a dataset repository: an archive, a Parquet table of labeled pairs, or a text that is copied.
 
     Attributes:
         megabytes: Rounded size in 10^6 bytes, from the hub's page.

@@ -224,7 +224,7 @@ def build_prompt_encoder(
         return _carrying(settings, [transformer, Pooling(width, pooling_mode="lasttoken")], head)
     vocabulary = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
     weights = WordWeights(vocabulary, {str(tokenizer.mask_token): 1.0}, unknown_word_weight=0.0)
-    weights.requires_grad_(False)  # a choice of tokens, nothing to be learnt
+    weights.requires_grad_(False)  # a choice of tokens, nothing to be learned
     pooled = Pooling(width, pooling_mode="mean")  # of the mask, and never of a prompt
     return _carrying(settings, [transformer, weights, pooled], head)
 

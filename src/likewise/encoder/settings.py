@@ -259,7 +259,7 @@ class ModelSettings:
     def key(self) -> list[object]:
         """All that decides a vector besides the weights and the modules, as plain values, for fingerprints.
 
-        The similarity is among it: it decides which neighbours a vector has.
+        The similarity is among it: it decides which neighbors a vector has.
         """
         return [
             sorted((name, text) for name, text in self.prompts.items() if text),

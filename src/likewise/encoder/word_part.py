@@ -95,7 +95,7 @@ def fit_word_part(
     """Return the part for a corpus: each piece's vector is its idf times the sum of two unit vectors.
 
     One is random, so that equal words match and others do not; the forms of one word share it, and count as one for the
-    idf. The other is the piece's input embedding, centred, so that similar pieces match a little.
+    idf. The other is the piece's input embedding, centered, so that similar pieces match a little.
 
     Args:
         ids: Tokens of each passage of the corpus.

@@ -106,7 +106,7 @@ def build_static_words(
 
     The encoder's sub-words are joined by the frequent words of a corpus, so that a frequent word has a vector of its
     own and any other word the vectors of its pieces (the vocabulary of model2vec's distillation). A vector is the
-    encoder's normalised vector of the word or sub-word as a text, less the mean over the corpus's tokens, times a / (a
+    encoder's normalized vector of the word or sub-word as a text, less the mean over the corpus's tokens, times a / (a
     + p) (see `frequency_weighted`). With `vectors_from` it is that file's instead, and a word that the file does not
     hold starts at random.
 
@@ -146,7 +146,7 @@ def with_frequent_words(tokenizer: Tokenizer, sentences: Sequence[str], words: i
 
 
 def encoded_words(model: SentenceTransformer, words: Sequence[str]) -> np.ndarray:
-    """Return the encoder's normalised vectors (V, D) of the words, cached for the next run.
+    """Return the encoder's normalized vectors (V, D) of the words, cached for the next run.
 
     They are sentence-transformers' own, without a `TextEncoder`: words of a few tokens gain nothing by its batches, and
     this room is below the one that encodes.

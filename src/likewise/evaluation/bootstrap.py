@@ -67,7 +67,7 @@ def mid_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
         weights: (b, N), each row with the sum N.
 
     Returns:
-        (b, N) ranks from 1; a value that a sample does not contain has a rank between its neighbours.
+        (b, N) ranks from 1; a value that a sample does not contain has a rank between its neighbors.
 
     >>> mid_ranks(np.array([5.0, 7.0, 9.0]), np.array([[1, 2, 0]])).tolist()
     [[1.0, 2.5, 3.5]]

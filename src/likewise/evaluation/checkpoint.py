@@ -1,4 +1,4 @@
-"""Evaluators that select a checkpoint during training, by rated, labelled or plain sentences.
+"""Evaluators that select a checkpoint during training, by rated, labeled or plain sentences.
 
 Checkpoints are scored in float32, whatever they are trained in, as the saved model is. The sentences are tokenized
 once, and encoded at each evaluation. Letters of the shapes: P pairs, S sentences, R triplets,
@@ -208,7 +208,7 @@ def measurable_sentences(sentences: Iterable[str]) -> list[str]:
 
 
 def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> CheckpointEvaluator:
-    """Return an evaluator on P labelled pairs: the accuracy, times 100, of the model's `PairClassifier`."""
+    """Return an evaluator on P labeled pairs: the accuracy, times 100, of the model's `PairClassifier`."""
     _check_pairs(first, second, labels, "labels")
     gold = np.asarray(labels)  # (P,)
     cache = TokenCache([*first, *second])

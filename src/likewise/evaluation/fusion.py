@@ -1,4 +1,4 @@
-"""The math of added scores: standardization, and the contributions of tokens and neighbours.
+"""The math of added scores: standardization, and the contributions of tokens and neighbors.
 
 Letters of the shapes: Q queries, N passages, S some of these, K nearest passages.
 """
@@ -20,7 +20,7 @@ def standardised(scores: np.ndarray) -> np.ndarray:
 def towards_near(own: np.ndarray, near: np.ndarray) -> np.ndarray:
     """Return how far the mean score of the nearest passages is above the own score of each, (S,).
 
-    Times a share, it is what score regularisation (Diaz 2005) changes: passages that are near each other answer the
+    Times a share, it is what score regularization (Diaz 2005) changes: passages that are near each other answer the
     same queries.
 
     Args:

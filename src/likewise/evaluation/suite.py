@@ -38,7 +38,7 @@ class PairScorer(Protocol):
     """A model that scores the similarity of two sentences directly, without sentence vectors.
 
     The report contains its name and its settings (`similarity`, `precision`). A scorer that can also rank texts for a
-    query, for retrieval and nearest neighbours, has a method `rows(ranked, queries, progress)`, which returns a
+    query, for retrieval and nearest neighbors, has a method `rows(ranked, queries, progress)`, which returns a
     function from a slice of the `queries` to the scores (B, R) of all ranked texts.
     """
 

@@ -230,7 +230,7 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
 
 
 def _check_model2vec(model: SentenceTransformer) -> None:
-    """Check that a model is a mean of word vectors and nothing else, but a normalisation."""
+    """Check that a model is a mean of word vectors and nothing else, but a normalization."""
     others = [module for module in list(model)[1:] if not isinstance(module, Normalize)]
     if not isinstance(model[0], StaticEmbedding):
         others = [model[0]]

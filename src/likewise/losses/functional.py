@@ -91,7 +91,7 @@ def arccon(
 
 
 def nt_xent(anchors: Tensor, positives: Tensor, temperature: float = 0.05, offset: int = 0) -> Tensor:
-    """Return the normalised temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin.
+    """Return the normalized temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin.
 
     Vectors of earlier batches (a queue), which follow the positives, are further negatives (ESimCSE, section 3.2).
     """
@@ -218,7 +218,7 @@ def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 1
 
 
 def spread(vectors: Tensor) -> Tensor:
-    """Return the spread of the normalised rows: (B, D) to a scalar, detached.
+    """Return the spread of the normalized rows: (B, D) to a scalar, detached.
 
     The standard deviation over the rows of each number of x / |x|, times sqrt(D), root mean square over the numbers
     (Chen and He 2021, SimSiam, section 4.1): 1 where directions are even around the origin, 0 where all rows point one

@@ -1,4 +1,4 @@
-"""The collator of a batch: the views of its sentences, and how the texts of a column are tokenised."""
+"""The collator of a batch: the views of its sentences, and how the texts of a column are tokenized."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def words_and_vectors(rows: list[Record], preprocess: Callable[[list[str]], dict
 def vectors_loss(loss: EncoderLoss[LightOptions], own: Features, targets: Features) -> Tensor:
     """Return the mean of 1 - cos with vectors that were encoded before training.
 
-    Use it to distil an encoder into word vectors and a small network.
+    Use it to distill an encoder into word vectors and a small network.
 
     Args:
         loss: The encoder and the options.

@@ -378,7 +378,7 @@ def _collator(encoder: SentenceTransformer, options: SNCSEOptions, seed: int) ->
 
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
 PAPER_LARGE = PAPER_BASE.updated(batch_size=128, learning_rate=5e-6)
-# A base whose mask never learnt to speak has much to learn, through a head: a pretrained language model.
+# A base whose mask never learned to speak has much to learn, through a head: a pretrained language model.
 LANGUAGE_MODEL = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=75, sam_rho=0.0)
 # A distilled mask speaks already: it is trained itself. STS-B dev chose the length (papers-sncse-length).
 CPU = LANGUAGE_MODEL.updated(distil_mask="auto", head=False, learning_rate=3e-5, max_steps=120, eval_steps=30)

@@ -64,7 +64,7 @@ class RetrievalResult(TaskResult):
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents, the queries that are scored, and the judgements.
+    """Documents, the queries that are scored, and the judgments.
 
     Attributes:
         documents, queries: Id to text, for queries with a relevant document.

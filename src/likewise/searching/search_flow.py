@@ -136,7 +136,7 @@ class Search:
         return self._hits_of(query, request, self._ranked(query, request))
 
     def _check_neighbours(self) -> None:
-        """Raise SearchError if the pipeline wants more neighbours than the index contains."""
+        """Raise SearchError if the pipeline wants more neighbors than the index contains."""
         known = self.opened.stored.geometry.near.shape[1]
         if self.steps.neighbours and self.steps.nearest > known:
             raise SearchError(

@@ -1,4 +1,4 @@
-"""Training: a recipe on plain text, an objective on labelled rows; the only package that builds a trainer."""
+"""Training: a recipe on plain text, an objective on labeled rows; the only package that builds a trainer."""
 
 import lazy_loader as lazy
 

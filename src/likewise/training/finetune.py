@@ -1,4 +1,4 @@
-"""Fine-tuning of any encoder on labelled rows."""
+"""Fine-tuning of any encoder on labeled rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def finetune(
     quiet: bool = False,
     **options: object,
 ) -> TrainingResult:
-    """Fine-tune an encoder on labelled rows.
+    """Fine-tune an encoder on labeled rows.
 
     Args:
         objective: Name of the objective: 'nli', 'sts' or 'triplets'.
@@ -147,7 +147,7 @@ def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[SentenceTrans
 
 
 def collate_rows(model: Any, max_length: int, sides: Mapping[str, Role] = {}) -> SentenceTransformerDataCollator:
-    """Return the collator of labelled rows for an encoder.
+    """Return the collator of labeled rows for an encoder.
 
     Args:
         max_length: Maximum number of tokens of a text; 0 uses the encoder's limit.

@@ -1,4 +1,4 @@
-"""The objectives of fine-tuning on labelled rows, after Reimers and Gurevych 2019, "Sentence-BERT", section 3.
+"""The objectives of fine-tuning on labeled rows, after Reimers and Gurevych 2019, "Sentence-BERT", section 3.
 
 Natural language inference: o = softmax(W (u, v, |u - v|)), cross entropy. Rated pairs: the mean squared error of the
 cosine. Triplets: max(|a - p| - |a - n| + 1, 0) with Euclidean distances. The contexts paper trains its surrogate
@@ -149,7 +149,7 @@ class FinetuneOptions(SharpOptions):
 
 @dataclass(frozen=True)
 class Objective(WithPresets):
-    """A training method for labelled rows of one kind.
+    """A training method for labeled rows of one kind.
 
     Attributes:
         read: Function from (files, data folder, options) to rows; without files, it reads the data folder.

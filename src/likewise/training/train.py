@@ -83,7 +83,7 @@ def train(
     See also:
         `likewise.adapt`: Adapt an encoder to your own text with pairs from its passages.
         `likewise.train_characters`: Build an encoder from your own text without a base.
-        `likewise.finetune`: Train an encoder on labelled rows.
+        `likewise.finetune`: Train an encoder on labeled rows.
         `likewise.compare`: Train several methods under one budget.
 
     Example:

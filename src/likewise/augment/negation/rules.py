@@ -135,7 +135,7 @@ def negate_doc(doc: Doc) -> Negation:
 
 
 def _title(text: str) -> bool:
-    """Return whether a text looks like a heading: no final stop, and every longer word capitalised.
+    """Return whether a text looks like a heading: no final stop, and every longer word capitalized.
 
     >>> _title("Return to Oz"), _title("Return to the shop."), _title("Open the door")
     (True, False, False)

@@ -29,7 +29,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class ClassesResult(TaskResult):
-    """The accuracy of the 10 nearest neighbours, and the agreement of clusters with classes, times 100.
+    """The accuracy of the 10 nearest neighbors, and the agreement of clusters with classes, times 100.
 
     Attributes:
         v_measure: V-measure of k-means on the part's vectors, with one cluster per label (Rosenberg and Hirschberg

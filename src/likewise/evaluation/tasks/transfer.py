@@ -1,6 +1,6 @@
 """The seven transfer tasks of SentEval: classification of frozen vectors (Conneau and Kiela 2018, section 3).
 
-A logistic regression is trained on the vectors, to its optimum. Its regularisation is chosen on its training rows
+A logistic regression is trained on the vectors, to its optimum. Its regularization is chosen on its training rows
 alone, by cross-validation inside of them or on a dev set.
 
 Letters of the shapes: N rows, D embedding, R strengths.
@@ -43,7 +43,7 @@ class Fold:
     """Rows to train on and rows to test on, as indices.
 
     Attributes:
-        checks: Parts of the training rows by which the regularisation is chosen.
+        checks: Parts of the training rows by which the regularization is chosen.
     """
 
     train: np.ndarray
@@ -112,7 +112,7 @@ class TransferResult(TaskResult):
 
     Attributes:
         f1: F1 of the second class, times 100, if the task is reported with it (MRPC).
-        dev: Accuracy by which the regularisation was chosen, times 100.
+        dev: Accuracy by which the regularization was chosen, times 100.
         strengths: Values of C that were chosen, one for each tested fold.
         seed: Random seed of the folds.
     """
@@ -159,9 +159,9 @@ class TransferFile(NamedTuple):
 
 @dataclass(frozen=True)
 class TransferTask(Task):
-    """A task of labelled sentences or pairs.
+    """A task of labeled sentences or pairs.
 
-    A task with a part "all" is tested by cross-validation, with another one inside to choose the regularisation; one
+    A task with a part "all" is tested by cross-validation, with another one inside to choose the regularization; one
     with a "dev" part chooses on that, and others by cross-validation on "train"; both are tested on "test".
     """
 
@@ -227,7 +227,7 @@ def _two_files(name: str, second: tuple[str, int], first: tuple[str, int]) -> Tr
 
 
 def _accuracies(vectors: np.ndarray, labels: np.ndarray, fold: Fold, strengths: Sequence[float]) -> list[float]:
-    """Return the accuracy on the test rows of a fold for each strength (R,), from the strongest regularisation on.
+    """Return the accuracy on the test rows of a fold for each strength (R,), from the strongest regularization on.
 
     Each optimum is the start of the search for the next.
     """

@@ -163,7 +163,7 @@ def _normalised(norm: nn.LayerNorm, rows: Tensor) -> Tensor:
 
 
 def _of_one_length(lengths: np.ndarray) -> list[tuple[int, int, int]]:
-    """Return the neighbours of one length among B texts: their first row, the row behind them, and how many they are.
+    """Return the neighbors of one length among B texts: their first row, the row behind them, and how many they are.
 
     >>> _of_one_length(np.array([5, 5, 3, 0]))
     [(0, 10, 2), (10, 13, 1)]
@@ -176,7 +176,7 @@ def _of_one_length(lengths: np.ndarray) -> list[tuple[int, int, int]]:
 
 
 def _is_plain(part: nn.Module) -> bool:
-    """Return whether a part computes what its class says: no adapter, quantisation or `forward` of its own."""
+    """Return whether a part computes what its class says: no adapter, quantization or `forward` of its own."""
     kinds = (nn.Linear, nn.LayerNorm, nn.Dropout)
     known = type(part) in kinds or type(part).__module__.startswith(("transformers.", "torch.nn.modules.activation"))
     return known and not part.training and "forward" not in vars(part)

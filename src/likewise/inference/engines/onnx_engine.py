@@ -1,4 +1,4 @@
-"""ONNX Runtime: export by torch, dynamic int8 quantisation, and running. Nothing here imports torch but the export.
+"""ONNX Runtime: export by torch, dynamic int8 quantization, and running. Nothing here imports torch but the export.
 
 Not through optimum-onnx, which sentence-transformers' own ONNX backend uses: its release 0.1 wants transformers below
 4.58, and its graph ends before the pooling.
@@ -58,7 +58,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
 
 def quantise(source: Path, folder: Path, batches: object = None) -> None:
-    """Write an int8 copy of an export, with quantised weights and activations quantised per batch.
+    """Write an int8 copy of an export, with quantized weights and activations quantized per batch.
 
     Embeddings are not quantized, because they cost no time and their rounding would cost most of the accuracy. The last
     products of the feed-forward networks are not quantized either: their inputs have the widest range, and in float32,

@@ -123,7 +123,7 @@ def choose(
 
     Raises:
         CorpusError: If a file cannot be read, or no file contains text.
-        ChoiceError: If the text provides too few queries, or only one of judgements and their queries is given.
+        ChoiceError: If the text provides too few queries, or only one of judgments and their queries is given.
         Stopped: If the comparison is interrupted; the same call resumes it.
 
     Example:

@@ -1,4 +1,4 @@
-"""The result of a choice: the systems with their scores, the recommended system, its judgement, and the page.
+"""The result of a choice: the systems with their scores, the recommended system, its judgment, and the page.
 
 Letters of the shapes: Q queries.
 """
@@ -46,7 +46,7 @@ class System:
         passages_a_second: Indexed passages per second, including the loading of the model; None for BM25.
         index_bytes, model_bytes: Sizes on disk; None if unknown.
         written: Same score on the written queries; None without them.
-        judged: NDCG@10, times 100, by your judgements; None without them.
+        judged: NDCG@10, times 100, by your judgments; None without them.
         judged_low, judged_high: Confidence interval of its gain over the same baseline.
         only_measured: Whether the system is only a row for comparison, which no search offers.
     """
@@ -113,7 +113,7 @@ class Choice:
         table: All systems in the order of measurement.
         chosen: Recommended system.
         reason: Verdict in one sentence.
-        judgement: Verdict by your judgements; "" without them.
+        judgement: Verdict by your judgments; "" without them.
         facts: Passages, queries by their kind, seconds, and the queries on which systems disagree most.
         folder: Path to the saved files; None if nothing is saved.
     """
@@ -137,7 +137,7 @@ class Choice:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the table, with columns of written queries and of judgements only if there are any."""
+        """The columns of the table, with columns of written queries and of judgments only if there are any."""
         return [*COLUMNS, *(WRITTEN_COLUMNS if self.written else ()), *(JUDGED_COLUMNS if self.judged else ())]
 
     @property
@@ -147,7 +147,7 @@ class Choice:
 
     @property
     def judged(self) -> bool:
-        """Whether judgements were given."""
+        """Whether judgments were given."""
         return any(system.judged is not None for system in self.table)
 
     @property
@@ -242,7 +242,7 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
 
 
 def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
-    """Say whether judgements agree with the choice, and how much so few of them can show."""
+    """Say whether judgments agree with the choice, and how much so few of them can show."""
     scores = [system.judged for system in systems if system.judged is not None]
     if not scores or chosen.judged is None:
         return ""

@@ -116,7 +116,7 @@ class HeldOut:
         return dict(Counter(query.kind for query in self.queries))
 
     def save(self, folder: Path) -> Path:
-        """Write the passages, queries and judgements in BEIR's layout, and return the file of the passages."""
+        """Write the passages, queries and judgments in BEIR's layout, and return the file of the passages."""
         (folder / "qrels").mkdir(parents=True, exist_ok=True)
         rows = [{"_id": query.id, "title": query.title, "text": query.text} for query in self.passages]
         query_rows = [{"_id": f"q{i}", "text": query.text, "kind": query.kind} for i, query in enumerate(self.queries)]

@@ -1,4 +1,4 @@
-"""The vectors of an index, their moments, and each passage's neighbours and document, for fast lookups.
+"""The vectors of an index, their moments, and each passage's neighbors and document, for fast lookups.
 
 Letters of the shapes: N passages, R and B passages of a block, K nearest passages, D embedding, M documents, L of these
 with more than one passage, S some passages.
@@ -103,7 +103,7 @@ class Geometry:
         return _moments_along(vector, self.mean, self.covariance)
 
     def document_cosines(self, vector: np.ndarray, numbers: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Return the products (S,) of a query with the mean vectors of documents, standardised over all documents.
+        """Return the products (S,) of a query with the mean vectors of documents, standardized over all documents.
 
         Args:
             vector: (D,) of length 1.
@@ -190,7 +190,7 @@ class _Nearest:
             cosines: (R, B) of both; they are written over.
         """
         _, own, there = np.intersect1d(positions, others, assume_unique=True, return_indices=True)
-        cosines[own, there] = -np.inf  # a passage is not its own neighbour
+        cosines[own, there] = -np.inf  # a passage is not its own neighbor
         new, current = self.new[positions], ~self.stale[others]
         if new.any() and current.any():
             self._merge(others[current], positions[new], cosines[np.ix_(new, current)].T)

@@ -1,4 +1,4 @@
-"""Cells of a vector space: neighbours of a vector are searched in the cells around it, instead of among all vectors.
+"""Cells of a vector space: neighbors of a vector are searched in the cells around it, instead of among all vectors.
 
 Letters of the shapes: S vectors of a sample, B of a block, C cells, V visited cells, D embedding.
 """

@@ -105,12 +105,12 @@ class Lookup:
         return np.stack([self.cosines(positions), words])
 
     def vectors(self, positions: np.ndarray) -> np.ndarray:
-        """Return the cosines (S,) of query and passages, standardised over all passages."""
+        """Return the cosines (S,) of query and passages, standardized over all passages."""
         mean, deviation = self._of_cosines
         return (self.cosines(positions).astype(np.float64) - mean) / deviation
 
     def words(self, positions: np.ndarray) -> np.ndarray:
-        """Return the BM25 scores (S,) of passages, standardised over all passages."""
+        """Return the BM25 scores (S,) of passages, standardized over all passages."""
         size, scores = len(self.geometry.rows), self.bm25[1]
         mean = scores.sum() / size
         deviation = np.sqrt(max(0.0, (scores**2).sum() / size - mean**2))

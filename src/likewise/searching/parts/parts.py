@@ -112,7 +112,7 @@ class Vectors(Part):
     is_used = True  # it is shown, if only as 0
 
     def score(self, query: EncodedQuery, candidates: Candidates) -> np.ndarray:
-        """Return the standardised cosines."""
+        """Return the standardized cosines."""
         return self.lookup.vectors(candidates.positions)
 
 
@@ -123,7 +123,7 @@ class Words(Part):
     is_used = True
 
     def score(self, query: EncodedQuery, candidates: Candidates) -> np.ndarray:
-        """Return the standardised BM25 scores."""
+        """Return the standardized BM25 scores."""
         return self.lookup.words(candidates.positions)
 
 
@@ -208,7 +208,7 @@ class Documents(Part):
 
     @cached_property
     def _words(self) -> np.ndarray:
-        """The standardised sums (M,) of BM25 scores, divided by a length that is 1 for a document of the mean size."""
+        """The standardized sums (M,) of BM25 scores, divided by a length that is 1 for a document of the mean size."""
         sizes = self.geometry.document_sizes
         positions, scores = self.lookup.bm25
         sums = np.bincount(self.geometry.document[positions], scores, len(sizes))
@@ -308,14 +308,14 @@ def ranked(
     excluded: EncodedQuery | None = None,
     more: Sequence[type[Part]] = (),
 ) -> Ranking:
-    """Rank the best passages of an index by vectors, the best by words, and their neighbours.
+    """Rank the best passages of an index by vectors, the best by words, and their neighbors.
 
     Args:
         query: Query to search for.
         count: Number of requested passages; more are ranked.
         where: as in `likewise.search`.
         excluded: Excluded query, of which `pipeline.excluded` times a passage's score is subtracted after the
-            neighbours have contributed, so that they cannot restore the passage.
+            neighbors have contributed, so that they cannot restore the passage.
         more: Parts of other packages, which add to the scores after `PARTS`.
     """
     lookup = Lookup(stored, query, pipeline, _HIGHEST if excluded else np.inf)

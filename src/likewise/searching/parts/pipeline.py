@@ -64,7 +64,7 @@ class Pipeline(Options):
 
 
 WITHOUT_TOKENS = Pipeline(tokens=0, neighbours=0.1)
-"""By default if the encoder has no vectors of tokens: without them, neighbours hold more of the best back."""
+"""By default if the encoder has no vectors of tokens: without them, neighbors hold more of the best back."""
 Given = Pipeline | Mapping[str, object] | str | os.PathLike[str]
 """A pipeline, its options by name, as JSON too, or a TOML file with them."""
 
@@ -98,5 +98,5 @@ def _only(**weights: float) -> Pipeline:
 
 
 FREE_HYBRID = _only(vectors=0.5, words=0.5)
-"""Cosines and BM25 scores, each standardised, and added."""
+"""Cosines and BM25 scores, each standardized, and added."""
 WORDS_ALONE, VECTORS_ALONE = _only(vectors=0, words=1), _only(vectors=1, words=0)

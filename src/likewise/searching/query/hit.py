@@ -73,7 +73,7 @@ class Hit:
 
     @property
     def document(self) -> tuple[str, ...]:
-        """The names of its document that judgements can use: the id of its row or text, or otherwise its file.
+        """The names of its document that judgments can use: the id of its row or text, or otherwise its file.
 
         >>> Hit(1.0, "/data/notes/rain.md", 3, "", "It rains.", "It rains.").document
         ('/data/notes/rain.md', 'rain.md', 'rain')
