@@ -121,7 +121,7 @@ def sample_passages(
         seconds = (fixed + each * used) / _SHARE
         if not options.passages and used > fit:
             longer = (
-                f"{spoken(seconds)}, longer than the given {options.minutes:g} min: {base.name} needs this time for "
+                f"{spoken(seconds)}, more than the given {options.minutes:g} min: {base.name} needs this time for "
                 f"{counted(used, 'passage')}, which is the minimum"
             )
             if seconds > _OVER * 60 * options.minutes:

@@ -211,7 +211,7 @@ def build_prompt_encoder(
     at_mask = MASK in template
     if not at_mask and not reads_left_to_right(transformer):
         raise LoadError(
-            f"--base {base} is not causal, so that the last token of a prompt does not represent the whole text: give "
+            f"--base {base} is not causal, so the last token of a prompt does not represent the whole text: give "
             f"a template with {MASK}"
         )
     tokenizer = prompt_tokenizer(transformer.tokenizer, template, final_stop)

@@ -18,10 +18,10 @@ def standardised(scores: np.ndarray) -> np.ndarray:
 
 
 def towards_near(own: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """Return how far the mean score of the nearest passages is above the own score of each, (S,).
+    """Return the mean score of each passage's nearest passages minus its own score, (S,).
 
-    Times a share, it is what score regularization (Diaz 2005) changes: passages that are near each other answer the
-    same queries.
+    Score regularization (Diaz 2005) adds a share of this difference to a score, because passages that are near each
+    other tend to answer the same queries.
 
     Args:
         own: (S,) the scores.

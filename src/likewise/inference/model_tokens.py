@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 def for_each_model(
     make: Callable[[SentenceTransformer], Made], state: Callable[[SentenceTransformer], object]
 ) -> Callable[[SentenceTransformer], Made]:
-    """Return a function from a model to the thing that is made for it once, which goes when the model does.
+    """Return a function that builds an object once for each model and caches it until the model is deleted.
 
     Args:
         make: Function from a model to the object, which does not refer to the model.

@@ -22,8 +22,8 @@ def versions(*rooms: str) -> dict[str, str]:
     """Return the versions of Python and of the packages that a result depends on.
 
     Args:
-        rooms: Names of likewise's folders whose code does the work. Before a release, two states of the code have one
-            number: Version of likewise then names the code of these folders too.
+        rooms: Names of the subpackages whose code does the work. Before a release, the code changes while its version
+            number stays the same, so the version of likewise includes a digest of these subpackages.
     """
     numbers = {"python": platform.python_version()}
     for package in PACKAGES:

@@ -175,7 +175,7 @@ class Neighbours(Part):
         return near[near >= 0]
 
     def score(self, query: EncodedQuery, candidates: Candidates) -> np.ndarray:
-        """Return how far the mean score of the nearest passages is above the own score."""
+        """Return the mean score of the nearest passages minus the passage's own score."""
         own = candidates.before(candidates.positions)
         near = np.asarray(self.geometry.near[candidates.positions, : self.pipeline.nearest])  # (S, K)
         scores = np.full(near.shape, np.nan)
