@@ -146,25 +146,14 @@ def sncse(out: Path, items: DemoItems, settings: DemoSettings) -> tuple[DemoRow,
 
     rows, as_lines = prepare(settings.corpus).dataset[:], CorpusOptions(split="line")
 
-    def short(fewest: int, most: int) -> list[str]:
-        return [text for text, words in zip(rows["sentence"], rows["words"], strict=True) if fewest <= words <= most]
+    def trained_on(sentences: tuple[int, int], recipe: str, base: str | Path, name: str, **options: Any) -> Any:
+        """Train on the sentences whose number of words lies in a range."""
+        fewest, most = sentences
+        texts = [text for text, words in zip(rows["sentence"], rows["words"], strict=True) if fewest <= words <= most]
+        return likewise.train(recipe, texts, base=base, out=out / name, corpus_options=as_lines, **options)
 
-    mask = likewise.train(
-        "mask-distillation",
-        short(*settings.distilled_words),
-        base=settings.base,
-        out=out / "mask",
-        corpus_options=as_lines,
-        **settings.distillation,
-    )
-    trained = likewise.train(
-        "sncse",
-        short(*settings.sncse_words),
-        base=mask.path,
-        out=out / "sncse",
-        corpus_options=as_lines,
-        **settings.sncse,
-    )
+    mask = trained_on(settings.distilled_words, "mask-distillation", settings.base, "mask", **settings.distillation)
+    trained = trained_on(settings.sncse_words, "sncse", mask.path, "sncse", **settings.sncse)
     before, after = _trained(settings.base), _trained(trained.path)
     shows = tuple(
         Figure(name, answered(before, questions), answered(after, questions), chance=100 / 3)
