@@ -1,15 +1,6 @@
-"""The entry point of the command line, also by `python -m likewise`."""
+"""The command line by `python -m likewise`."""
 
-
-def main() -> None:
-    """Run the command line; Ctrl-C while it is imported ends it as later."""
-    try:
-        from likewise.cli import main
-
-        main()
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-
+from likewise_command import main
 
 if __name__ == "__main__":
     main()

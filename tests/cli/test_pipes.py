@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 
-from likewise import __main__ as entry
 from likewise.corpus import CorpusError
 from likewise.corpus.sources import check_name
 
@@ -27,14 +28,12 @@ def test_an_error_keeps_its_exit_code_without_a_reader():
     assert done.returncode == 2
 
 
-def test_an_early_interruption_ends_without_a_traceback(monkeypatch):
-    def interrupted():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("likewise.cli.main", interrupted)
-    with pytest.raises(SystemExit) as end:
-        entry.main()
-    assert end.value.code == 130
+@pytest.mark.parametrize("name", ["lazy_loader", "typer"])  # the first import of the package, and of its commands
+def test_an_early_interruption_ends_without_a_traceback(name, tmp_path):
+    (tmp_path / f"{name}.py").write_text("raise KeyboardInterrupt\n")
+    command = [Path(sysconfig.get_path("scripts")) / "likewise", "--help"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True)
+    assert (done.returncode, done.stderr) == (130, b"")
 
 
 def test_a_name_that_the_locale_cannot_hold_is_told_apart_from_one_that_is_not_utf8(tmp_path, says):
