@@ -145,7 +145,7 @@ def test_a_column_of_texts_is_encoded_and_what_is_missing_is_named(library, colu
     wanted = encode(tiny_model, ["a cat", "the dog"])
     np.testing.assert_array_equal(encode(tiny_model, column(module)), wanted)
     np.testing.assert_allclose(encode(tiny_model, "a cat"), wanted[:1], atol=1e-6)
-    with pytest.raises(LikewiseError, match=r"texts\[1\], .* is not a string"):
+    with pytest.raises(LikewiseError, match=r"sentences\[1\], .* is not a string"):
         encode(tiny_model, ["a cat", None])
 
 

@@ -59,7 +59,7 @@ def encode(
     if batch_size is not None and batch_size < 1:
         raise LikewiseError(f"batch_size must be 1 or more, not {batch_size}.")
     cast = autocast(model, precision)
-    texts, display = _texts(sentences), progress or Progress(quiet=True)
+    texts, display = _texts(sentences, "sentences"), progress or Progress(quiet=True)
     if not texts:
         return np.zeros((0, dimension(model)), dtype=np.float32)
     choice = settled(model) if precision is None else TorchEngine(model, precision)
@@ -131,16 +131,16 @@ def similarity(
         raise TypeError("similarity takes a model and two texts, or lists of texts: similarity(model, texts, others)")
     texts, others = arguments if len(arguments) == 2 else (arguments[0], None)
     encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
-    rows, columns = _texts(texts), [] if others is None else _texts(others)
+    rows, columns = _texts(texts, "texts"), [] if others is None else _texts(others, "others")
     vectors = encode(encoder, [*rows, *columns], normalize=True).astype(np.float64)  # (S + O, D)
     cosines = (vectors[: len(rows)] @ (vectors if others is None else vectors[len(rows) :]).T).clip(-1, 1)
     return cosines.item() if isinstance(texts, str) and isinstance(others, str) else cosines
 
 
-def _texts(texts: Any) -> list[str]:
-    """Return one text, a list of texts, an array or a column of any library as a list."""
+def _texts(texts: Any, name: str) -> list[str]:
+    """Return one text, a list of texts, an array or a column of any library as a list; an error names the argument."""
     listed = [texts] if isinstance(texts, str) else list(texts.to_pylist() if hasattr(texts, "to_pylist") else texts)
-    others = (f"texts[{place}], {text!r:.60}," for place, text in enumerate(listed) if not isinstance(text, str))
+    others = (f"{name}[{place}], {text!r:.60}," for place, text in enumerate(listed) if not isinstance(text, str))
     is_table = hasattr(texts, "columns") or hasattr(texts, "column_names")
     if wrong := "a table" if is_table else next(others, ""):
         raise LikewiseError(f"{wrong} is not a string: give strings, or lists or columns of them")
