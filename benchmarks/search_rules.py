@@ -3,11 +3,11 @@
     python benchmarks/search_rules.py --sets aviation exclusion regulation security library computing --split dev
 
 Each set of searching.py is searched as a user does, and then with one rule off at a time, by an option of the pipeline
-or another value of a name in the code. A row has nDCG@10 without the rule (`score`), the gain of the rule, its interval
-of 95 % (a paired bootstrap), the largest loss of a query (`least`), and the number of queries whose first ten documents
-the rule changes. At most 100 queries of a set are taken. A rule that only queries with operators or exclusions can
-meet is measured with these; the others are as they were. Folded letters are a rule of indexing: the set is indexed
-without them, with the same vectors.
+or another value of a name in the code. A row has nDCG@10 without the rule (`score`), the gain of the rule, its
+interval of 95 % (a paired bootstrap), the largest loss of a query (`least`), and the number of queries whose first ten
+documents the rule changes. At most 100 queries of a set are taken, or --queries. A rule that only queries with
+operators or exclusions can meet is measured with these; the others are as they were. Folded letters are a rule of
+indexing: the set is indexed without them, with the same vectors.
 
 The row of quotation marks compares each query with and without them. That of short queries has the number of queries
 whose first hit contains their phrase, with quotes and without: each is drawn from a document, two adjacent words, which
@@ -129,7 +129,7 @@ def as_words(text: str) -> str:
 def judge(name: str, options: argparse.Namespace) -> None:
     """Measure the search without each rule that is not in the result file yet."""
     judged, results = collection(options.data, name, options.split), ResultFile(options.table)
-    some = sorted(random.Random(1).sample(list(judged.queries), min(MOST, len(judged.queries))))
+    some = sorted(random.Random(1).sample(list(judged.queries), min(options.queries, len(judged.queries))))
     judged = judged._replace(
         queries={one: judged.queries[one] for one in some}, grades={one: judged.grades[one] for one in some}
     )
@@ -160,6 +160,7 @@ def main() -> None:
     arguments = parser()
     arguments.description = __doc__
     arguments.set_defaults(table="search-rules", split="dev")
+    arguments.add_argument("--queries", type=int, default=MOST, help="of a set at most: %(default)s")
     options = arguments.parse_args()
     for name in options.sets:
         judge(name, options)

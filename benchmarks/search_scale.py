@@ -4,13 +4,14 @@
     python benchmarks/search_scale.py --sizes --vectors vectors.npy
 
 The words are real: windows of 60 words of Wikipedia's articles, which overlap, so that 15 million words make a million
-of them; an article is a document. The rest is synthetic, so that no million passages need to be encoded: vectors of 384
-dimensions around 1,000 centres, and 80 tokens a passage whose bytes are random (what a comparison costs does not depend
-on them). A query has six words in a row of a passage, a vector near it, and 12 tokens. Not in the
-times: the encoding of the query. The pipelines take turns query by query, so that what else the machine does meets them
-alike; the ratio is of the medians. With --peers, LanceDB's own hybrid search of the same table and bm25s alone, on a
-memory map, take turns with them. With --work, an index stays there for the next run. A million needs 8 GB of disk, 5 GB
-of memory and half an hour of a machine that does nothing else.
+of them; an article is a document. The rest is synthetic, so that no million passages need to be encoded: vectors of
+384 dimensions around 1,000 centres, and 80 tokens a passage whose bytes are random (what a comparison costs does not
+depend on them). A query has six words in a row of a passage, a vector near it, and 12 tokens. Not in the times: the
+encoding of the query. The pipelines take turns query by query, so that what else the machine does meets them alike;
+the ratio is of the medians. With --peers, LanceDB's own hybrid search of the same table, bm25s alone, on a memory map,
+and tantivy alone, if it is installed, take turns with them; with --words-alone these two, without an index. With
+--work, an index stays there for the next run. A million needs 8 GB of disk, 5 GB of memory and half an hour of a
+machine that does nothing else.
 
 With --vectors, those of real texts (`likewise encode`), 200,000 or more: how many of the nearest passages the cells
 find, and how many of a query's nearest the approximate index finds at the depth of a search.
@@ -27,6 +28,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import timedelta
 from functools import partial
+from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -210,11 +212,36 @@ def by_bm25s(folder: Path, made: Passages) -> Callable[[str, np.ndarray], object
     return search
 
 
-def timed(folder: Path, made: Passages, queries: int, with_peers: bool = False) -> dict[str, np.ndarray]:
-    """Return the milliseconds of each query by each pipeline, and by the peers."""
+def by_tantivy(folder: Path, made: Passages, most: int = 10) -> Callable[[str, np.ndarray], object]:
+    """Return the search of tantivy, with stems; it is built beside the index if it is not there."""
+    import tantivy
+
+    stored = folder.with_suffix(".tantivy")
+    field = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="en_stem", index_option="freq")
+    if not stored.exists():
+        half = stored.with_suffix(".half")
+        half.mkdir(parents=True)
+        writer = tantivy.Index(field.build(), path=str(half)).writer(heap_size=2**28, num_threads=2)
+        for rows, _, _ in made.blocks():
+            for _, text in rows:
+                writer.add_document(tantivy.Document(text=text))
+        writer.commit()
+        writer.wait_merging_threads()
+        half.rename(stored)
+    peer = tantivy.Index.open(str(stored))
+    searcher = peer.searcher()
+    return lambda words, _: searcher.search(peer.parse_query(words, ["text"]), most).hits
+
+
+Asked = dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
+Way = Callable[[str, np.ndarray], object]
+
+
+def questions(made: Passages, queries: int) -> Asked:
+    """Return the words of each query with its vector and its tokens; the first five open files."""
     passages, vectors, _ = next(made.blocks())
     draw = np.random.default_rng(7)
-    asked: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+    asked: Asked = {}
     for place in draw.choice(len(passages), queries + 5, replace=False):
         words = [word for word in passages[place][1].split() if word.isalpha()]
         start = int(draw.integers(max(1, len(words) - ASKED)))
@@ -222,15 +249,34 @@ def timed(folder: Path, made: Passages, queries: int, with_peers: bool = False) 
         vector = vectors[place] + 0.02 * draw.normal(size=DIMENSION).astype(np.float32)
         tokens = draw.normal(size=(12, DIMENSION)).astype(np.float32)
         asked[words] = (vector / np.linalg.norm(vector), tokens, np.arange(12))
+    return asked
+
+
+def timed(folder: Path, made: Passages, queries: int, with_peers: bool = False) -> dict[str, np.ndarray]:
+    """Return the milliseconds of each query by each pipeline, and by the peers."""
+    asked = questions(made, queries)
     reader = likewise.Index(
         folder, vectors=lambda some: np.stack([asked[one][0] for one in some]), tokens=lambda one: asked[one]
     )
-    ways: dict[str, Callable[[str, np.ndarray], object]] = {
+    ways: dict[str, Way] = {
         name: partial(lambda steps, query, _: reader.search(query, 10, pipeline=steps, mark=False), steps)
         for name, steps in PIPELINES.items()
     }
     if with_peers:
-        ways |= {"LanceDB's hybrid": by_lancedb(folder), "bm25s alone": by_bm25s(folder, made)}
+        ways |= {"LanceDB's hybrid": by_lancedb(folder)} | by_words(folder, made)
+    return in_turn(ways, asked)
+
+
+def by_words(folder: Path, made: Passages) -> dict[str, Way]:
+    """Return the libraries that search by words alone; ten hits, and as many as a search of ours reads."""
+    ways: dict[str, Way] = {"bm25s alone": by_bm25s(folder, made)}
+    for most in (10, 1_000, 100_000) if find_spec("tantivy") else ():
+        ways[f"tantivy alone, {most:,} hits"] = by_tantivy(folder, made, most)
+    return ways
+
+
+def in_turn(ways: dict[str, Way], asked: Asked) -> dict[str, np.ndarray]:
+    """Return the milliseconds of each query by each way."""
     took: dict[str, list[float]] = {name: [] for name in ways}
     for turn, (query, (vector, *_)) in enumerate(asked.items()):
         for name, search in ways.items():
@@ -246,7 +292,8 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--sizes", type=int, nargs="*", default=[100_000])
     options.add_argument("--queries", type=int, default=300)
-    options.add_argument("--peers", action="store_true", help="measure LanceDB's hybrid search and bm25s, too")
+    options.add_argument("--peers", action="store_true", help="measure LanceDB, bm25s and tantivy, too")
+    options.add_argument("--words-alone", action="store_true", help="measure bm25s and tantivy, without an index")
     options.add_argument("--vectors", type=Path, help="a .npy file of vectors of real texts")
     options.add_argument(
         "--work", type=Path, help="a folder on the disk that is to be measured, in which the indexes stay"
@@ -261,12 +308,15 @@ def main() -> None:
     for size in given.sizes:
         with nullcontext(given.work) if given.work else tempfile.TemporaryDirectory() as work:
             folder, made = Path(work) / f"{size}.index", Passages(size)
-            if not (folder / "likewise.json").exists():
+            if not given.words_alone and not (folder / "likewise.json").exists():
                 took = built(folder, made) | {"MB of memory": memory()}
                 print(f"{size:,} passages: {took}", flush=True)
                 results.add({"passages": made.count, "parts": "building", **took})
-            found = timed(folder, made, given.queries, given.peers)
-            plain = np.median(found["vectors and words"])
+            if given.words_alone:
+                found = in_turn(by_words(folder, made), questions(made, given.queries))
+            else:
+                found = timed(folder, made, given.queries, given.peers)
+            plain = np.median(next(iter(found.values())))
             for name, values in found.items():
                 p50, p99 = np.quantile(values, [0.5, 0.99])
                 print(f"| {size:,} | {name} | {p50:.1f} | {p99:.1f} | {p50 / plain:.2f} |", flush=True)
