@@ -20,11 +20,14 @@ import numpy as np
 from likewise.recipes import Recipe
 from likewise.runs.cache import data_folder
 from likewise.training import Method
+from likewise.training.trainer import use_bf16
 from rows import ResultFile
 
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 TITLES = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sts15": "STS15", "sts16": "STS16", "sts-b": "STS-B"}
 TITLES |= {"sick-r": "SICK-R", "semantoneg": "SemAntoNeg", "negation-gap": "gap"}
+PRECISION = "bf16" if use_bf16("auto") else "fp32"
+"""Of what is scored where a machine is made for it."""
 OF_COMPARE = {"label", "recipe", "given", "status", "seconds", "seed", "report", "items", "dev"}
 """What stands in a result of `compare`, and not among the facts of a row."""
 
@@ -86,7 +89,7 @@ def folder_of(out: Path, arm: str, seed: int) -> Path:
     return out / f"{re.sub('[^a-z0-9.]+', '-', arm.lower())}-{seed}"
 
 
-def dev_score(model: Any, data: Any, precision: Any = "bf16") -> float:
+def dev_score(model: Any, data: Any, precision: Any = PRECISION) -> float:
     """Return the Spearman correlation of a model on STS-B dev, times 100."""
     import likewise
 

@@ -73,7 +73,7 @@ SNCSE: dict[str, Any] = {
     "max_length": 48,
     "head": False,
     "distil_mask": "never",
-    "precision": "bf16",
+    "precision": "auto",
 }
 ARCCSE: dict[str, Any] = {
     "learning_rate": 3e-5,
@@ -81,7 +81,7 @@ ARCCSE: dict[str, Any] = {
     "eval_steps": 60,
     "batch_size": 64,
     "max_length": 32,
-    "precision": "bf16",
+    "precision": "auto",
 }
 
 
@@ -186,7 +186,7 @@ def _masks(start: str, more: dict[str, Any]) -> dict[str, Arm]:
 
 def _language_model() -> dict[str, Arm]:
     """SimCSE and ArcCSE at the mean of the tokens and at a prompt's last token, and SNCSE at that token."""
-    shared = {"preset": "language-model", "max_steps": 200, "eval_steps": 50, "batch_size": 64, "precision": "bf16"}
+    shared = {"preset": "language-model", "max_steps": 200, "eval_steps": 50, "batch_size": 64, "precision": "auto"}
     places = {"mean": {"pooling": "mean", "max_length": 32}, "last token": {"max_length": 48}}
     arms = {
         f"{name}, {place}": Arm(name.lower(), shared | where)
