@@ -26,8 +26,6 @@ from rows import ResultFile
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 TITLES = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sts15": "STS15", "sts16": "STS16", "sts-b": "STS-B"}
 TITLES |= {"sick-r": "SICK-R", "semantoneg": "SemAntoNeg", "negation-gap": "gap"}
-PRECISION = "bf16" if use_bf16("auto") else "fp32"
-"""Of what is scored where a machine is made for it."""
 OF_COMPARE = {"label", "recipe", "given", "status", "seconds", "seed", "report", "items", "dev"}
 """What stands in a result of `compare`, and not among the facts of a row."""
 
@@ -89,10 +87,16 @@ def folder_of(out: Path, arm: str, seed: int) -> Path:
     return out / f"{re.sub('[^a-z0-9.]+', '-', arm.lower())}-{seed}"
 
 
-def dev_score(model: Any, data: Any, precision: Any = PRECISION) -> float:
-    """Return the Spearman correlation of a model on STS-B dev, times 100."""
+def own_precision() -> str:
+    """Return bfloat16 where this machine is made for it; asked after --device has hidden a GPU."""
+    return "bf16" if use_bf16("auto") else "fp32"
+
+
+def dev_score(model: Any, data: Any, precision: Any = None) -> float:
+    """Return the Spearman correlation of a model on STS-B dev, times 100, by the machine's own precision by default."""
     import likewise
 
+    precision = precision or own_precision()
     return float(likewise.evaluate(model, "sts-b-dev", data=data, precision=precision).results[0].score)
 
 

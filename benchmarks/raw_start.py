@@ -34,7 +34,7 @@ import torch
 from filelock import FileLock
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
-from arms import PRECISION, Arm, dev_score, folder_of, parser_of, run
+from arms import Arm, dev_score, folder_of, own_precision, parser_of, run
 from likewise.encoder.poolings import MASK, TEMPLATE, split_template
 from rows import ResultFile
 from sncse_sts import TWO
@@ -95,7 +95,7 @@ def make_start(args: argparse.Namespace, speaks: bool = False) -> None:
             batch = collate([tokenizer(text[row], truncation=True, max_length=LENGTH) for row in rows]).to(device)
         labels = batch.pop("labels")
         asked = labels != -100
-        with torch.autocast(device, dtype=torch.bfloat16, enabled=PRECISION == "bf16"):
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=own_precision() == "bf16"):
             states = model.base_model(**batch)[0]  # (B, T, D)
             loss = torch.nn.functional.cross_entropy(model.cls(states[asked]).float(), labels[asked])
         optimizer.zero_grad()
@@ -167,8 +167,8 @@ def as_trained(arm: str) -> Any:
     return make
 
 
-# One rate for all that are trained by AdamW, that of this library's presets for contrastive learning; the processor's
-# bfloat16, as on a GPU.
+# One rate for all that are trained by AdamW, that of this library's presets for contrastive learning; bfloat16 where
+# the machine is made for it.
 ONE = {"learning_rate": 1e-4, "precision": "auto"}
 ARC = ONE | {"pooling": "cls"}
 SNCSE = ONE | {"head": True, "distil_mask": "never"}
@@ -226,7 +226,7 @@ OTHERS = {name: arm for arms in FIGURES.values() for name, arm in arms.items()}
 
 
 def parser() -> argparse.ArgumentParser:
-    budget = {"table": "raw-start", "steps": 80, "eval_steps": 40, "precision": PRECISION}
+    budget = {"table": "raw-start", "steps": 80, "eval_steps": 40}
     parser = parser_of(ARMS | OTHERS, __doc__, arms=[], out=Path("runs/raw-start"), base="", **budget)
     parser.add_argument(
         "--figures", nargs="*", choices=FIGURES, help="of ArcCSE: the figures to train for; with no value, all"
@@ -254,6 +254,7 @@ def main() -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     elif args.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("--device cuda: torch finds no GPU here; leave the option out, or install torch for CUDA")
+    args.precision = args.precision or own_precision()
     args.out.mkdir(parents=True, exist_ok=True)
     if args.figures is not None:
         args.tasks = "sts-b-dev"

@@ -9,7 +9,3 @@ def main() -> None:
         main()
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-
-
-if __name__ == "__main__":
-    main()
