@@ -6,6 +6,7 @@ tokens that lets the first see the last.
 
 import json
 import random
+import shutil
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer, SparseEncoder
-from sentence_transformers.base.modules import Router
+from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import (
     Dense,
     Pooling,
@@ -205,6 +206,21 @@ def test_the_preset_of_a_language_model_reads_the_last_token_of_a_prompt(recipe,
     assert "".join(tokens).replace("Ġ", " ") == LAST_TEMPLATE.replace("X", "a cat")
     again = likewise.train("simcse", corpus_file, base=result.path, out=tmp_path / "again", select_by="last", **SMALL)
     assert SentenceTransformer(str(again.path))[1].pooling_mode == "lasttoken"
+
+
+@pytest.mark.parametrize("preset", ["cpu", "language-model"])
+def test_an_instruct_model_reads_a_text_without_its_chat_template(preset, llama, corpus_file, sentences, tmp_path):
+    with_template = tmp_path / "instruct"
+    shutil.copytree(llama, with_template)
+    template = "{% for message in messages %}<user> {{ message['content'] }} <end>{% endfor %}"
+    (with_template / "chat_template.jinja").write_text(template)
+    assert "message" in Transformer(str(with_template)).modality_config  # otherwise this shows nothing
+    vectors = []
+    for base, out in [(llama, "plain"), (str(with_template), "turns")]:
+        options = SMALL | {"preset": preset, "select_by": "last"}
+        trained = likewise.train("simcse", corpus_file, base=base, out=tmp_path / out, **options)
+        vectors.append(SentenceTransformer(str(trained.path)).encode(sentences[:5]))
+    np.testing.assert_allclose(*vectors, atol=1e-6)
 
 
 @pytest.fixture

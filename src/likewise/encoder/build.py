@@ -36,6 +36,8 @@ def open_base(base: str, dropout: float | None = None) -> tuple[Transformer, Mod
     model = open_model(SentenceTransformer, check_loadable(base)).float()
     transformer = transformer_of(model, base)
     settings = ModelSettings.of(model) if is_sentence_encoder(base) else ModelSettings()
+    # The chat template of an instruct model would otherwise be wrapped around every text.
+    transformer.modality_config = {"text": transformer.modality_config["text"]}
     set_dropout(transformer, dropout)
     train_adapters(transformer)
     return transformer, settings
