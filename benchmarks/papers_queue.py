@@ -186,24 +186,21 @@ def _masks(start: str, more: dict[str, Any]) -> dict[str, Arm]:
 
 
 def _language_model() -> dict[str, Arm]:
-    """SimCSE and ArcCSE at the mean of the tokens and at a prompt's last token, and SNCSE at that token.
+    """SimCSE and ArcCSE at the mean of the tokens, and all methods at a prompt's last token, where InfoNCE is SimCSE.
 
     The last checkpoint is scored: a look at STS-B dev takes as long as ten updates.
     """
     shared = {"preset": "language-model", "max_steps": 20, "select_by": "last", "batch_size": 64, "precision": "auto"}
-    places = {"mean": {"pooling": "mean", "max_length": 32}, "last token": {"max_length": 48}}
-    tasks = ("sts-b-dev", "sts-b", "sick-r")
+    mean, last = shared | {"pooling": "mean", "max_length": 32}, shared | {"max_length": 48, "chunk": 64}
     arms = {
-        f"{name}, {place}": Arm(name.lower(), shared | where, tasks=tasks)
-        for name in ("SimCSE", "ArcCSE")
-        for place, where in places.items()
+        "SimCSE, mean": Arm("simcse", mean),
+        "ArcCSE, mean": Arm("arccse", mean),
+        "ArcCSE, last token": Arm("arccse", last),
+        "InfoNCE alone, last token": Arm("sncse", last | {"negation": "none"}),
+        "SNCSE, weight 1e-3, last token": Arm("sncse", last),
+        "SNCSE, weight 1e-1, last token": Arm("sncse", last | {"weight": 0.1}),
     }
-    weights = {
-        "InfoNCE alone": {"negation": "none"},
-        "SNCSE, weight 1e-3": {},
-        "SNCSE, weight 1e-1": {"weight": 0.1},
-    }
-    return arms | {f"{name}, last token": Arm("sncse", shared | more, tasks=tasks) for name, more in weights.items()}
+    return {name: replace(arm, tasks=("sts-b-dev", "sts-b", "sick-r")) for name, arm in arms.items()}
 
 
 CURVE = ARCCSE | {"max_steps": 80, "eval_steps": 40, "learning_rate": 1e-4, "pooling": "cls", "head": True}

@@ -158,13 +158,15 @@ def test_two_views_of_a_language_model_differ_by_the_dropout_of_its_attention(ll
         assert torch.equal(first, second) is not differ  # random weights attend little
 
 
-def test_a_language_model_learns_in_float32_from_its_mean_and_not_from_its_first_token(
+def test_a_language_model_learns_in_float32_from_a_prompt_or_its_mean_and_not_from_its_first_token(
     llama, corpus_file, tmp_path, says
 ):
-    result = likewise.train("simcse", corpus_file, base=llama, out=tmp_path / "out", select_by="last", **SMALL)
-    saved = json.loads((result.path / "config.json").read_text())
-    assert saved["dtype"] == "float32"
-    assert SentenceTransformer(str(result.path))[1].pooling_mode == "mean"
+    for pooling, expected in [("own", "lasttoken"), ("mean", "mean")]:
+        options = SMALL | {"select_by": "last", "pooling": pooling}
+        result = likewise.train("simcse", corpus_file, base=llama, out=tmp_path / pooling, **options)
+        saved = json.loads((result.path / "config.json").read_text())
+        assert saved["dtype"] == "float32"
+        assert SentenceTransformer(str(result.path))[1].pooling_mode == expected
     with says(LoadError):
         likewise.train("simcse", corpus_file, base=llama, out=tmp_path / "cls", pooling="cls", **SMALL)
 

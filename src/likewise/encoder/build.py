@@ -53,8 +53,8 @@ def build_encoder(
 
     Args:
         pooling: Pooling of token vectors (B, T, D) into a sentence vector (B, D). "own" preserves the modules of a
-            sentence encoder; for other bases, it is "cls", or "mean" if the base is causal. The other values only use
-            the base's transformer.
+            sentence encoder; for other bases, it is "cls", or the last token of a prompt if the base is causal, see
+            `build_prompt_encoder`. The other values only use the base's transformer.
         head: Whether to add the MLP head of contrastive training (see `TrainingHead`).
     """
     if pooling == "own" and is_sentence_encoder(base):
@@ -68,10 +68,10 @@ def build_encoder(
     transformer, settings = open_base(base, dropout)
     causal = pooling in ("own", "cls") and reads_left_to_right(transformer)
     if causal and pooling == "cls":
-        raise LoadError(
-            f"--base {base} is causal, so that its first token cannot see the other tokens: use --pooling mean"
-        )
-    mode = pooling if pooling != "own" else "mean" if causal else "cls"
+        raise LoadError(f"--base {base} is causal: its first token cannot see the other tokens; use --pooling own")
+    if causal:
+        return _read_at_prompt(base, transformer, settings, LAST_TEMPLATE, head)
+    mode = "cls" if pooling == "own" else pooling
     pooled = Pooling(transformer.get_embedding_dimension(), mode, include_prompt=settings.include_prompt)
     return _carrying(settings, [transformer, pooled], head)
 
@@ -207,28 +207,31 @@ def build_prompt_encoder(
         LoadError: If the base has no such token, or its maximum length is shorter than the template.
     """
     transformer, settings = open_base(base, dropout)
-    tokenizer: Any = transformer.tokenizer
-    if template == TEMPLATE and tokenizer.mask_token is None:
+    if template == TEMPLATE and getattr(transformer.tokenizer, "mask_token", None) is None:
         template = LAST_TEMPLATE
-    at_mask = MASK in template
-    if not at_mask and not reads_left_to_right(transformer):
+    if MASK not in template and not reads_left_to_right(transformer):
         raise LoadError(
             f"--base {base} is not causal, so the last token of a prompt does not represent the whole text: give "
             f"a template with {MASK}"
         )
-    tokenizer = prompt_tokenizer(transformer.tokenizer, template, final_stop)
+    return _read_at_prompt(base, transformer, settings, template, head, final_stop)
+
+
+def _read_at_prompt(
+    base: str, transformer: Transformer, settings: ModelSettings, template: str, head: bool, final_stop: bool = False
+) -> SentenceTransformer:
+    tokenizer: Any = prompt_tokenizer(transformer.tokenizer, template, final_stop)
     longest, taken = tokenizer.model_max_length, len(tokenizer("")["input_ids"])
     if taken >= longest:
         raise LoadError(f"--base {base}: it reads {longest} tokens, but the template alone has {taken}")
     transformer.processor = tokenizer
     width = transformer.get_embedding_dimension()
-    if not at_mask:
+    if MASK not in template:
         return _carrying(settings, [transformer, Pooling(width, pooling_mode="lasttoken")], head)
     vocabulary = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
-    weights = WordWeights(vocabulary, {str(tokenizer.mask_token): 1.0}, unknown_word_weight=0.0)
-    weights.requires_grad_(False)  # a choice of tokens, nothing to be learned
-    pooled = Pooling(width, pooling_mode="mean")  # of the mask, and never of a prompt
-    return _carrying(settings, [transformer, weights, pooled], head)
+    # A choice of tokens: there is nothing to learn, and the mean is that of the mask alone.
+    weights = WordWeights(vocabulary, {str(tokenizer.mask_token): 1.0}, unknown_word_weight=0.0).requires_grad_(False)
+    return _carrying(settings, [transformer, weights, Pooling(width, pooling_mode="mean")], head)
 
 
 def _carrying(settings: ModelSettings, modules: list[torch.nn.Module], head: bool) -> SentenceTransformer:

@@ -195,7 +195,7 @@ class HeadOptions(ContrastiveOptions):
     pooling: OwnOrMode = option(
         "cls",
         "Pooling of token vectors into the sentence vector; own is the base's own pooling; for a pretrained language "
-        "model, it is cls, or mean if the model is causal.",
+        "model, it is cls, or the last token of a prompt if the model is causal.",
     )
     head: bool = option(True, "Whether to train with an MLP head on top, which is not saved with the model.")
 
