@@ -308,6 +308,7 @@ def test_operations_by_hand(loaded, sentences):
 def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, monkeypatch, says):
     """By auto too, and for three texts too."""
     monkeypatch.setattr(policy, "release", lambda engine: "")
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")  # which engine is tried first, and refused first
     with says(QuantisationRefused, hidden=r"[01]\.\d+"):
         policy_of(loaded).choose(loaded, EngineChoice("auto", "int8"), sentences[:3], 3)
     found = policy_of(loaded).choose(loaded, EngineChoice("auto", "bf16"), sentences[:40], 40)
