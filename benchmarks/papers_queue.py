@@ -115,6 +115,11 @@ def _whole(start: str) -> dict[str, Arm]:
     }
 
 
+def _variants(arm: Arm, seeds: tuple[int, ...], changes: dict[str, dict[str, Any]]) -> dict[str, Arm]:
+    """An arm with some options changed, by name."""
+    return {name: replace(arm, options=arm.options | more, seeds=seeds) for name, more in changes.items()}
+
+
 def with_negatives(loss: EncoderLoss[Any], *columns: dict[str, Any]) -> Tensor:
     """Return InfoNCE of the projections of two views, with the batch's other sentences as negatives."""
     from likewise.losses import functional
@@ -208,6 +213,19 @@ CURVE = ARCCSE | {"max_steps": 80, "eval_steps": 40, "learning_rate": 1e-4, "poo
 TABLES: dict[str, dict[str, Arm]] = {
     "whole-raw": _whole("raw"),
     "whole": _whole("base"),
+    # At the papers' length: heavier margin losses, and SimCSE with options chosen as ArcCSE's are.
+    "whole-weights": _variants(
+        _whole("raw")["SNCSE"], (1, 2, 3), {f"weight {weight:g}": {"weight": weight} for weight in (1e-2, 1e-1)}
+    ),
+    "whole-simcse": _variants(
+        _whole("raw")["SimCSE"],
+        (1, 2),
+        {
+            f"temperature {temperature} at {rate:g}": {"temperature": temperature, "learning_rate": rate}
+            for temperature in (0.03, 0.05, 0.07)
+            for rate in (3e-5, 1e-4)
+        },
+    ),
     # Length and rate, one seed, by STS-B dev.
     "sncse-length": {
         f"{steps} updates at {rate:g}": Arm(
