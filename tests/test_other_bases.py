@@ -48,7 +48,9 @@ from likewise.encoder.poolings import LAST_TEMPLATE
 from likewise.errors import LikewiseError
 from likewise.inference import encode
 from likewise.inference.engines.graph import fingerprint
+from likewise.inference.model_export import keep_export
 from likewise.recipes import recipe_names
+from likewise.runs.progress import Progress
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -123,6 +125,23 @@ def test_an_export_gives_the_same_vectors(kind, engine, request, sentences, tmp_
     found = likewise.load(request.getfixturevalue(kind), engine=engine, precision="fp32")
     np.testing.assert_allclose(found.encode(sentences[:40]), model.encode(sentences[:40]), rtol=1e-3, atol=1e-5)
     assert found.last_engine == f"{engine} fp32"
+
+
+@pytest.mark.parametrize("processor", ["avx2", "bf16+vnni"])
+def test_an_engine_that_refuses_the_gates_of_a_language_model_is_tried_once(
+    processor, llama, sentences, tmp_path, monkeypatch
+):
+    pytest.importorskip("openvino", reason="openvino is not installed: pip install 'likewise[openvino]'")
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", processor)
+    monkeypatch.delenv("LIKEWISE_EXPORTS", raising=False)
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
+    lines = []
+    monkeypatch.setattr(Progress, "tell", lambda self, line: lines.append(line))
+    keep_export(llama, sentences[:8], Progress(quiet=True))
+    assert lines
+    assert len(set(lines)) == len(lines)
+    assert any("gates" in line for line in lines) is ("bf16" in processor)
+    assert likewise.load(llama).encode(sentences[0]).shape == (32,)
 
 
 def test_int8_keeps_the_vectors(mpnet, sentences):

@@ -210,7 +210,7 @@ def _in_cache(model: SentenceTransformer, format: str | None, texts: Sequence[st
     usable: list[EngineVariant] = [pair for pair in candidates(DEFAULT) if pair[0] in ([format] if format else MAKERS)]
     pair = policy.missing_export() if format is None else next(iter(usable), None)
     if pair is None:  # it is there, or none would be faster
-        pair = next((pair for pair in usable if policy.engines.is_there(pair)), None)
+        pair = next((one for one in usable if one not in policy.engines.failed and policy.engines.is_there(one)), None)
         if pair is None:
             progress.tell("no export is faster than torch on this processor, or its package is not installed")
             return []
