@@ -171,7 +171,8 @@ def test_a_name_that_is_not_utf8_is_passed_over_with_a_line(notes, saved_model, 
 
 
 def limited(limit, *words):
-    command = f'ulimit {limit}; exec "$0" -m likewise "$@"'
+    # -B: a module whose compiled file is cut off by the limit could not be imported by any later process.
+    command = f'ulimit {limit}; exec "$0" -B -m likewise "$@"'
     return subprocess.run(["bash", "-c", command, sys.executable, *map(str, words)], capture_output=True, text=True)
 
 
