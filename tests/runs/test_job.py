@@ -311,6 +311,15 @@ def test_killed_after_the_last_step_of_installing(tmp_path: Path, monkeypatch: p
     assert (out / "a").read_text() == "x"
 
 
+def test_a_second_run_of_the_same_length_replaces_the_files_of_the_first(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(Job, "seconds", lambda self: 0.0)
+    for text in ("first", "second"):
+        with open_job(tmp_path / "out", PLAN, grows=True) as job:
+            write(job, a=text)
+            job.finish()
+        assert (tmp_path / "out" / "a").read_text() == text
+
+
 def test_a_folder_that_grows(tmp_path: Path, says) -> None:
     out = tmp_path / "out"
 

@@ -40,7 +40,8 @@ def install(target: Path, work: Path) -> None:
     """
     record = _checked_record(work / INSTALLING, target, f"remove {work}")
     old = read_record(target)
-    if old == record:  # killed after the last step
+    # Killed after the last step. Two quick runs have equal records too, but files to move.
+    if old == record and not any((work / RESULT / name).exists() for name in record["files"]):
         return
     for name in sorted(old.get("files", []), key=lambda name: name != _LAST):
         if (target / name).exists():
